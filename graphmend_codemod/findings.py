@@ -1,0 +1,112 @@
+"""The currency between rules, rewriting and reports: frozen values that name a place, an edit, or a reason.
+
+Positions are those of the standard `ast` module: lines count from 1, columns are UTF-8 byte offsets from 0.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+
+class Safety(enum.Enum):
+    """Whether a fix is applied without being asked for.
+
+    `SAFE` keeps eager behaviour by proof or by construction, `UNSAFE` needs a human eye, `ADVICE` never edits.
+    """
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    ADVICE = "advice"
+
+
+@dataclass(frozen=True, order=True)
+class Span:
+    """A range of source text, end exclusive."""
+
+    start_line: int
+    start_column: int
+    end_line: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class Original:
+    """The source text of `span`, word for word, moved `deeper` levels of the file's indentation to the right.
+
+    Lines that begin inside a string literal are not moved.
+    """
+
+    span: Span
+    deeper: int = 0
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """`span` is replaced by `parts`, joined.
+
+    A `str` part is our own text: newlines are `\\n`, indentation after a newline is four spaces a level and counts
+    from the indentation of the line in which `span` starts. It is translated to the file's own newline and indentation.
+    """
+
+    span: Span
+    parts: tuple[str | Original, ...]
+
+
+@dataclass(frozen=True)
+class Helper:
+    """A module-level definition that an edit uses; placed once a file however many edits ask for it.
+
+    `source` is dedented text with `\\n` newlines and four spaces a level, without blank lines around it. It is placed
+    after the imports and after the last top-level statement that binds one of `after`, before the first use.
+    """
+
+    name: str
+    source: str
+    after: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What a fix writes. `imports` are modules that must be bound by their own dotted name (`import torch`)."""
+
+    replacements: tuple[Replacement, ...]
+    imports: tuple[str, ...] = ()
+    helpers: tuple[Helper, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One break site: what was found, and either the edit that mends it or the condition that forbids one.
+
+    `path` is relative to the project root, with forward slashes. `function` is the qualified name inside the module
+    (`BartEncoderLayer.forward`, `outer.<locals>.inner` is written `outer.inner`).
+    """
+
+    code: str
+    slug: str
+    path: str
+    span: Span
+    message: str
+    safety: Safety
+    function: str = ""
+    edit: Edit | None = field(default=None, repr=False)
+    declined: str | None = None
+
+    @property
+    def fixable(self) -> bool:
+        """True when an edit exists, safe or not."""
+        return self.edit is not None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that kept a file from being checked: exit code 2, one line on standard error."""
+
+    path: str
+    message: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        where = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{where}: {self.message}"

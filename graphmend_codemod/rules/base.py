@@ -1,0 +1,97 @@
+"""What a rule is: metadata, examples and match functions for `ast` node types."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from graphmend_codemod.findings import Edit, Safety
+
+if TYPE_CHECKING:
+    from graphmend_codemod.rules.site import Site
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What holds under `torch.compile`; in eager mode everything is kept, always.
+
+    Each field is one of `kept`, `once per compilation`, `dropped`, or a sentence.
+    """
+
+    compiled_exceptions: str = "kept"
+    compiled_logs: str = "kept"
+    compiled_state: str = "kept"
+
+
+@dataclass(frozen=True)
+class Example:
+    """Source before and after the fix: documentation, unit test and behaviour test at once.
+
+    `before` and `after` are module texts when `setup` is empty; otherwise they are statements put where `setup` says
+    `...` alone on a line. `inputs` is a Python expression for the tuple of arguments of `Model().forward`, where `setup`
+    defines `class Model(nn.Module)`; several entries are several calls on one instance.
+    """
+
+    before: str
+    after: str
+    setup: str = ""
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Declined:
+    """Source that the rule finds and leaves alone; `because` must be part of the reason that it gives."""
+
+    source: str
+    because: str
+    setup: str = ""
+
+
+@dataclass(frozen=True)
+class Clean:
+    """Source in which the rule finds nothing at all."""
+
+    source: str
+    setup: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A match's answer: a message with an edit, or with the condition that failed.
+
+    `safety` overrides the rule's own; `node` moves the finding away from the node that was matched.
+    """
+
+    message: str
+    edit: Edit | None = None
+    declined: str | None = None
+    safety: Safety | None = None
+    node: ast.AST | None = None
+
+
+NodeT = TypeVar("NodeT", bound=ast.AST)
+Match = Callable[["Site", Any], "Verdict | None"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule. The module's docstring is its documentation: `slug (CODE): one line.`, a blank line, paragraphs."""
+
+    code: str
+    slug: str
+    safety: Safety
+    contract: Contract
+    examples: tuple[Example | Declined | Clean, ...]
+    matches: dict[type[ast.AST], list[Match]] = field(default_factory=dict, repr=False, compare=False)
+
+    def on(self, *types: type[NodeT]) -> Callable[[Callable[[Site, NodeT], Verdict | None]], Match]:
+        """Register a match function for these `ast` node types."""
+
+        def register(match: Callable[[Site, NodeT], Verdict | None]) -> Match:
+            for node_type in types:
+                self.matches.setdefault(node_type, []).append(match)
+            return match
+
+        return register
