@@ -1,0 +1,93 @@
+"""What the rest of the program may ask of a project: names resolved, class families, reach of forward.
+
+A *qualified* name is dotted and absolute: `torch.nn.functional.relu`, `transformers.models.t5.modeling_t5.T5Stack.forward`.
+Names of libraries outside the project resolve to the name they are imported by; they are never looked into.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class AttributeKind(enum.Enum):
+    """How `self.NAME` or a module-level name came to be. `CHANGED` wins when several assignments disagree."""
+
+    CALL = "call"  # self.norm = nn.LayerNorm(...): `callee` is the qualified name, for classes and functions alike
+    PARAMETER = "parameter"  # nn.Parameter(...) or register_parameter
+    BUFFER = "buffer"  # register_buffer
+    CONSTANT = "constant"  # int, float, str, bool, None literal, or tuple of them
+    ARGUMENT = "argument"  # a parameter of __init__, as it is; `callee` is its resolved annotation
+    CONFIG = "config"  # an attribute (of any depth) of a parameter of __init__: config.hidden_size
+    OTHER = "other"  # any other expression
+    CHANGED = "changed"
+
+
+@dataclass(frozen=True)
+class AttributeFact:
+    """One attribute of a class, or one name of a module. `text` is the source of the assigned value, if short."""
+
+    kind: AttributeKind
+    callee: str | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class FunctionFacts:
+    """What is known of a function of the project from its signature. Annotations and decorators are resolved where
+    their names can be; an annotation is kept as source text with resolved names, e.g. `typing.Optional[torch.Tensor]`.
+    """
+
+    qualified: str
+    parameters: tuple[str, ...] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    returns: str | None = None
+    decorators: tuple[str, ...] = ()
+    compiling_predicate: bool = False  # its value says whether torch.compile is tracing (wraps torch.compiler.is_compiling)
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """A class of the project with what it inherits from classes of the project.
+
+    `methods` maps every method and property name, inherited ones included, to its qualified name.
+    """
+
+    qualified: str
+    is_module: bool
+    bases: tuple[str, ...] = ()
+    attributes: Mapping[str, AttributeFact] = field(default_factory=dict)
+    methods: Mapping[str, str] = field(default_factory=dict)
+    properties: frozenset[str] = frozenset()
+
+
+class IndexView(Protocol):
+    """Questions that analysis and rules ask. All answers are deterministic and need no import of user code."""
+
+    def resolve(self, module: str, dotted: str) -> str | None:
+        """Qualified name that `dotted` has at the top level of `module`; None when nothing binds its first part.
+
+        Follows imports (aliased, relative, star, under TYPE_CHECKING or try), re-exports and aliases `f = g`.
+        Builtins resolve to `builtins.NAME`, and only when the module does not bind the name itself.
+        """
+
+    def function(self, qualified: str) -> FunctionFacts | None:
+        """Facts of a function or method of the project."""
+
+    def class_facts(self, qualified: str) -> ClassFacts | None:
+        """Facts of a class of the project."""
+
+    def global_fact(self, module: str, name: str) -> AttributeFact | None:
+        """How a module-level name is assigned in `module`, after imports are followed; None if it is not assigned."""
+
+
+@dataclass(frozen=True)
+class ReachedFunction:
+    """A function in which Dynamo can meet a break site. `via` says why, for people (`forward of T5Stack`)."""
+
+    qualname: str  # inside the module: `T5Stack.forward`, nested functions dotted: `outer.inner`
+    line: int  # of the `def`
+    class_qualified: str | None = None  # the class whose `self` it gets, also for nested functions that take `self`
+    via: str = ""
