@@ -1,0 +1,274 @@
+"""Measure models in child processes: without secrets, within limits, and so that one model costs only its own row.
+
+This is what the codemod's commands call. It imports neither torch nor any code that is measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphmend_evaluation.results import ModelMeasurement, ModelRow, Status, from_json
+
+DEFAULT_TIMEOUT = 600.0
+LARGEST_OUTPUT = 64 * 2**20
+LONGEST_MESSAGE = 300
+
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|KEY|CREDENTIAL|AUTH|COOKIE|PRIVATE"
+    r"|^(HF|HUGGING_?FACE|HUGGINGFACEHUB|GITHUB|GH|GITLAB|CI_JOB|AWS|AZURE|GOOGLE|GCP|GCLOUD|WANDB|OPENAI|ANTHROPIC)_",
+    re.IGNORECASE,
+)
+_SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]+@")
+_SETTINGS_OF_TORCH = re.compile(
+    r"^(TORCH|PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|DYNAMO|AOT)_|^PYTHON(WARNINGS|HASHSEED|STARTUP)$"
+)
+_FIXED = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "WANDB_MODE": "disabled",
+    "PYTHONHASHSEED": "0",
+    "PYTHONUNBUFFERED": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+_START = (
+    "import sys; sys.path[:] = [p for p in sys.path if p]; sys.path.append(sys.argv.pop(1)); "
+    "import runpy; runpy.run_module('graphmend_evaluation.measure', run_name='__main__', alter_sys=True)"
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one child process may use. `timeout` is in seconds of wall time, `memory_bytes` of address space."""
+
+    timeout: float = DEFAULT_TIMEOUT
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """How a child ended: `stopped` says why it was killed, None if it ended by itself."""
+
+    returncode: int
+    stopped: str | None
+    seconds: float
+
+
+def torch_is_installed() -> bool:
+    """Whether models can be measured in this environment. Does not import torch."""
+    return importlib.util.find_spec("torch") is not None
+
+
+def measure_model(
+    worktree: Path,
+    model: str,
+    *,
+    folder: Path,
+    against: Path | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    memory_bytes: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> ModelMeasurement:
+    """Measure `model` (`package.module:factory`) with the code of `worktree`, in a child process of its own.
+
+    `folder` is made, and receives the state, the outputs and the streams of this arm. `against` is the folder of an
+    earlier arm: its state is loaded strictly, and its eager results are compared with this arm's. `environment` is
+    what the child's environment is made from, `os.environ` by default; see `clean_environment`.
+
+    Never raises for what the model or its factory does; the measurement's status says it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    result = folder / "result.json"
+    result.unlink(missing_ok=True)
+    command = _command(worktree, model, folder, against, memory_bytes)
+    ending = _run(command, worktree, folder, timeout, clean_environment(environment, folder))
+    return _read(result, model, ending, folder)
+
+
+def evaluate_model(
+    base: Path,
+    head: Path,
+    model: str,
+    *,
+    folder: Path,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    environment: Mapping[str, str] | None = None,
+) -> ModelRow:
+    """Measure `model` in the worktree `base`, then in `head` with the same weights and inputs."""
+    before, after = folder / "before", folder / "after"
+    first = measure_model(
+        base,
+        model,
+        folder=before,
+        timeout=limits.timeout,
+        memory_bytes=limits.memory_bytes,
+        environment=environment,
+    )
+    second = measure_model(
+        head,
+        model,
+        folder=after,
+        against=before if first.ok else None,
+        timeout=limits.timeout,
+        memory_bytes=limits.memory_bytes,
+        environment=environment,
+    )
+    return ModelRow(model, first, second)
+
+
+def evaluate_models(
+    base: Path,
+    head: Path,
+    models: Sequence[str],
+    *,
+    folder: Path,
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    environment: Mapping[str, str] | None = None,
+    progress: Callable[[ModelRow], None] | None = None,
+) -> tuple[ModelRow, ...]:
+    """`evaluate_model` for each of `models`, one after the other; `progress` is called with each finished row."""
+    rows = []
+    for number, model in enumerate(models):
+        row = evaluate_model(base, head, model, folder=folder / f"{number:03d}", limits=limits, environment=environment)
+        rows.append(row)
+        if progress is not None:
+            progress(row)
+    return tuple(rows)
+
+
+def clean_environment(environment: Mapping[str, str] | None, folder: Path) -> dict[str, str]:
+    """`environment` without what may be a secret and without settings of torch, caches and temporary files in `folder`.
+
+    A variable goes when its name looks like a token, key or password or belongs to a hub, forge or cloud (`HF_`,
+    `GITHUB_`, `AWS_`, ...), or when its value is an address with a password.
+    """
+    source = os.environ if environment is None else environment
+    kept = {
+        name: value
+        for name, value in source.items()
+        if not _SECRET_NAME.search(name) and not _SECRET_VALUE.search(value) and not _SETTINGS_OF_TORCH.search(name)
+    }
+    temporary = folder / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
+    return {
+        **kept,
+        **_FIXED,
+        "TMPDIR": str(temporary),
+        "PYTHONPYCACHEPREFIX": str(folder.parent / "pycache"),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+        "TRITON_CACHE_DIR": str(folder / "triton"),
+    }
+
+
+def _command(worktree: Path, model: str, folder: Path, against: Path | None, memory_bytes: int | None) -> list[str]:
+    package_parent = Path(__file__).resolve().parent.parent
+    command = [sys.executable, "-c", _START, str(package_parent)]
+    command += ["--root", str(worktree.resolve()), "--model", model, "--out", str(folder.resolve())]
+    if against is not None:
+        command += ["--against", str(against.resolve())]
+    if memory_bytes is not None:
+        command += ["--memory-bytes", str(memory_bytes)]
+    return command
+
+
+def _run(command: list[str], worktree: Path, folder: Path, timeout: float, environment: dict[str, str]) -> _Ending:
+    started = time.monotonic()
+    with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
+        process = subprocess.Popen(
+            command,
+            cwd=worktree,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,
+        )
+        stopped = None
+        try:
+            stopped = _watch(process, started + timeout, timeout, folder)
+        finally:
+            _kill_group(process)
+            returncode = process.wait()
+    return _Ending(returncode, stopped, time.monotonic() - started)
+
+
+def _watch(process: subprocess.Popen[bytes], deadline: float, timeout: float, folder: Path) -> str | None:
+    """Wait for the end. The reason to kill the process, None when it ended by itself."""
+    for pause in _pauses():
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(pause)
+            return None
+        if time.monotonic() >= deadline:
+            return f"no result after {timeout:g} s"
+        written = sum((folder / name).stat().st_size for name in ("stdout.txt", "stderr.txt"))
+        if written > LARGEST_OUTPUT:
+            return f"wrote more than {LARGEST_OUTPUT // 2**20} MiB to its standard streams"
+    return None
+
+
+def _pauses() -> Iterator[float]:
+    pause = 0.01
+    while True:
+        yield pause
+        pause = min(pause * 1.5, 0.25)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process and all that it started: it leads a group of its own."""
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+
+
+def _read(result: Path, model: str, ending: _Ending, folder: Path) -> ModelMeasurement:
+    if ending.stopped is not None:
+        return ModelMeasurement(model, Status.TIMEOUT, f"{ending.stopped}{_stage(folder)}", ending.seconds)
+    try:
+        return from_json(ModelMeasurement, json.loads(result.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        message = f"{_death(ending.returncode)}{_stage(folder)}{_last_words(folder)}"
+        return ModelMeasurement(model, Status.CRASHED, message, ending.seconds)
+    except (ValueError, TypeError, KeyError) as error:
+        return ModelMeasurement(model, Status.CRASHED, f"unreadable result: {error}", ending.seconds)
+
+
+def _stage(folder: Path) -> str:
+    with contextlib.suppress(OSError):
+        return f", while {(folder / 'stage').read_text(encoding='utf-8').strip()}"
+    return ", while starting"
+
+
+def _death(returncode: int) -> str:
+    if returncode < 0:
+        try:
+            name = signal.Signals(-returncode).name
+        except ValueError:
+            name = f"signal {-returncode}"
+        return f"the process was ended by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
+    return f"the process ended with exit code {returncode} and left no result"
+
+
+def _last_words(folder: Path) -> str:
+    """The last line of standard error, which names the cause more often than not."""
+    with contextlib.suppress(OSError):
+        lines = (folder / "stderr.txt").read_bytes()[-8192:].decode("utf-8", "replace").strip().splitlines()
+        if lines:
+            return f": {lines[-1].strip()[:LONGEST_MESSAGE]}"
+    return ""

@@ -1,0 +1,220 @@
+"""What a measurement says: frozen values, and the JSON that carries them from a child process to its parent.
+
+The JSON of each class is an object with its field names as keys; tuples are arrays. A child's `result.json` is one
+`ModelMeasurement`. This module does not import torch.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+SCHEMA_VERSION = 1
+
+T = TypeVar("T")
+
+
+class Status(enum.Enum):
+    """How a child process ended.
+
+    `OK`: there are counts. `FAILED`: the model or its factory raised, or cannot be measured. `TIMEOUT`: the time limit
+    was reached. `CRASHED`: the process died without a result (a signal, `os._exit`, out of memory).
+    """
+
+    OK = "ok"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True)
+class BreakSite:
+    """One place that breaks the graph.
+
+    The place is the innermost frame in the measured repository (of any file, where the repository has none in the
+    stack): `path` is relative to the repository root, or absolute for a file outside. `gb_id` and `kind` are the
+    entry of torch's own registry (`GB0170`, `Data-dependent branching`), empty where torch names none. `events` says how often it was hit.
+    """
+
+    path: str
+    line: int
+    function: str
+    source: str
+    gb_id: str
+    kind: str
+    reason: str
+    events: int
+
+
+@dataclass(frozen=True)
+class SkippedFrame:
+    """A frame that Dynamo gave up on and runs in eager mode, though it was asked to compile it."""
+
+    path: str
+    line: int
+    function: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What Dynamo made of all calls of one model, capture flags off, `dynamic=False`.
+
+    `graphs` counts FX graphs of first compilations, `ops_per_graph` their call nodes; `break_events` every break that
+    Dynamo reports for them, also of one place seen from several frames. `recompiles` counts compilations after the
+    first of a frame, and their graphs and breaks count nowhere else. `strict_error` is None when the model runs under
+    `torch._dynamo.error_on_graph_break(True)`, else the first line of the error.
+    """
+
+    graphs: int
+    ops_per_graph: tuple[int, ...]
+    break_events: int
+    sites: tuple[BreakSite, ...]
+    recompiles: int
+    skipped_frames: tuple[SkippedFrame, ...]
+    strict_error: str | None
+
+    @property
+    def ops(self) -> int:
+        """Operations in all graphs."""
+        return sum(self.ops_per_graph)
+
+    @property
+    def whole(self) -> bool:
+        """True when every call runs as one graph: no break, no skipped frame, and something was captured."""
+        return not self.break_events and not self.skipped_frames and self.strict_error is None and self.graphs > 0
+
+
+@dataclass(frozen=True)
+class Message:
+    """One log record (`stream` is the logger's name), warning (`warnings`) or print (`stdout`, `stderr`)."""
+
+    stream: str
+    level: str
+    text: str
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """One call in eager mode and compiled.
+
+    `eager_error` and `compiled_error` are `Type: message`, None for a call that returned. `compiled_difference` is
+    None when the compiled result is within tolerance of the eager one, else the first difference.
+    """
+
+    eager_error: str | None
+    compiled_error: str | None
+    compiled_difference: str | None
+    eager_messages: tuple[Message, ...]
+    compiled_messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Eager mode of this arm against that of the first arm. `differences` names each thing that is not identical."""
+
+    differences: tuple[str, ...]
+
+    @property
+    def identical(self) -> bool:
+        """True when outputs, exceptions, messages, buffers and random number state agree bit for bit."""
+        return not self.differences
+
+
+@dataclass(frozen=True)
+class ModelMeasurement:
+    """One model in one worktree. Everything after `seconds` is None or empty unless `status` is `OK`.
+
+    `message` is one line for the user, empty for `OK`. `against_base` is None for the first arm.
+    """
+
+    model: str
+    status: Status
+    message: str
+    seconds: float
+    counts: Counts | None = None
+    calls: tuple[CallResult, ...] = ()
+    against_base: Comparison | None = None
+    versions: tuple[tuple[str, str], ...] = ()
+    schema: int = SCHEMA_VERSION
+
+    @property
+    def ok(self) -> bool:
+        """True when the model was measured."""
+        return self.status is Status.OK
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """One model at the base and at the branch."""
+
+    model: str
+    before: ModelMeasurement
+    after: ModelMeasurement
+
+    @property
+    def ok(self) -> bool:
+        """True when both arms were measured, eager results agree and compiled ones are as good as they were."""
+        return not self.problems
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What a reviewer must know, one line each: an arm not measured, an eager or compiled difference."""
+        found = [
+            f"{arm}: {measured.message}"
+            for arm, measured in (("before", self.before), ("after", self.after))
+            if not measured.ok
+        ]
+        if self.after.against_base is not None:
+            found += [f"eager result changed: {difference}" for difference in self.after.against_base.differences]
+        for number, (old, new) in enumerate(zip(self.before.calls, self.after.calls, strict=False), 1):
+            for was, now in (
+                (old.compiled_error, new.compiled_error),
+                (old.compiled_difference, new.compiled_difference),
+            ):
+                if now is not None and was is None:
+                    found.append(f"compiled call {number}: {now}")
+        return tuple(found)
+
+
+def to_json(value: Any) -> Any:
+    """A dataclass of this module as what `json.dumps` takes."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: to_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, list | tuple):
+        return [to_json(item) for item in value]
+    return value
+
+
+def from_json(cls: type[T], data: Any) -> T:
+    """The reverse of `to_json`.
+
+    Raises `KeyError`, `TypeError` or `ValueError` where `data` is not such a value.
+    """
+    return typing.cast("T", _decode(cls, data))
+
+
+def _decode(kind: Any, data: Any) -> Any:
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        return kind(**{name: _decode(hints[name], value) for name, value in dict(data).items()})
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is tuple:
+        items = list(data)
+        members = [arguments[0]] * len(items) if arguments[-1] is Ellipsis else list(arguments)
+        return tuple(_decode(member, item) for member, item in zip(members, items, strict=True))
+    if origin in (typing.Union, types.UnionType):
+        return None if data is None else _decode(next(a for a in arguments if a is not type(None)), data)
+    if issubclass(kind, enum.Enum):
+        return kind(data)
+    if kind is float and isinstance(data, int):
+        return float(data)
+    if not isinstance(data, kind):
+        raise TypeError(f"expected {kind.__name__}, found {data!r}")
+    return data
