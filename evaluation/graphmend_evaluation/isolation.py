@@ -30,9 +30,7 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]+@")
-_SETTINGS_OF_TORCH = re.compile(
-    r"^(TORCH|PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|DYNAMO|AOT)_|^PYTHON(WARNINGS|HASHSEED|STARTUP)$"
-)
+_SETTINGS = re.compile(r"^(TORCH|PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|DYNAMO|AOT)_|^PYTHON(WARNINGS|HASHSEED|STARTUP)$")
 _FIXED = {
     "HF_HUB_OFFLINE": "1",
     "HF_DATASETS_OFFLINE": "1",
@@ -53,11 +51,19 @@ _START = (
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What one child process may use. `timeout` is in seconds of wall time, `memory_bytes` of address space."""
+class Policy:
+    """What one child process may use.
+
+    `timeout` is in seconds of wall time, `memory_bytes` of address space. `environment` is what its environment is
+    made from, `os.environ` if None; see `clean_environment`.
+    """
 
     timeout: float = DEFAULT_TIMEOUT
     memory_bytes: int | None = None
+    environment: Mapping[str, str] | None = None
+
+
+DEFAULT_POLICY = Policy()
 
 
 @dataclass(frozen=True)
@@ -75,59 +81,29 @@ def torch_is_installed() -> bool:
 
 
 def measure_model(
-    worktree: Path,
-    model: str,
-    *,
-    folder: Path,
-    against: Path | None = None,
-    timeout: float = DEFAULT_TIMEOUT,
-    memory_bytes: int | None = None,
-    environment: Mapping[str, str] | None = None,
+    worktree: Path, model: str, *, folder: Path, against: Path | None = None, policy: Policy = DEFAULT_POLICY
 ) -> ModelMeasurement:
     """Measure `model` (`package.module:factory`) with the code of `worktree`, in a child process of its own.
 
     `folder` is made, and receives the state, the outputs and the streams of this arm. `against` is the folder of an
-    earlier arm: its state is loaded strictly, and its eager results are compared with this arm's. `environment` is
-    what the child's environment is made from, `os.environ` by default; see `clean_environment`.
+    earlier arm: its state is loaded strictly, and its eager results are compared with this arm's.
 
     Never raises for what the model or its factory does; the measurement's status says it.
     """
+    folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     result = folder / "result.json"
     result.unlink(missing_ok=True)
-    command = _command(worktree, model, folder, against, memory_bytes)
-    ending = _run(command, worktree, folder, timeout, clean_environment(environment, folder))
+    command = _command(worktree, model, folder, against, policy.memory_bytes)
+    ending = _run(command, worktree, folder, policy)
     return _read(result, model, ending, folder)
 
 
-def evaluate_model(
-    base: Path,
-    head: Path,
-    model: str,
-    *,
-    folder: Path,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    environment: Mapping[str, str] | None = None,
-) -> ModelRow:
+def evaluate_model(base: Path, head: Path, model: str, *, folder: Path, policy: Policy = DEFAULT_POLICY) -> ModelRow:
     """Measure `model` in the worktree `base`, then in `head` with the same weights and inputs."""
     before, after = folder / "before", folder / "after"
-    first = measure_model(
-        base,
-        model,
-        folder=before,
-        timeout=limits.timeout,
-        memory_bytes=limits.memory_bytes,
-        environment=environment,
-    )
-    second = measure_model(
-        head,
-        model,
-        folder=after,
-        against=before if first.ok else None,
-        timeout=limits.timeout,
-        memory_bytes=limits.memory_bytes,
-        environment=environment,
-    )
+    first = measure_model(base, model, folder=before, policy=policy)
+    second = measure_model(head, model, folder=after, against=before if first.ok else None, policy=policy)
     return ModelRow(model, first, second)
 
 
@@ -137,14 +113,13 @@ def evaluate_models(
     models: Sequence[str],
     *,
     folder: Path,
-    limits: Limits = Limits(),  # noqa: B008 - frozen
-    environment: Mapping[str, str] | None = None,
+    policy: Policy = DEFAULT_POLICY,
     progress: Callable[[ModelRow], None] | None = None,
 ) -> tuple[ModelRow, ...]:
     """`evaluate_model` for each of `models`, one after the other; `progress` is called with each finished row."""
     rows = []
     for number, model in enumerate(models):
-        row = evaluate_model(base, head, model, folder=folder / f"{number:03d}", limits=limits, environment=environment)
+        row = evaluate_model(base, head, model, folder=folder / f"{number:03d}", policy=policy)
         rows.append(row)
         if progress is not None:
             progress(row)
@@ -161,7 +136,7 @@ def clean_environment(environment: Mapping[str, str] | None, folder: Path) -> di
     kept = {
         name: value
         for name, value in source.items()
-        if not _SECRET_NAME.search(name) and not _SECRET_VALUE.search(value) and not _SETTINGS_OF_TORCH.search(name)
+        if not _SECRET_NAME.search(name) and not _SECRET_VALUE.search(value) and not _SETTINGS.search(name)
     }
     temporary = folder / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
@@ -192,7 +167,7 @@ def _run(command: list[str], worktree: Path, folder: Path, timeout: float, envir
         process = subprocess.Popen(
             command,
             cwd=worktree,
-            env=environment,
+            env=clean_environment(policy.environment, folder),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -200,20 +175,20 @@ def _run(command: list[str], worktree: Path, folder: Path, timeout: float, envir
         )
         stopped = None
         try:
-            stopped = _watch(process, started + timeout, timeout, folder)
+            stopped = _watch(process, started, policy.timeout, folder)
         finally:
             _kill_group(process)
             returncode = process.wait()
     return _Ending(returncode, stopped, time.monotonic() - started)
 
 
-def _watch(process: subprocess.Popen[bytes], deadline: float, timeout: float, folder: Path) -> str | None:
+def _watch(process: subprocess.Popen[bytes], started: float, timeout: float, folder: Path) -> str | None:
     """Wait for the end. The reason to kill the process, None when it ended by itself."""
     for pause in _pauses():
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(pause)
             return None
-        if time.monotonic() >= deadline:
+        if time.monotonic() - started >= timeout:
             return f"no result after {timeout:g} s"
         written = sum((folder / name).stat().st_size for name in ("stdout.txt", "stderr.txt"))
         if written > LARGEST_OUTPUT:

@@ -37,7 +37,8 @@ class BreakSite:
 
     The place is the innermost frame in the measured repository (of any file, where the repository has none in the
     stack): `path` is relative to the repository root, or absolute for a file outside. `gb_id` and `kind` are the
-    entry of torch's own registry (`GB0170`, `Data-dependent branching`), empty where torch names none. `events` says how often it was hit.
+    entry of torch's own registry (`GB0170`, `Data-dependent branching`), empty where torch names none. `events` says
+    how often it was hit.
     """
 
     path: str
@@ -201,7 +202,7 @@ def from_json(cls: type[T], data: Any) -> T:
 
 
 def _decode(kind: Any, data: Any) -> Any:
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         return kind(**{name: _decode(hints[name], value) for name, value in dict(data).items()})
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
