@@ -1,0 +1,279 @@
+"""One source file, as its author wrote it and as Python reads it: text, syntax tree, suppressions, safe writing."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import re
+import stat
+import warnings
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.findings import Span
+
+if TYPE_CHECKING:
+    from tokenize import TokenInfo
+
+_NEWLINE = re.compile(r"\r\n?|\n")
+_TWO_LINES = re.compile(rb"[^\r\n]*(?:\r\n?|\n)?[^\r\n]*")
+_BOM = b"\xef\xbb\xbf"
+_BLOCK = re.compile(
+    r"^([ \t]*)(?:(?:def|class|if|elif|else|for|while|with|try|except|finally|async|match|case)\b|\))"
+    r"[^\r\n]*:[ \t]*(?:#[^\r\n]*)?(?:\r\n?|\n)\1([ \t]+)[^\s#]",
+    re.MULTILINE,
+)
+_BLOCKS_TO_LOOK_AT = 64
+_MARK = "graphmend:"
+_SUPPRESSION = re.compile(r"#\s*graphmend:\s*(?:(skip-file)|ignore(?:\s*\[([^\]]*)\])?)(?![\w-]|\s*\[)")
+
+
+class SourceError(Exception):
+    """A file that cannot be read, understood or written. Its text is one line that does not repeat the path."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Suppressions:
+    """What a file's own comments ask for: skip it all, or ignore codes on logical lines.
+
+    An entry of `ignored` is (first line, last line, code prefixes); an empty prefix covers every code.
+    """
+
+    skip_file: bool = False
+    ignored: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class SourceFile:
+    """A source file. `text` is decoded with every newline as it is in the file, and without the byte order mark.
+
+    Lines and columns are those of `ast`: `\\n`, `\\r\\n` and `\\r` end a line, columns count UTF-8 bytes.
+    """
+
+    path: str
+    absolute: Path
+    raw: bytes
+    text: str
+    encoding: str
+
+    @classmethod
+    def read(cls, path: Path, root: Path) -> SourceFile:
+        """Read a file from disk; SourceError if that is not possible or it cannot be decoded."""
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise SourceError("is not a regular file")
+            with open(path, "rb") as file:
+                raw = file.read()
+        except OSError as error:
+            raise SourceError(f"cannot be read: {error.strerror or error}") from error
+        return cls.from_bytes(raw, path, root)
+
+    @classmethod
+    def from_bytes(cls, raw: bytes, path: Path, root: Path) -> SourceFile:
+        """The file as it would be if `raw` stood at `path`; SourceError if it cannot be decoded."""
+        encoding = _encoding(raw)
+        try:
+            text = raw.decode(encoding)
+        except UnicodeDecodeError as error:
+            line = len(_NEWLINE.findall(raw[: error.start].decode("latin-1"))) + 1
+            raise SourceError(
+                f"is not {encoding} text ({error.reason}); save it as UTF-8 or declare its encoding", line
+            ) from error
+        except (LookupError, ValueError) as error:
+            raise SourceError(f"cannot be decoded as {encoding}; save it as UTF-8", 1) from error
+        if not encoding.startswith("utf-8") and text.encode(encoding, "replace") != raw:
+            raise SourceError(f"its encoding {encoding} cannot be written back unchanged; save it as UTF-8", 1)
+        absolute, folder = os.path.abspath(path), os.path.join(os.path.abspath(root), "")
+        inside = absolute.startswith(folder)
+        relative = absolute[len(folder) :] if inside else os.path.relpath(absolute, folder)
+        return cls(relative.replace(os.sep, "/"), Path(absolute), raw, text, encoding)
+
+    @cached_property
+    def newline(self) -> str:
+        """The newline that most lines end with; the first one in the file when counts are equal, `\\n` without any."""
+        if "\r" not in self.text:
+            return "\n"
+        return Counter(end.group() for end in _NEWLINE.finditer(self.text)).most_common(1)[0][0]
+
+    @cached_property
+    def indent(self) -> str:
+        """One level of this file's indentation, four spaces if it has none."""
+        counts: Counter[str] = Counter()
+        for number, block in enumerate(_BLOCK.finditer(self.text)):
+            counts[block[2]] += 1
+            if number == _BLOCKS_TO_LOOK_AT:
+                break
+        return counts.most_common(1)[0][0] if counts else "    "
+
+    def parse(self) -> ast.Module:
+        """The syntax tree, made anew at every call; SourceError if Python cannot parse the text."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(self.text, self.path)
+        except SyntaxError as error:
+            hint = "; is it Python 2?" if "Missing parentheses in call to" in (error.msg or "") else ""
+            raise SourceError(f"cannot be parsed: {error.msg}{hint}", error.lineno) from error
+        except (RecursionError, MemoryError) as error:
+            raise SourceError("cannot be parsed: its expressions are nested too deeply") from error
+        except ValueError as error:
+            raise SourceError(f"cannot be parsed: {error}") from error
+
+    @cached_property
+    def line_starts(self) -> tuple[int, ...]:
+        """The offset into `text` at which each line begins."""
+        return (0, *(end.end() for end in _NEWLINE.finditer(self.text)))
+
+    @cached_property
+    def _ascii(self) -> bool:
+        return self.text.isascii()
+
+    def offset(self, line: int, utf8_column: int) -> int:
+        """The offset into `text` of an `ast` position. ValueError if the file has no such position."""
+        starts = self.line_starts
+        if not 0 < line <= len(starts) or utf8_column < 0:
+            raise ValueError(f"line {line}, column {utf8_column} is not in the file")
+        start = starts[line - 1]
+        stop = starts[line] if line < len(starts) else len(self.text)
+        column = utf8_column if self._ascii else len(self.text[start:stop].encode()[:utf8_column].decode())
+        if start + column > stop:
+            raise ValueError(f"line {line}, column {utf8_column} is not in the file")
+        return start + column
+
+    def line_at(self, offset: int) -> int:
+        """The number of the line that holds this offset into `text`."""
+        return bisect_right(self.line_starts, offset)
+
+    def segment(self, span: Span) -> str:
+        """The text of a span. ValueError if it is not in the file."""
+        start = self.offset(span.start_line, span.start_column)
+        return self.text[start : self.offset(span.end_line, span.end_column)]
+
+    def encode(self, text: str) -> bytes:
+        """Bytes of a changed text, in this file's encoding and with its byte order mark."""
+        try:
+            return text.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            raise SourceError(f"the fixed text cannot be written as {self.encoding}; save it as UTF-8") from error
+
+    def tokens(self) -> Iterator[TokenInfo]:
+        """The tokens, columns in characters; SourceError where the text cannot be split into tokens."""
+        import io
+        import tokenize
+
+        normalized = self.text if "\r" not in self.text else _NEWLINE.sub("\n", self.text)
+        try:
+            yield from tokenize.generate_tokens(io.StringIO(normalized).readline)
+        except SyntaxError as error:
+            raise SourceError(f"cannot be split into tokens: {error.msg}", error.lineno) from error
+        except tokenize.TokenError as error:
+            raise SourceError(f"cannot be split into tokens: {error.args[0]}", error.args[1][0]) from error
+
+    @cached_property
+    def suppressions(self) -> Suppressions:
+        """What the file's comments ask for. SourceError if it has such comments and cannot be split into tokens."""
+        if _MARK not in self.text:
+            return Suppressions()
+        ignored: list[tuple[int, int, tuple[str, ...]]] = []
+        for first, last, comments in self._logical_lines():
+            for comment in comments:
+                for match in _SUPPRESSION.finditer(comment):
+                    if match[1]:
+                        return Suppressions(skip_file=True)
+                    codes = ("",) if match[2] is None else tuple(filter(None, re.split(r"[\s,]+", match[2])))
+                    ignored.append((first, last, codes))
+        return Suppressions(ignored=tuple(ignored))
+
+    def _logical_lines(self) -> Iterator[tuple[int, int, list[str]]]:
+        """First line, last line and comments of each logical line; a comment alone on its line is one of its own."""
+        import tokenize
+
+        first: int | None = None
+        comments: list[str] = []
+        aside = {tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.NL}
+        for token in self.tokens():
+            if token.type == tokenize.COMMENT and first is None:
+                yield token.start[0], token.start[0], [token.string]
+            elif token.type == tokenize.COMMENT:
+                comments.append(token.string)
+            elif token.type == tokenize.NEWLINE:
+                yield token.start[0] if first is None else first, token.start[0], comments
+                first, comments = None, []
+            elif first is None and token.type not in aside:
+                first = token.start[0]
+
+    def suppressed(self, span: Span, code: str) -> bool:
+        """True if a comment asks to leave this finding out: any comment on the logical line where it starts."""
+        found = self.suppressions
+        return found.skip_file or any(
+            first <= span.start_line <= last and code.startswith(codes) for first, last, codes in found.ignored
+        )
+
+
+def _encoding(raw: bytes) -> str:
+    """The encoding that PEP 263 gives to a file; SourceError for an unknown or contradictory one."""
+    head = _TWO_LINES.match(raw).group()  # type: ignore[union-attr]  # it matches any bytes
+    if b"coding" not in head:
+        return "utf-8-sig" if raw.startswith(_BOM) else "utf-8"
+    import io
+    import tokenize
+
+    lines = io.BytesIO(head.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
+    try:
+        return tokenize.detect_encoding(lines.readline)[0]
+    except SyntaxError as error:
+        raise SourceError(f"cannot be decoded: {error.msg}", 1) from error
+
+
+def write_atomically(path: Path, before: bytes, after: bytes, *, root: Path | None = None) -> None:
+    """Replace a file's content in one step, keeping its mode, owner and extended attributes.
+
+    Refuses with SourceError, leaving everything as it was, when the content is no longer `before`, the file is
+    read-only, or a symbolic link leads out of `root` (without `root`: out of the folder of `path`). A link stays a link
+    and its target is written; other hard links to the same content keep the old content.
+    """
+    try:
+        target = path.resolve(strict=True)
+        if not target.is_relative_to((root or path.parent).resolve(strict=True)):
+            raise SourceError(f"leads out of the project, to {target}; it is left alone")
+        status = os.stat(target)
+        if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
+            raise SourceError("is read-only; make it writable or exclude it")
+        _replace(target, before, after, status)
+    except (OSError, RuntimeError) as error:  # RuntimeError: pathlib's answer to a symlink loop before Python 3.13
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise SourceError(f"cannot be written: {reason}; it is left as it was") from error
+
+
+def _replace(target: Path, before: bytes, after: bytes, status: os.stat_result) -> None:
+    import shutil
+    import tempfile
+
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    try:
+        with open(handle, "wb") as file:
+            file.write(after)
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(PermissionError):
+            if hasattr(os, "chown"):
+                os.chown(name, status.st_uid, status.st_gid)
+        shutil.copystat(target, name)
+        os.utime(name)
+        if target.read_bytes() != before:
+            raise SourceError("was changed by someone else while graphmend was running; run it again")
+        os.replace(name, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
