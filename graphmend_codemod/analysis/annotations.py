@@ -1,0 +1,60 @@
+"""Annotations as facts: what a parameter or a result is said to be."""
+
+from __future__ import annotations
+
+import re
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.values import UNKNOWN, Kind, Names, Origin, Value, python
+
+_PYTHON_TYPES = frozenset({"int", "float", "bool", "str", "bytes", "complex", "builtins.int", "builtins.float", "builtins.bool", "builtins.str"})
+_WRAPPERS = re.compile(r"^(?:typing\.|typing_extensions\.)?(Optional|Union|Annotated|Final)\[(.*)\]$", re.DOTALL)
+
+
+def split_top(text: str, separator: str) -> list[str]:
+    """Split at a separator outside brackets."""
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        if character in "[(":
+            depth += 1
+        elif character in "])":
+            depth -= 1
+        elif character == separator and depth == 0:
+            parts.append(text[start:position].strip())
+            start = position + 1
+    parts.append(text[start:].strip())
+    return parts
+
+
+def alternatives(annotation: str) -> list[str]:
+    """The members of a union, `None` for None; one member when it is no union."""
+    annotation = annotation.strip().strip("'\"").strip()
+    if len(parts := split_top(annotation, "|")) > 1:
+        return [member for part in parts for member in alternatives(part)]
+    match = _WRAPPERS.match(annotation)
+    if match is None:
+        return [annotation]
+    inner = split_top(match[2], ",")
+    if match[1] == "Optional":
+        return [*alternatives(match[2]), "None"]
+    if match[1] == "Union":
+        return [member for part in inner for member in alternatives(part)]
+    return alternatives(inner[0])
+
+
+def value_of(annotation: str | None, names: Names, origin: Origin = Origin.OTHER) -> Value:
+    """The value of something with this annotation (resolved source text)."""
+    if not annotation:
+        return UNKNOWN
+    members = alternatives(annotation)
+    optional = "None" in members
+    members = [member for member in members if member != "None"]
+    if members and all(member in torch_api.TENSOR_TYPES for member in members):
+        dtypes = {torch_api.TYPED_TENSORS.get(member) for member in members}
+        dtype = dtypes.pop() if len(dtypes) == 1 else None
+        return names.tensor(dtype, optional=optional)
+    if members and all(member in _PYTHON_TYPES for member in members):
+        return python(origin)
+    if len(members) == 1 and not optional and "[" not in members[0]:
+        return Value(Kind.UNKNOWN, instance_of=members[0])
+    return UNKNOWN

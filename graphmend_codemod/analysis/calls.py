@@ -1,0 +1,251 @@
+"""What a call returns."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.analysis import annotations, torch_api
+from graphmend_codemod.analysis.values import (
+    BOOL,
+    INT64,
+    SCALAR,
+    UNKNOWN,
+    Kind,
+    Origin,
+    Value,
+    canonical_dtype,
+    python,
+)
+
+if TYPE_CHECKING:
+    from graphmend_codemod.analysis.evaluate import Env, Evaluator
+
+_PYTHON_BUILTINS = frozenset(
+    "len int float bool str range sorted round divmod hash id repr type format hasattr callable issubclass".split()
+)
+
+
+def keyword(node: ast.Call, name: str) -> ast.expr | None:
+    """The expression given for a keyword."""
+    return next((word.value for word in node.keywords if word.arg == name), None)
+
+
+def value_of_call(evaluator: Evaluator, node: ast.Call, env: Env) -> Value:
+    """The abstract value of a call expression."""
+    qualified = evaluator.resolve(node.func, env)
+    if qualified is not None:
+        return _resolved_call(evaluator, node, env, qualified)
+    if isinstance(node.func, ast.Attribute):
+        owner = node.func.value
+        if isinstance(owner, ast.Name) and owner.id == evaluator.scope.self_name:
+            return _self_call(evaluator, node, env, node.func.attr)
+        base = evaluator.value(owner, env)
+        if base.kind is Kind.TENSOR:
+            return tensor_function(evaluator, node.func.attr, base, node, env, node.args)
+        if base.instance_of is not None:
+            return _method_result(evaluator, base.instance_of, node.func.attr)
+        if node.func.attr == "size" and base.origin is Origin.SHAPE:
+            return python(Origin.SHAPE)
+    return UNKNOWN
+
+
+def _resolved_call(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str) -> Value:
+    if qualified in torch_api.COMPILING_PREDICATES:
+        return Value(Kind.PYTHON, truth=True, origin=Origin.META, compiling=True)
+    if qualified in torch_api.FALSE_PREDICATES:
+        return Value(Kind.PYTHON, truth=False, origin=Origin.META)
+    name = torch_api.torch_function(qualified)
+    if name is not None:
+        return _torch_call(evaluator, name, node, env)
+    if qualified.startswith("builtins."):
+        return _builtin(evaluator, qualified.removeprefix("builtins."), node, env)
+    facts = evaluator.scope.index.function(qualified)
+    if facts is not None:
+        if facts.compiling_predicate:
+            return Value(Kind.PYTHON, truth=True, origin=Origin.META, compiling=True)
+        return annotations.value_of(facts.returns, evaluator.names)
+    if evaluator.scope.index.class_facts(qualified) is not None:
+        return Value(Kind.UNKNOWN, instance_of=qualified)
+    if qualified.partition(".")[0] in {"math", "os", "sys", "time", "operator"}:
+        return python()
+    return UNKNOWN
+
+
+def _builtin(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Value:
+    if name == "isinstance" and len(node.args) == 2:
+        value = evaluator.value(node.args[0], env)
+        wanted = evaluator.resolve(node.args[1], env)
+        truth = True if value.is_tensor and wanted == "torch.Tensor" else None
+        return python(Origin.META, truth)
+    if name in {"len", "hasattr", "isinstance", "callable", "issubclass", "type"}:
+        return python(Origin.SHAPE if name == "len" else Origin.META)
+    if name in {"getattr"} and node.args:
+        base = evaluator.value(node.args[0], env)
+        return python(Origin.CONFIG) if base.origin is Origin.CONFIG else UNKNOWN
+    if name in {"min", "max", "sum", "abs", "tuple", "list"}:
+        values = [evaluator.value(argument, env) for argument in node.args]
+        if values and all(value.is_python for value in values):
+            return python(max((value.origin for value in values), key=_severity))
+        if name == "abs" and len(values) == 1 and values[0].kind is Kind.TENSOR:
+            return tensor_function(evaluator, "abs", values[0], node, env, [])
+        return UNKNOWN
+    if name in _PYTHON_BUILTINS:
+        values = [evaluator.value(argument, env) for argument in node.args]
+        if any(value.kind is Kind.TENSOR for value in values):
+            return python(Origin.OTHER)
+        return python(max((value.origin for value in values), key=_severity, default=Origin.OTHER))
+    return UNKNOWN
+
+
+def _severity(origin: Origin) -> int:
+    return [Origin.CONSTANT, Origin.CONFIG, Origin.META, Origin.SHAPE, Origin.OTHER].index(origin)
+
+
+def _self_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str) -> Value:
+    facts = evaluator.scope.class_facts
+    if facts is None:
+        return UNKNOWN
+    attribute = env.get(f"self.{name}") or None
+    if attribute is None and name in facts.methods and name not in facts.properties:
+        function = evaluator.scope.index.function(facts.methods[name])
+        return annotations.value_of(function.returns, evaluator.names) if function else UNKNOWN
+    fact = evaluator.scope.attribute(name)
+    if fact is None or fact.callee is None:
+        return UNKNOWN
+    return _module_call(evaluator, fact.callee, node, env)
+
+
+def _module_call(evaluator: Evaluator, qualified: str, node: ast.Call, env: Env) -> Value:
+    layer = torch_api.torch_module_class(qualified)
+    if layer is None:
+        return _method_result(evaluator, qualified, "forward")
+    argument = evaluator.value(node.args[0], env) if node.args else UNKNOWN
+    if layer in torch_api.TENSOR_MODULES_FRESH:
+        shape = argument.shape if layer in torch_api.KEEPS_SHAPE_AND_DTYPE else None
+        return evaluator.names.tensor(None, shape, fresh=True)
+    if layer in torch_api.TENSOR_MODULES_ALIASING:
+        keeps = "latten" not in layer
+        return evaluator.names.tensor(argument.dtype if keeps else None, argument.shape if keeps else None)
+    return UNKNOWN
+
+
+def _method_result(evaluator: Evaluator, class_qualified: str, method: str) -> Value:
+    facts = evaluator.scope.index.class_facts(class_qualified)
+    qualified = facts.methods.get(method) if facts else None
+    function = evaluator.scope.index.function(qualified) if qualified else None
+    return annotations.value_of(function.returns, evaluator.names) if function else UNKNOWN
+
+
+def _torch_call(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Value:
+    if name in {"finfo", "iinfo", "device", "Size", "is_tensor", "is_grad_enabled", "is_floating_point", "numel"}:
+        return python(Origin.META)
+    if name in torch_api.CREATION and not name.startswith("new_"):
+        return _creation(evaluator, name, node, env)
+    if name in torch_api.RETURNS_TENSOR and name not in torch_api.NOT_FIRST_TENSOR:
+        first = node.args[0] if node.args else keyword(node, "input")
+        if first is None:
+            return UNKNOWN
+        base = evaluator.value(first, env)
+        if base.kind is Kind.PYTHON:
+            return UNKNOWN
+        if base.kind is Kind.UNKNOWN:
+            base = evaluator.names.tensor()
+        return tensor_function(evaluator, name, base, node, env, node.args[1:])
+    if name == "where" and len(node.args) == 3:
+        arms = [evaluator.value(argument, env) for argument in node.args[1:]]
+        same = all(arm.kind is Kind.TENSOR for arm in arms) and arms[0].dtype == arms[1].dtype
+        values = [evaluator.value(argument, env) for argument in node.args]
+        return evaluator.names.tensor(arms[0].dtype if same else None, evaluator.broadcast(values), fresh=True)
+    if name in torch_api.RETURNS_TENSOR or name in torch_api.RANDOM:
+        return evaluator.names.tensor(fresh=True)
+    return UNKNOWN
+
+
+def _creation(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Value:
+    like = evaluator.value(node.args[0], env) if name.endswith("_like") and node.args else UNKNOWN
+    dtype = _dtype_argument(evaluator, node, env) or like.dtype
+    built = None
+    if name in {"tensor", "as_tensor"} and node.args and isinstance(node.args[0], ast.Name):
+        built = node.args[0].id
+    scalar = name == "tensor" and bool(node.args) and isinstance(node.args[0], (ast.Constant, ast.UnaryOp))
+    shape = SCALAR if scalar else like.shape
+    fresh = name not in {"as_tensor", "from_numpy"}
+    return replace(evaluator.names.tensor(dtype, shape, grad=False, fresh=fresh), built_from=built)
+
+
+def _dtype_argument(evaluator: Evaluator, node: ast.Call, env: Env) -> str | None:
+    given = keyword(node, "dtype")
+    if given is None:
+        return None
+    value = evaluator.value(given, env)
+    return canonical_dtype(value.callee) if value.callee else None
+
+
+def tensor_function(
+    evaluator: Evaluator, name: str, base: Value, node: ast.Call, env: Env, rest: list[ast.expr]
+) -> Value:
+    """A function or method `name` on tensor `base`; `rest` are the positional arguments after it."""
+    names = evaluator.names
+    if name in torch_api.PYTHON_METHODS:
+        return python(Origin(torch_api.PYTHON_METHODS[name]))
+    if name in torch_api.TO_BOOL:
+        operands = [base, *(evaluator.value(argument, env) for argument in rest)]
+        return names.tensor(BOOL, evaluator.broadcast(operands), fresh=True)
+    if name in torch_api.REDUCTIONS:
+        return _reduction(evaluator, name, base, node, rest)
+    if name in torch_api.BINARY:
+        other = evaluator.value(rest[0], env) if rest else UNKNOWN
+        return evaluator.arithmetic(base, other, rest[0] if rest else None)
+    if name in torch_api.RANDOM:
+        return names.tensor(base.dtype, base.shape, grad=base.grad)
+    if name in torch_api.SAME_ANY_DTYPE or (name in torch_api.SAME_IF_FLOATING and base.is_floating):
+        if name in {"clamp", "clip", "clamp_min", "clamp_max"} and not _python_bounds(evaluator, node, env, rest):
+            return names.tensor(grad=base.grad, fresh=True)
+        fresh = name not in {"contiguous", "detach", "positive"}
+        kept = None if name in torch_api.AUTOCAST_TO_FLOAT32 else base.dtype
+        dtype = _dtype_argument(evaluator, node, env) or kept
+        return names.tensor(dtype, base.shape, grad=base.grad and name != "detach", fresh=fresh)
+    if name in torch_api.CASTS:
+        return names.tensor(torch_api.CASTS[name], base.shape, grad=base.grad)
+    if name == "to":
+        return names.tensor(_cast_dtype(evaluator, node, env, base), base.shape, grad=base.grad)
+    if name.endswith("_") and not name.startswith("_"):
+        return replace(base, optional=False)
+    if name in torch_api.RETURNS_TENSOR or name.startswith("new_"):
+        aliasing = name in torch_api.VIEWS
+        shape = base.shape if name in torch_api.SAME_IF_FLOATING else None
+        return names.tensor(base.dtype if aliasing else None, shape, grad=base.grad, fresh=not aliasing)
+    return UNKNOWN
+
+
+def _python_bounds(evaluator: Evaluator, node: ast.Call, env: Env, rest: list[ast.expr]) -> bool:
+    bounds = [*rest, *(word.value for word in node.keywords if word.arg in {"min", "max"})]
+    return all(evaluator.value(bound, env).is_python for bound in bounds)
+
+
+def _reduction(evaluator: Evaluator, name: str, base: Value, node: ast.Call, rest: list[ast.expr]) -> Value:
+    dimension = rest or any(word.arg in {"dim", "axis", "keepdim", "other"} for word in node.keywords)
+    if dimension and name in {"max", "min", "median"}:
+        return UNKNOWN
+    dtype = {"any": BOOL, "all": BOOL, "argmax": INT64, "argmin": INT64, "count_nonzero": INT64}.get(name)
+    if dtype is None and (base.is_floating or name in {"max", "min", "amax", "amin", "median"}):
+        dtype = base.dtype
+    return evaluator.names.tensor(dtype, None if dimension else SCALAR, grad=base.grad, fresh=True)
+
+
+def _cast_dtype(evaluator: Evaluator, node: ast.Call, env: Env, base: Value) -> str | None:
+    given = _dtype_argument(evaluator, node, env)
+    if given is not None:
+        return given
+    if node.args:
+        value = evaluator.value(node.args[0], env)
+        if value.callee and value.callee.startswith(("torch.", "dtype#")):
+            return canonical_dtype(value.callee)
+        if value.kind is Kind.UNKNOWN or value.kind is Kind.TENSOR:
+            return value.dtype
+        if any(word.arg == "dtype" for word in node.keywords):
+            return None
+        return base.dtype if value.origin is Origin.META else None
+    return None if any(word.arg == "dtype" for word in node.keywords) else base.dtype

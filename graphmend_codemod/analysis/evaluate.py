@@ -1,0 +1,280 @@
+"""Expressions to abstract values, given what the names hold at that point."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from graphmend_codemod.analysis import annotations, calls, torch_api
+from graphmend_codemod.analysis.scope import Scope, dotted
+from graphmend_codemod.analysis.values import (
+    BOOL,
+    NONE,
+    SCALAR,
+    UNKNOWN,
+    Kind,
+    Names,
+    Origin,
+    Value,
+    callable_value,
+    canonical_dtype,
+    python,
+)
+from graphmend_codemod.project.facts import AttributeFact, AttributeKind
+
+Env = dict[str, Value]
+_CONFIG_NAME = re.compile(r"(^|_)(config|cfg|conf|args|hparams|opt|opts)$|[Cc]onfig")
+_ORIGINS = [Origin.CONSTANT, Origin.CONFIG, Origin.META, Origin.SHAPE, Origin.OTHER]
+
+
+def worst_origin(values: list[Value]) -> Origin:
+    """The origin of something computed from these values."""
+    known = [value.origin if value.is_python else Origin.OTHER for value in values]
+    return max(known, key=_ORIGINS.index, default=Origin.CONSTANT)
+
+
+class Evaluator:
+    """Evaluates expressions of one function. `env` maps local names, and `self.name` for attributes, to values."""
+
+    def __init__(self, scope: Scope, names: Names) -> None:
+        self.scope = scope
+        self.names = names
+        self._handlers: dict[type[ast.expr], Callable[[Any, Env], Value]] = {
+            ast.Constant: self._constant,
+            ast.Name: self._name,
+            ast.Attribute: self._attribute,
+            ast.Call: self._call,
+            ast.BoolOp: self._bool_op,
+            ast.Compare: self._compare,
+            ast.BinOp: self._bin_op,
+            ast.UnaryOp: self._unary_op,
+            ast.Subscript: self._subscript,
+            ast.IfExp: self._if_exp,
+            ast.Tuple: self._sequence,
+            ast.List: self._sequence,
+            ast.JoinedStr: self._joined,
+            ast.NamedExpr: lambda node, env: self.value(node.value, env),
+        }
+
+    def value(self, node: ast.expr, env: Env) -> Value:
+        """The abstract value of `node` where names hold what `env` says."""
+        handler = self._handlers.get(type(node))
+        return handler(node, env) if handler else UNKNOWN
+
+    def resolve(self, node: ast.expr, env: Env) -> str | None:
+        """Qualified name of a function, class, module or constant that `node` spells; None if it spells no such thing."""
+        name = dotted(node)
+        if name is None:
+            return None
+        root, _, rest = name.partition(".")
+        if not self.scope.is_local(root):
+            return self.scope.resolve_global(name)
+        value = env.get(root)
+        if value is None or value.callee is None:
+            return None
+        if not rest:
+            return value.callee
+        module, _, last = value.callee.rpartition(".")
+        del module, last
+        return f"{value.callee}.{rest}"
+
+    # names
+
+    def _constant(self, node: ast.Constant, env: Env) -> Value:
+        if node.value is None:
+            return NONE
+        return python(Origin.CONSTANT, bool(node.value) if isinstance(node.value, (bool, int, str)) else None)
+
+    def _name(self, node: ast.Name, env: Env) -> Value:
+        if self.scope.is_local(node.id):
+            return env.get(node.id, UNKNOWN)
+        fact = self.scope.index.global_fact(self.scope.module, node.id)
+        if fact is not None and fact.kind is AttributeKind.CONSTANT:
+            return python(Origin.CONSTANT)
+        qualified = self.scope.resolve_global(node.id)
+        if qualified is None or (fact is not None and fact.kind is not AttributeKind.CALL):
+            return UNKNOWN if qualified is None else Value(Kind.UNKNOWN, callee=qualified)
+        if fact is not None:
+            return Value(Kind.UNKNOWN, callee=qualified, instance_of=fact.callee)
+        return callable_value(qualified)
+
+    def _attribute(self, node: ast.Attribute, env: Env) -> Value:
+        if isinstance(node.value, ast.Name) and node.value.id == self.scope.self_name:
+            return self._self_attribute(node.attr, env)
+        qualified = self.resolve(node, env)
+        if qualified is not None:
+            return callable_value(canonical_dtype(qualified))
+        base = self.value(node.value, env)
+        if base.kind is Kind.TENSOR:
+            return self._tensor_attribute(base, node.attr)
+        if base.origin is Origin.CONFIG:
+            return python(Origin.CONFIG)
+        if base.is_python and base.origin in {Origin.META, Origin.CONSTANT, Origin.SHAPE}:
+            return python(base.origin)
+        return UNKNOWN
+
+    def _self_attribute(self, name: str, env: Env) -> Value:
+        assigned = env.get(f"self.{name}")
+        if assigned is not None:
+            return assigned
+        fact = self.scope.attribute(name)
+        if name == "training" and fact is None:
+            return python(Origin.META)
+        if fact is None:
+            facts = self.scope.class_facts
+            if facts and name in facts.methods and name not in facts.properties:
+                return callable_value(facts.methods[name])
+            return UNKNOWN
+        return self._fact_value(fact)
+
+    def _fact_value(self, fact: AttributeFact) -> Value:
+        kind = fact.kind
+        if kind in {AttributeKind.PARAMETER, AttributeKind.BUFFER}:
+            return self.names.tensor()
+        if kind is AttributeKind.CONSTANT:
+            return python(Origin.CONSTANT)
+        if kind is AttributeKind.CONFIG:
+            root = fact.text.partition(".")[0]
+            config = bool(_CONFIG_NAME.search(root))
+            return Value(Kind.PYTHON if config else Kind.UNKNOWN, origin=Origin.CONFIG if config else Origin.OTHER)
+        if kind is AttributeKind.ARGUMENT:
+            if fact.callee:
+                return annotations.value_of(fact.callee, self.names, Origin.CONFIG)
+            config = bool(_CONFIG_NAME.search(fact.text))
+            return Value(Kind.UNKNOWN, origin=Origin.CONFIG if config else Origin.OTHER)
+        if kind is AttributeKind.CALL:
+            return Value(Kind.UNKNOWN, instance_of=fact.callee)
+        return UNKNOWN
+
+    def _tensor_attribute(self, base: Value, name: str) -> Value:
+        if name == "dtype":
+            return Value(Kind.PYTHON, origin=Origin.META, callee=base.dtype)
+        origin = torch_api.PYTHON_ATTRIBUTES.get(name)
+        if origin is not None:
+            return python(Origin(origin))
+        if name in torch_api.TENSOR_ATTRIBUTES:
+            return self.names.tensor(base.dtype, grad=base.grad and name != "data")
+        return UNKNOWN
+
+    # operators
+
+    def _bool_op(self, node: ast.BoolOp, env: Env) -> Value:
+        stop = isinstance(node.op, ast.Or)
+        values: list[Value] = []
+        compiling: bool | None = None
+        for operand in node.values:
+            value = self.value(operand, env)
+            compiling = value.compiling if compiling is None else compiling
+            values.append(value)
+            if value.truth is stop:
+                return Value(Kind.PYTHON, truth=stop, origin=Origin.META, compiling=compiling)
+        if all(value.truth is (not stop) for value in values):
+            return Value(Kind.PYTHON, truth=not stop, origin=Origin.META, compiling=compiling)
+        joined = values[0]
+        for value in values[1:]:
+            joined = self.names.join(joined, value)
+        return replace(joined, truth=None, compiling=compiling)
+
+    def _unary_op(self, node: ast.UnaryOp, env: Env) -> Value:
+        value = self.value(node.operand, env)
+        if isinstance(node.op, ast.Not):
+            truth = None if value.truth is None else not value.truth
+            origin = value.origin if value.is_python else Origin.OTHER
+            compiling = None if value.compiling is None else not value.compiling
+            return Value(Kind.PYTHON, truth=truth, origin=origin, compiling=compiling)
+        if value.kind is Kind.TENSOR:
+            same = not isinstance(node.op, ast.Invert) or value.dtype == BOOL
+            dtype = value.dtype if same else None
+            return self.names.tensor(dtype, value.shape, grad=value.grad, fresh=True)
+        return replace(value, truth=None) if value.is_python else UNKNOWN
+
+    def _compare(self, node: ast.Compare, env: Env) -> Value:
+        operands = [self.value(operand, env) for operand in [node.left, *node.comparators]]
+        if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            return python(Origin.META, self._identity_truth(node, operands))
+        if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
+            return python(worst_origin(operands))
+        if any(value.kind is Kind.TENSOR for value in operands):
+            return self.names.tensor(BOOL, self.broadcast(operands), fresh=True)
+        if all(value.is_python for value in operands):
+            return python(worst_origin(operands))
+        return UNKNOWN
+
+    def _identity_truth(self, node: ast.Compare, operands: list[Value]) -> bool | None:
+        if len(operands) != 2 or NONE not in operands:
+            return None
+        other = operands[0] if operands[1] == NONE else operands[1]
+        if other == NONE:
+            return isinstance(node.ops[0], ast.Is)
+        if other.is_tensor:
+            return isinstance(node.ops[0], ast.IsNot)
+        return None
+
+    def broadcast(self, operands: list[Value]) -> str | None:
+        """The shape of an elementwise result: known when all tensors but 0-dim ones share one shape."""
+        if any(value.kind is Kind.UNKNOWN for value in operands):
+            return None
+        shapes = {value.shape for value in operands if value.kind is Kind.TENSOR and value.shape != SCALAR}
+        if not shapes:
+            return SCALAR
+        return shapes.pop() if len(shapes) == 1 else None
+
+    def _bin_op(self, node: ast.BinOp, env: Env) -> Value:
+        left, right = self.value(node.left, env), self.value(node.right, env)
+        if left.kind is Kind.TENSOR or right.kind is Kind.TENSOR:
+            return self.arithmetic(left, right, node.right if left.kind is Kind.TENSOR else node.left)
+        if left.is_python and right.is_python:
+            return python(worst_origin([left, right]))
+        return UNKNOWN
+
+    def arithmetic(self, left: Value, right: Value, other: ast.expr | None) -> Value:
+        """An elementwise operation of two values, at least one of them a tensor. `other` is the other operand's node."""
+        shape = self.broadcast([left, right])
+        grad = left.grad or right.grad
+        if left.kind is Kind.TENSOR and right.kind is Kind.TENSOR:
+            same = left.dtype == right.dtype and left.dtype != BOOL
+            return self.names.tensor(left.dtype if same else None, shape, grad=grad, fresh=True)
+        tensor = left if left.kind is Kind.TENSOR else right
+        number = _is_number(other) or (left if tensor is right else right).is_python
+        keeps = number and tensor.is_floating
+        return self.names.tensor(tensor.dtype if keeps else None, shape, grad=tensor.grad, fresh=True)
+
+    def _subscript(self, node: ast.Subscript, env: Env) -> Value:
+        base = self.value(node.value, env)
+        if base.kind is Kind.TENSOR:
+            return self.names.tensor(base.dtype, grad=base.grad)
+        if base.elements is not None and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
+            position = node.slice.value
+            if -len(base.elements) <= position < len(base.elements):
+                return base.elements[position]
+        if base.is_python and base.origin in {Origin.SHAPE, Origin.CONFIG, Origin.CONSTANT}:
+            return python(base.origin)
+        return UNKNOWN
+
+    def _if_exp(self, node: ast.IfExp, env: Env) -> Value:
+        truth = self.value(node.test, env).truth
+        if truth is not None:
+            return self.value(node.body if truth else node.orelse, env)
+        return replace(self.names.join(self.value(node.body, env), self.value(node.orelse, env)), truth=None)
+
+    def _sequence(self, node: ast.Tuple | ast.List, env: Env) -> Value:
+        if any(isinstance(element, ast.Starred) for element in node.elts):
+            return python()
+        elements = tuple(self.value(element, env) for element in node.elts)
+        return Value(Kind.PYTHON, origin=worst_origin(list(elements)), elements=elements, truth=bool(elements))
+
+    def _joined(self, node: ast.JoinedStr, env: Env) -> Value:
+        parts = [self.value(part.value, env) for part in node.values if isinstance(part, ast.FormattedValue)]
+        return python(worst_origin(parts))
+
+    def _call(self, node: ast.Call, env: Env) -> Value:
+        return calls.value_of_call(self, node, env)
+
+
+def _is_number(node: ast.expr | None) -> bool:
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    return isinstance(node, ast.Constant) and type(node.value) in {int, float}

@@ -1,0 +1,349 @@
+"""Dataflow over one function: what each name holds before each statement, as Dynamo would trace it.
+
+Branches that torch.compile folds away (`if not torch.compiler.is_compiling():`) are dead here. The original text beside a
+compile path of its own is marked `handled`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from graphmend_codemod.analysis import annotations, narrowing
+from graphmend_codemod.analysis.escape import escaping_names
+from graphmend_codemod.analysis.evaluate import Env, Evaluator
+from graphmend_codemod.analysis.scope import FunctionNode, Scope, parameters, walk_scope
+from graphmend_codemod.analysis.values import UNKNOWN, Kind, Origin, Value, callable_value, python
+
+
+@dataclass
+class State:
+    """What holds before a statement. `leaked` are tokens of tensors that something else may refer to."""
+
+    env: Env
+    leaked: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A statement with its surroundings, innermost last. `blocks` pairs each enclosing statement list with the
+    position in it of the statement that holds the place."""
+
+    statement: ast.stmt
+    env: Env
+    leaked: frozenset[str]
+    parents: tuple[ast.AST, ...]
+    blocks: tuple[tuple[Sequence[ast.stmt], int], ...]
+    handled: bool
+
+    @property
+    def in_try(self) -> bool:
+        """True below the body of a `try` that has handlers."""
+        return any(isinstance(parent, ast.Try) and parent.handlers for parent in self.parents)
+
+    @property
+    def in_loop(self) -> bool:
+        """True below a loop of the same function."""
+        return any(isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) for parent in self.parents)
+
+
+@dataclass
+class Flow:
+    """Runs once over a function; `places` are the statements that Dynamo can reach, in source order."""
+
+    scope: Scope
+    evaluator: Evaluator
+    closure_env: Env = field(default_factory=dict)
+    places: dict[int, Place] = field(default_factory=dict)
+    nested: dict[int, Env] = field(default_factory=dict)
+    _parents: list[ast.AST] = field(default_factory=list)
+    _blocks: list[tuple[Sequence[ast.stmt], int]] = field(default_factory=list)
+    _handled: int = 0
+
+    def run(self) -> None:
+        """Analyse the whole function."""
+        function = self.scope.node
+        env: Env = dict(self.closure_env)
+        for name in self.scope.locals:
+            env.pop(name, None)
+        facts = self._signature()
+        for argument in parameters(function):
+            env[argument.arg] = annotations.value_of(facts.get(argument.arg), self.evaluator.names)
+        if function.args.vararg:
+            env[function.args.vararg.arg] = python()
+        if function.args.kwarg:
+            env[function.args.kwarg.arg] = python()
+        if self.scope.self_name:
+            env[self.scope.self_name] = Value(Kind.UNKNOWN, instance_of=self.scope.class_qualified)
+        self._block(function.body, State(env))
+
+    def _signature(self) -> dict[str, str]:
+        resolved = {}
+        for argument in parameters(self.scope.node):
+            if argument.annotation is not None:
+                resolved[argument.arg] = self.annotation(argument.annotation)
+        return resolved
+
+    def annotation(self, node: ast.expr) -> str:
+        """Source text of an annotation with its names resolved; a string annotation is read as source."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                node = ast.parse(node.value, mode="eval").body
+            except (SyntaxError, ValueError):
+                return ""
+        if isinstance(node, ast.Subscript):
+            return f"{self.annotation(node.value)}[{self.annotation(node.slice)}]"
+        if isinstance(node, ast.Tuple):
+            return ", ".join(self.annotation(element) for element in node.elts)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            return f"{self.annotation(node.left)} | {self.annotation(node.right)}"
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return self.evaluator.resolve(node, {}) or ast.unparse(node)
+        return ast.unparse(node)
+
+    # statements
+
+    def _block(self, body: Sequence[ast.stmt], state: State | None) -> State | None:
+        """State after `body`, or None when its end is not reached."""
+        for position, statement in enumerate(body):
+            if state is None:
+                return None
+            self._blocks.append((body, position))
+            state = self._statement(statement, state)
+            self._blocks.pop()
+        return state
+
+    def _statement(self, node: ast.stmt, state: State) -> State | None:
+        self.places[id(node)] = Place(
+            node, dict(state.env), state.leaked, tuple(self._parents), tuple(self._blocks), self._handled > 0
+        )
+        if isinstance(node, ast.If):
+            return self._if(node, state)
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+            return self._loop(node, state)
+        if isinstance(node, ast.Try):
+            return self._try(node, state)
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            return self._with(node, state)
+        if isinstance(node, ast.Match):
+            return self._match(node, state)
+        return self._simple(node, state)
+
+    def _simple(self, node: ast.stmt, state: State) -> State | None:
+        env = dict(state.env)
+        self._walrus(node, env)
+        leaked = state.leaked | self._leaks(node, state.env)
+        if isinstance(node, ast.Assign):
+            value = self.evaluator.value(node.value, state.env)
+            for target in node.targets:
+                self._bind(target, value, env)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            value = self.evaluator.value(node.value, state.env)
+            if value.kind is Kind.UNKNOWN:
+                value = annotations.value_of(self.annotation(node.annotation), self.evaluator.names)
+            self._bind(node.target, value, env)
+        elif isinstance(node, ast.AugAssign):
+            self._augmented(node, env)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            env[node.name] = UNKNOWN
+            self.nested[id(node)] = dict(env)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                env[alias.asname or alias.name.partition(".")[0]] = callable_value(
+                    alias.name if alias.asname else alias.name.partition(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                absolute = f"{node.module}.{alias.name}" if node.module and not node.level else None
+                env[alias.asname or alias.name] = callable_value(absolute) if absolute else UNKNOWN
+        elif isinstance(node, ast.Delete):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    env[target.id] = UNKNOWN
+        narrowing.add_evidence(self.evaluator, node, env)
+        if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
+            return None
+        if isinstance(node, ast.Assert):
+            narrowing.narrow(self.evaluator, node.test, True, env)
+        return State(env, leaked)
+
+    def _leaks(self, node: ast.stmt, env: Env) -> frozenset[str]:
+        names = escaping_names(self.evaluator, node, env)
+        return frozenset(value.token for name in names if (value := env.get(name)) and value.token)
+
+    def _walrus(self, node: ast.AST, env: Env) -> None:
+        for inner in walk_scope(node):
+            if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
+                env[inner.target.id] = replace(self.evaluator.value(inner.value, env), truth=None)
+
+    def _bind(self, target: ast.expr, value: Value, env: Env) -> None:
+        if isinstance(target, ast.Name):
+            env[target.id] = value
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            if target.value.id == self.scope.self_name:
+                env[f"self.{target.attr}"] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target, value, env)
+        elif isinstance(target, ast.Starred):
+            self._bind(target.value, python(), env)
+
+    def _unpack(self, target: ast.Tuple | ast.List, value: Value, env: Env) -> None:
+        known = value.elements
+        if known is not None and len(known) == len(target.elts):
+            for element, part in zip(target.elts, known, strict=True):
+                self._bind(element, part, env)
+            return
+        for element in target.elts:
+            if value.kind is Kind.TENSOR:
+                self._bind(element, self.evaluator.names.tensor(value.dtype, grad=value.grad), env)
+            elif value.is_python and value.origin in {Origin.SHAPE, Origin.CONFIG}:
+                self._bind(element, python(value.origin), env)
+            else:
+                self._bind(element, UNKNOWN, env)
+
+    def _augmented(self, node: ast.AugAssign, env: Env) -> None:
+        if not isinstance(node.target, ast.Name):
+            if isinstance(node.target, ast.Attribute):
+                self._bind(node.target, UNKNOWN, env)
+            return
+        old = env.get(node.target.id, UNKNOWN)
+        value = self.evaluator.value(ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value), env)
+        if old.is_tensor:
+            value = replace(old, grad=old.grad or value.grad)
+        env[node.target.id] = value
+
+    # compound statements
+
+    def _if(self, node: ast.If, state: State) -> State | None:
+        env = dict(state.env)
+        self._walrus(node.test, env)
+        test = self.evaluator.value(node.test, env)
+        leaked = state.leaked | self._leaks(node, state.env)
+        self._parents.append(node)
+        after_body = after_else = None
+        if test.truth is not False:
+            body_env = dict(env)
+            narrowing.add_test_evidence(self.evaluator, node.test, True, body_env)
+            narrowing.narrow(self.evaluator, node.test, True, body_env)
+            after_body = self._block(node.body, State(body_env, leaked))
+        if test.truth is not True:
+            else_env = dict(env)
+            narrowing.add_test_evidence(self.evaluator, node.test, False, else_env)
+            narrowing.narrow(self.evaluator, node.test, False, else_env)
+            has_compile_path = test.compiling is True
+            self._handled += has_compile_path
+            after_else = self._block(node.orelse, State(else_env, leaked))
+            self._handled -= has_compile_path
+        self._parents.pop()
+        return self._join(after_body, after_else)
+
+    def _join(self, one: State | None, other: State | None) -> State | None:
+        if one is None or other is None:
+            return one or other
+        env = {
+            name: self.evaluator.names.join(one.env.get(name, UNKNOWN), other.env.get(name, UNKNOWN))
+            for name in sorted(one.env.keys() | other.env.keys())
+        }
+        for name in [name for name, value in env.items() if name.startswith("self.") and value == UNKNOWN]:
+            env[name] = UNKNOWN
+        return State(env, one.leaked | other.leaked)
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State | None:
+        leaked = state.leaked | self._leaks(node, state.env)
+        start = State(dict(state.env), leaked)
+        for name in _bound_in(node):
+            start.env[name] = self.evaluator.names.join(start.env.get(name, UNKNOWN), UNKNOWN)
+        self._parents.append(node)
+        end = self._block(node.body, self._enter(node, start))
+        merged = self._join(State(dict(state.env), leaked), end)
+        if end is not None and merged is not None:
+            again = self._enter(node, self._stable(merged, state, node))
+            merged = self._join(State(dict(state.env), leaked), self._block(node.body, again)) or merged
+        after = self._block(node.orelse, self._stable(merged or start, state, node))
+        self._parents.pop()
+        return after
+
+    def _stable(self, merged: State, before: State, node: ast.AST) -> State:
+        """Names bound in a loop keep their kind and dtype, but no relation to what they held before the loop."""
+        env = dict(merged.env)
+        for name in _bound_in(node):
+            value = env.get(name)
+            if value is not None and value.kind is Kind.TENSOR and value != before.env.get(name):
+                env[name] = replace(
+                    self.evaluator.names.tensor(value.dtype, optional=value.optional, grad=value.grad), fresh=value.fresh
+                )
+        return State(env, merged.leaked)
+
+    def _enter(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State:
+        env = dict(state.env)
+        if isinstance(node, ast.While):
+            self._walrus(node.test, env)
+            narrowing.narrow(self.evaluator, node.test, True, env)
+        else:
+            iterated = self.evaluator.value(node.iter, env)
+            element = UNKNOWN
+            if iterated.kind is Kind.TENSOR:
+                element = self.evaluator.names.tensor(iterated.dtype, grad=iterated.grad)
+            elif iterated.is_python and isinstance(node.iter, ast.Call) and iterated.elements is None:
+                resolved = self.evaluator.resolve(node.iter.func, env)
+                element = python(iterated.origin) if resolved == "builtins.range" else UNKNOWN
+            self._bind(node.target, element, env)
+        return State(env, state.leaked)
+
+    def _try(self, node: ast.Try, state: State) -> State | None:
+        self._parents.append(node)
+        body = self._block(node.body, State(dict(state.env), state.leaked))
+        raised = State(dict(state.env), state.leaked)
+        for name in _bound_in(*node.body):
+            raised.env[name] = UNKNOWN
+        self._parents[-1] = ast.Module([], [])
+        after = self._block(node.orelse, body) if body else None
+        for handler in node.handlers:
+            env = dict(raised.env)
+            if handler.name:
+                env[handler.name] = UNKNOWN
+            after = self._join(after, self._block(handler.body, State(env, raised.leaked)))
+        final = self._block(node.finalbody, after or State(dict(raised.env), raised.leaked)) if node.finalbody else after
+        self._parents.pop()
+        return final if after is not None else None
+
+    def _with(self, node: ast.With | ast.AsyncWith, state: State) -> State | None:
+        env = dict(state.env)
+        for item in node.items:
+            if item.optional_vars is not None:
+                self._bind(item.optional_vars, UNKNOWN, env)
+        self._parents.append(node)
+        after = self._block(node.body, State(env, state.leaked | self._leaks(node, state.env)))
+        self._parents.pop()
+        return after
+
+    def _match(self, node: ast.Match, state: State) -> State | None:
+        self._parents.append(node)
+        after: State | None = State(dict(state.env), state.leaked)
+        for case in node.cases:
+            env = dict(state.env)
+            for name in _bound_in(case):
+                env[name] = UNKNOWN
+            after = self._join(after, self._block(case.body, State(env, state.leaked)))
+        self._parents.pop()
+        return after
+
+
+def _bound_in(*nodes: ast.AST) -> Iterator[str]:
+    names: set[str] = set()
+    for root in nodes:
+        for node in [root, *walk_scope(root)]:
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+                names.add(node.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+                names.add(f"self.{node.attr}")
+            elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+                names.add(node.name)
+    return iter(sorted(names))
+
+
+def function_nodes(root: FunctionNode) -> Iterator[FunctionNode]:
+    """Functions defined directly inside `root`, in source order."""
+    found = [node for node in walk_scope(root) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    return iter(sorted(found, key=lambda node: (node.lineno, node.col_offset)))

@@ -1,0 +1,185 @@
+"""What a test that passed, or a call that returned, says about names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.values import FLOATING, NONE, Kind, Origin, Value, canonical_dtype, is_floating_dtype
+
+if TYPE_CHECKING:
+    from graphmend_codemod.analysis.evaluate import Env, Evaluator
+
+
+def _key(evaluator: Evaluator, node: ast.expr) -> str | None:
+    """The `env` key of a local name or of `self.name`."""
+    if isinstance(node, ast.Name):
+        return node.id if evaluator.scope.is_local(node.id) else None
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == evaluator.scope.self_name:
+        return f"self.{node.attr}"
+    return None
+
+
+def narrow(evaluator: Evaluator, test: ast.expr, truth: bool, env: Env) -> None:
+    """Refine `env` by the fact that `test` was `truth`."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        narrow(evaluator, test.operand, not truth, env)
+    elif isinstance(test, ast.BoolOp):
+        if isinstance(test.op, ast.And) is truth:
+            for operand in test.values:
+                narrow(evaluator, operand, truth, env)
+    elif isinstance(test, ast.Compare) and len(test.ops) == 1:
+        _narrow_compare(evaluator, test, truth, env)
+    elif isinstance(test, ast.Call) and truth:
+        _narrow_call(evaluator, test, env)
+    elif truth and (key := _key(evaluator, test)) is not None:
+        value = env.get(key)
+        if value is not None and value.optional:
+            env[key] = replace(value, optional=False)
+
+
+def _narrow_compare(evaluator: Evaluator, test: ast.Compare, truth: bool, env: Env) -> None:
+    op, right = test.ops[0], test.comparators[0]
+    if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
+        key = _key(evaluator, test.left)
+        if key is None:
+            return
+        if isinstance(op, ast.Is) is truth:
+            env[key] = NONE
+        elif key in env and env[key].optional:
+            env[key] = replace(env[key], optional=False)
+        elif key.startswith("self.") and key not in env and isinstance(test.left, ast.Attribute):
+            value = evaluator.value(test.left, env)
+            if value.optional:
+                env[key] = replace(value, optional=False)
+    elif truth and isinstance(test.left, ast.Attribute) and test.left.attr == "dtype":
+        _narrow_dtype(evaluator, test.left.value, op, right, env)
+
+
+def _narrow_dtype(evaluator: Evaluator, tensor: ast.expr, op: ast.cmpop, right: ast.expr, env: Env) -> None:
+    key = _key(evaluator, tensor)
+    value = env.get(key) if key else None
+    if value is None or value.kind is not Kind.TENSOR or value.dtype is None:
+        return
+    if isinstance(op, ast.Eq):
+        known = evaluator.value(right, env).callee
+        if known and known.startswith("torch."):
+            _rename_dtype(env, value.dtype, canonical_dtype(known))
+    elif isinstance(op, ast.In) and isinstance(right, (ast.Tuple, ast.List, ast.Set)):
+        members = {canonical_dtype(evaluator.value(element, env).callee or "") for element in right.elts}
+        if members and members <= FLOATING:
+            _rename_dtype(env, value.dtype, f"float:{value.dtype}")
+
+
+def _rename_dtype(env: Env, old: str, new: str) -> None:
+    if old.startswith("torch.") or is_floating_dtype(old):
+        return
+    for name, value in env.items():
+        if value.dtype == old:
+            env[name] = replace(value, dtype=new, grad=value.grad and (is_floating_dtype(new)))
+
+
+def _narrow_call(evaluator: Evaluator, test: ast.Call, env: Env) -> None:
+    qualified = evaluator.resolve(test.func, env)
+    if qualified in {"builtins.isinstance", "torch.is_tensor"} and test.args:
+        key = _key(evaluator, test.args[0])
+        tensor = qualified == "torch.is_tensor" or (
+            len(test.args) == 2 and evaluator.resolve(test.args[1], env) == "torch.Tensor"
+        )
+        if key is not None and tensor:
+            _become_tensor(evaluator, key, env)
+    floating = qualified == "torch.is_floating_point" and test.args
+    if isinstance(test.func, ast.Attribute) and test.func.attr == "is_floating_point" and not test.args:
+        _mark_floating(evaluator, test.func.value, env)
+    elif floating:
+        _mark_floating(evaluator, test.args[0], env)
+
+
+def _mark_floating(evaluator: Evaluator, tensor: ast.expr, env: Env) -> None:
+    key = _key(evaluator, tensor)
+    value = env.get(key) if key else None
+    if value is not None and value.kind is Kind.TENSOR and value.dtype is not None:
+        _rename_dtype(env, value.dtype, f"float:{value.dtype}")
+
+
+def _become_tensor(evaluator: Evaluator, key: str, env: Env) -> None:
+    value = env.get(key)
+    if value is None or value.kind is Kind.UNKNOWN:
+        if value is None or value.origin is not Origin.CONFIG:
+            env[key] = evaluator.names.tensor()
+    elif value.optional:
+        env[key] = replace(value, optional=False)
+
+
+# evidence: a call that only takes tensors returned, so its argument is one
+
+
+def add_evidence(evaluator: Evaluator, statement: ast.stmt, env: Env) -> None:
+    """After `statement` ran: names that it gave to functions which take nothing but a tensor are tensors.
+
+    Only names that the statement did not bind itself, and only calls that ran whatever happened.
+    """
+    bound = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for expression in _expressions(statement):
+        for key in _tensor_arguments(evaluator, expression, env):
+            if key not in bound:
+                _become_tensor(evaluator, key, env)
+
+
+def add_test_evidence(evaluator: Evaluator, test: ast.expr, truth: bool, env: Env) -> None:
+    """The same for a test that came out as `truth`: every operand of a true `and` ran, and of a false `or`."""
+    if isinstance(test, ast.BoolOp):
+        every = isinstance(test.op, ast.And) is truth
+        for operand in test.values if every else test.values[:1]:
+            add_test_evidence(evaluator, operand, truth, env)
+        return
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        add_test_evidence(evaluator, test.operand, not truth, env)
+        return
+    for key in _tensor_arguments(evaluator, test, env):
+        _become_tensor(evaluator, key, env)
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
+    for name, value in ast.iter_fields(statement):
+        if name == "msg":
+            continue
+        if isinstance(value, ast.expr):
+            yield value
+
+
+def _always_run(node: ast.AST) -> Iterator[ast.AST]:
+    stack: list[ast.AST] = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        if isinstance(current, ast.BoolOp):
+            stack.append(current.values[0])
+        elif isinstance(current, ast.IfExp):
+            stack.append(current.test)
+        elif not isinstance(
+            current, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef)
+        ):
+            stack.extend(ast.iter_child_nodes(current))
+
+
+def _tensor_arguments(evaluator: Evaluator, expression: ast.expr, env: Env) -> Iterator[str]:
+    for node in _always_run(expression):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        key = _key(evaluator, node.args[0])
+        value: Value | None = env.get(key) if key else None
+        if key is None or (value is not None and value.kind is not Kind.UNKNOWN):
+            continue
+        name = torch_api.torch_function(evaluator.resolve(node.func, env))
+        if name is not None:
+            if name in torch_api.RETURNS_TENSOR and name not in torch_api.NOT_FIRST_TENSOR:
+                yield key
+        elif isinstance(node.func, ast.Attribute):
+            layer = torch_api.torch_module_class(evaluator.value(node.func, env).instance_of)
+            if layer in torch_api.TENSOR_MODULES_FRESH or layer in torch_api.TENSOR_MODULES_ALIASING:
+                yield key

@@ -1,0 +1,108 @@
+"""Names inside one function: which are local, and what a dotted expression resolves to."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from graphmend_codemod.project.facts import AttributeFact, ClassFacts, IndexView
+
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
+def dotted(node: ast.expr) -> str | None:
+    """`a.b.c` for a chain of attributes on a name, else None."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return None
+    parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def walk_scope(root: ast.AST) -> Iterator[ast.AST]:
+    """Every node below `root` that runs in the scope of `root` (nested functions and classes are yielded, not entered)."""
+    stack = list(ast.iter_child_nodes(root))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, SCOPES):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
+    """All parameters in order, `*args` and `**kwargs` included."""
+    args = function.args
+    named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
+    return named + [arg for arg in (args.vararg, args.kwarg) if arg is not None]
+
+
+def local_names(function: FunctionNode) -> frozenset[str]:
+    """Names that the function binds: parameters, assignments, imports, nested definitions; not `global` ones."""
+    names = {arg.arg for arg in parameters(function)}
+    outer: set[str] = set()
+    for node in walk_scope(function):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names.update((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            names.add(node.name)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            outer.update(node.names)
+        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+            names.add(node.name)
+    return frozenset(names - outer)
+
+
+@dataclass
+class Scope:
+    """The function under analysis: its module, the class whose `self` it gets, the names that it binds itself.
+
+    `closure` holds names of enclosing functions: bound there, so not global.
+    """
+
+    module: str
+    index: IndexView
+    node: FunctionNode
+    class_qualified: str | None
+    locals: frozenset[str]
+    closure: frozenset[str] = frozenset()
+    _resolved: dict[str, str | None] = field(default_factory=dict)
+
+    @property
+    def self_name(self) -> str | None:
+        """The name by which the function calls its instance, if it is a method or gets `self` handed over."""
+        args = [*self.node.args.posonlyargs, *self.node.args.args]
+        if not args or self.class_qualified is None:
+            return None
+        for decorator in self.node.decorator_list:
+            if isinstance(decorator, ast.Name) and decorator.id in {"staticmethod", "classmethod"}:
+                return None
+        return args[0].arg
+
+    @property
+    def class_facts(self) -> ClassFacts | None:
+        """Facts of the class whose instance `self` is."""
+        return self.index.class_facts(self.class_qualified) if self.class_qualified else None
+
+    def is_local(self, name: str) -> bool:
+        """True for names bound in this function or in one around it."""
+        return name in self.locals or name in self.closure
+
+    def resolve_global(self, name: str) -> str | None:
+        """Qualified name of a dotted name whose first part is not local."""
+        if name not in self._resolved:
+            self._resolved[name] = self.index.resolve(self.module, name)
+        return self._resolved[name]
+
+    def attribute(self, name: str) -> AttributeFact | None:
+        """How `self.<name>` came to be."""
+        facts = self.class_facts
+        return facts.attributes.get(name) if facts else None

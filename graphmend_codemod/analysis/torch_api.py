@@ -1,0 +1,196 @@
+"""Torch's API as data: what a call returns, what it does to its arguments, what its derivative can be.
+
+Read from torch 2.13's documentation and `native_functions.yaml`. Function names stand without the `torch.` and
+`torch.nn.functional.` in front; most exist as a method of the same name.
+"""
+
+from __future__ import annotations
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+TORCH_PREFIXES = ("torch.nn.functional.", "torch.special.", "torch.")
+
+SAME_ANY_DTYPE = _names("clone contiguous detach flip tril triu masked_fill fill_diagonal nan_to_num positive")
+"""Elementwise or layout only: the first argument's dtype and shape, whatever they are."""
+
+SAME_IF_FLOATING = _names(
+    """abs absolute neg negative relu relu6 leaky_relu elu selu celu gelu silu mish softplus hardtanh hardswish
+    hardsigmoid ceil floor round trunc frac sign clamp clip clamp_min clamp_max exp exp2 expm1 log log2 log10 log1p sqrt
+    rsqrt square sin cos tan sinh cosh tanh asin acos atan erf erfc sigmoid logit softmax log_softmax logsigmoid
+    softsign tanhshrink reciprocal cumsum cumprod normalize lgamma digamma"""
+)
+"""Elementwise (or along a dimension): for a floating first argument its dtype and shape."""
+
+AUTOCAST_TO_FLOAT32 = _names(
+    """pow rdiv rpow rtruediv acos asin cosh cumprod cumsum exp expm1 log log10 log_softmax log1p log2 norm normalize prod
+    reciprocal rsqrt sinh softmax softmin softplus sum tan layer_norm group_norm logsigmoid std var"""
+)
+"""Under autocast these return float32 for a half precision argument (torch.amp's op reference)."""
+
+TO_BOOL = _names(
+    """isinf isnan isfinite isposinf isneginf logical_not logical_and logical_or logical_xor eq ne gt lt ge le greater
+    less greater_equal less_equal not_equal isclose isin isreal signbit"""
+)
+
+REDUCTIONS = _names("any all sum mean prod max min amax amin norm std var median logsumexp argmax argmin count_nonzero")
+"""Without a dimension: a 0-dim tensor."""
+
+BINARY = _names(
+    """add sub subtract mul multiply div divide true_divide pow maximum minimum fmod remainder floor_divide rsub atan2
+    hypot"""
+)
+
+VIEWS = _names(
+    """view reshape permute transpose t squeeze unsqueeze expand expand_as view_as flatten unflatten narrow select
+    swapaxes swapdims movedim diagonal real imag broadcast_to ravel reshape_as type_as to float half bfloat16 double
+    long int bool cpu cuda type requires_grad_ index_select squeeze_ chunk split"""
+)
+"""May share storage with their first argument (`to` and its kin when nothing has to change)."""
+
+CASTS = {
+    "float": "torch.float32",
+    "half": "torch.float16",
+    "bfloat16": "torch.bfloat16",
+    "double": "torch.float64",
+    "long": "torch.int64",
+    "int": "torch.int32",
+    "bool": "torch.bool",
+}
+
+CREATION = _names(
+    """zeros ones empty full arange linspace logspace eye tensor as_tensor from_numpy zeros_like ones_like full_like
+    empty_like tril_indices triu_indices new_zeros new_ones new_full new_empty new_tensor scalar_tensor"""
+)
+
+RANDOM = _names(
+    """rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson dropout
+    dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rrelu gumbel_softmax"""
+)
+
+RETURNS_TENSOR = (
+    _names(
+        """matmul mm bmm mv dot inner outer addmm baddbmm einsum tensordot cat concat concatenate stack hstack vstack
+        where gather scatter scatter_add index_add index_fill index_put take take_along_dim embedding linear conv1d
+        conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d layer_norm group_norm batch_norm instance_norm
+        rms_norm pad interpolate avg_pool1d avg_pool2d avg_pool3d max_pool1d max_pool2d max_pool3d adaptive_avg_pool1d
+        adaptive_avg_pool2d adaptive_max_pool2d scaled_dot_product_attention cross_entropy mse_loss l1_loss nll_loss
+        binary_cross_entropy binary_cross_entropy_with_logits smooth_l1_loss huber_loss kl_div cosine_similarity
+        one_hot roll rot90 repeat repeat_interleave tile cumsum cumprod diff diag diag_embed lerp addcmul addcdiv cdist
+        bucketize searchsorted histc bincount nonzero unique masked_select masked_scatter fft bitwise_and bitwise_or
+        bitwise_not bitwise_xor pixel_shuffle pixel_unshuffle unfold fold grid_sample glu argsort"""
+    )
+    | SAME_ANY_DTYPE
+    | SAME_IF_FLOATING
+    | TO_BOOL
+    | REDUCTIONS
+    | BINARY
+    | VIEWS
+    | CREATION
+    | RANDOM
+) - _names("chunk split unique")
+
+NOT_FIRST_TENSOR = CREATION | _names("cat concat concatenate stack hstack vstack einsum broadcast_tensors rand randn randint randperm normal where")
+"""Functions whose first argument is no tensor, or need not be one."""
+
+PYTHON_METHODS = {
+    "size": "shape",
+    "dim": "meta",
+    "ndimension": "meta",
+    "numel": "shape",
+    "nelement": "shape",
+    "is_floating_point": "meta",
+    "is_complex": "meta",
+    "is_contiguous": "meta",
+    "stride": "shape",
+    "element_size": "meta",
+    "get_device": "meta",
+    "data_ptr": "other",
+    "item": "other",
+    "tolist": "other",
+}
+"""Tensor methods that return a Python value, and the value's origin."""
+
+PYTHON_ATTRIBUTES = {
+    "shape": "shape",
+    "ndim": "meta",
+    "dtype": "meta",
+    "device": "meta",
+    "requires_grad": "meta",
+    "is_cuda": "meta",
+    "is_sparse": "meta",
+    "is_nested": "meta",
+    "layout": "meta",
+    "is_meta": "meta",
+    "is_leaf": "meta",
+}
+
+TENSOR_ATTRIBUTES = _names("T mT H data grad real imag")
+
+TENSOR_TYPES = _names(
+    """torch.Tensor torch.FloatTensor torch.HalfTensor torch.BFloat16Tensor torch.DoubleTensor torch.LongTensor
+    torch.IntTensor torch.BoolTensor torch.ByteTensor torch.nn.Parameter torch.nn.parameter.Parameter torch.tensor"""
+)
+"""Annotations that name a tensor. `torch.tensor` is a common slip for `torch.Tensor`."""
+
+TYPED_TENSORS = {"torch.LongTensor": "torch.int64", "torch.BoolTensor": "torch.bool", "torch.IntTensor": "torch.int32"}
+"""Annotations whose dtype people keep to. `FloatTensor` is not one: it is written for half precision as well."""
+
+COMPILING_PREDICATES = _names(
+    """torch.compiler.is_compiling torch.compiler.is_dynamo_compiling torch._dynamo.is_compiling
+    torch._dynamo.external_utils.is_compiling torch._utils.is_compiling torch.compiler.is_exporting_or_compiling"""
+)
+
+FALSE_PREDICATES = _names(
+    "torch.jit.is_scripting torch.onnx.is_in_onnx_export torch._C._get_tracing_state torch.jit.is_tracing"
+)
+"""Calls that Dynamo folds to a false value."""
+
+FINITE_DERIVATIVE = (
+    _names(
+        """clone contiguous detach flip tril triu masked_fill nan_to_num positive abs neg negative relu relu6 leaky_relu
+        elu selu gelu silu softplus hardtanh hardswish hardsigmoid ceil floor round trunc sign clamp clip clamp_min
+        clamp_max sin cos tanh sigmoid erf softmax log_softmax zeros_like ones_like full_like where add sub maximum
+        minimum unsqueeze squeeze view reshape permute transpose expand flatten to float half bfloat16 double"""
+    )
+    | TO_BOOL
+    | CREATION
+)
+"""Zero times the derivative is zero wherever the argument is finite, and wherever eager took the other branch."""
+
+TENSOR_MODULES_FRESH = _names(
+    """Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LayerNorm RMSNorm GroupNorm
+    BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm Embedding
+    EmbeddingBag GELU SiLU Tanh Sigmoid Softmax LogSoftmax Softplus ELU AvgPool1d AvgPool2d AvgPool3d
+    AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d MaxPool1d MaxPool2d MaxPool3d Mish Hardswish Hardsigmoid GLU
+    Upsample LocalResponseNorm CrossEntropyLoss MSELoss"""
+)
+"""Modules of torch.nn that take a tensor and return a tensor of its own storage."""
+
+TENSOR_MODULES_ALIASING = _names(
+    "Dropout Dropout1d Dropout2d Dropout3d AlphaDropout Identity ReLU ReLU6 LeakyReLU Hardtanh Flatten Unflatten"
+)
+"""Modules of torch.nn that return a tensor which may share storage with their argument."""
+
+KEEPS_SHAPE_AND_DTYPE = _names("LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d GELU SiLU Tanh Sigmoid Mish Softplus ELU")
+
+
+def torch_function(qualified: str | None) -> str | None:
+    """`clamp` for `torch.clamp`, `relu` for `torch.nn.functional.relu`; None for anything that is not such a function."""
+    if qualified is None:
+        return None
+    for prefix in TORCH_PREFIXES:
+        if qualified.startswith(prefix):
+            name = qualified[len(prefix) :]
+            return name if "." not in name else None
+    return None
+
+
+def torch_module_class(qualified: str | None) -> str | None:
+    """`LayerNorm` for `torch.nn.LayerNorm` or `torch.nn.modules.normalization.LayerNorm`, else None."""
+    if qualified is None or not qualified.startswith("torch.nn.") or qualified.startswith("torch.nn.functional."):
+        return None
+    name = qualified.rsplit(".", 1)[1]
+    return name if name[:1].isupper() else None

@@ -1,0 +1,177 @@
+"""Abstract values: what the analysis knows of an expression without running it.
+
+A value is a tensor with facts, a Python object, or unknown. Unknown never becomes a tensor by guessing.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, replace
+
+BOOL = "torch.bool"
+INT64 = "torch.int64"
+SCALAR = "()"
+"""The shape of a 0-dim tensor."""
+
+FLOATING = frozenset({"torch.float16", "torch.bfloat16", "torch.float32", "torch.float64", "torch.half", "torch.float"})
+_DTYPE_ALIASES = {
+    "torch.half": "torch.float16",
+    "torch.float": "torch.float32",
+    "torch.double": "torch.float64",
+    "torch.long": "torch.int64",
+    "torch.int": "torch.int32",
+    "torch.short": "torch.int16",
+}
+
+
+def canonical_dtype(qualified: str) -> str:
+    """`torch.half` and `torch.float16` are one dtype."""
+    return _DTYPE_ALIASES.get(qualified, qualified)
+
+
+def is_floating_dtype(dtype: str | None) -> bool:
+    """True for a floating dtype, known by name or only by a test such as `x.is_floating_point()`."""
+    return dtype is not None and (dtype in FLOATING or dtype.startswith("float:"))
+
+
+class Kind(enum.Enum):
+    """The three things that an expression can be."""
+
+    TENSOR = "tensor"
+    PYTHON = "python"
+    UNKNOWN = "unknown"
+
+
+class Origin(enum.Enum):
+    """Where a Python value comes from; decides whether a message may contain it."""
+
+    CONSTANT = "constant"  # literals and what is computed from them
+    CONFIG = "config"  # attributes that the constructor took from its arguments
+    SHAPE = "shape"  # sizes: other at every call, a SymInt under dynamic shapes
+    META = "meta"  # dtype, device, flags: fixed by guards
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Value:
+    """One abstract value.
+
+    `dtype` and `shape` are names: two tensors with the same name have the same dtype (shape) in every execution.
+    A concrete dtype is spelled `torch.float16`; the shape `()` is a single 0-dim element.
+    `fresh` means that no other object shared the tensor's storage when the value was made. `token` names the object:
+    two values with one token are one object. `truth` is the truth value that Dynamo folds the expression to.
+    `elements` are the values of a tuple or list whose length is known. `callee` is the qualified name of a function,
+    class or module object; `instance_of` the qualified class of an object.
+    """
+
+    kind: Kind
+    dtype: str | None = None
+    shape: str | None = None
+    grad: bool = True
+    optional: bool = False
+    fresh: bool = False
+    token: str | None = None
+    truth: bool | None = None
+    origin: Origin = Origin.OTHER
+    callee: str | None = None
+    instance_of: str | None = None
+    elements: tuple[Value, ...] | None = None
+    built_from: str | None = None
+    compiling: bool | None = None
+
+    @property
+    def is_tensor(self) -> bool:
+        """A tensor for certain (not None)."""
+        return self.kind is Kind.TENSOR and not self.optional
+
+    @property
+    def is_python(self) -> bool:
+        """A Python object for certain, never a tensor."""
+        return self.kind is Kind.PYTHON
+
+    @property
+    def is_single(self) -> bool:
+        """A 0-dim tensor for certain."""
+        return self.is_tensor and self.shape == SCALAR
+
+    @property
+    def is_floating(self) -> bool:
+        """A tensor of a floating dtype that is known by name."""
+        return self.is_tensor and is_floating_dtype(self.dtype)
+
+
+UNKNOWN = Value(Kind.UNKNOWN)
+NONE = Value(Kind.PYTHON, truth=False, origin=Origin.CONSTANT)
+
+
+def python(origin: Origin = Origin.OTHER, truth: bool | None = None) -> Value:
+    """A Python value of which only the origin is known."""
+    return Value(Kind.PYTHON, origin=origin, truth=truth)
+
+
+def callable_value(qualified: str) -> Value:
+    """A function, class or module object known by its qualified name."""
+    return Value(Kind.PYTHON, callee=qualified, truth=None)
+
+
+class Names:
+    """Gives out names for unknown dtypes, shapes and objects, in the order of asking."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def new(self, what: str) -> str:
+        """A name that was not given out before."""
+        self._count += 1
+        return f"{what}#{self._count}"
+
+    def tensor(
+        self,
+        dtype: str | None = None,
+        shape: str | None = None,
+        *,
+        grad: bool = True,
+        fresh: bool = False,
+        optional: bool = False,
+    ) -> Value:
+        """A tensor; facts that are not given get names of their own."""
+        dtype = dtype or self.new("dtype")
+        return Value(
+            Kind.TENSOR,
+            dtype=dtype,
+            shape=shape or self.new("shape"),
+            grad=grad and (is_floating_dtype(dtype) or not dtype.startswith("torch.")),
+            fresh=fresh,
+            optional=optional,
+            token=self.new("tensor"),
+        )
+
+    def join(self, one: Value, other: Value) -> Value:
+        """What holds of a value that is `one` or `other`."""
+        if one == other:
+            return one
+        if one.kind is not other.kind:
+            return _join_with_none(one, other)
+        if one.kind is Kind.PYTHON:
+            origin = one.origin if one.origin is other.origin else Origin.OTHER
+            same_callee = one.callee if one.callee == other.callee else None
+            same_class = one.instance_of if one.instance_of == other.instance_of else None
+            return Value(Kind.PYTHON, origin=origin, callee=same_callee, instance_of=same_class)
+        if one.kind is Kind.UNKNOWN:
+            return UNKNOWN
+        return Value(
+            Kind.TENSOR,
+            dtype=one.dtype if one.dtype == other.dtype else self.new("dtype"),
+            shape=one.shape if one.shape == other.shape else self.new("shape"),
+            grad=one.grad or other.grad,
+            optional=one.optional or other.optional,
+            fresh=one.fresh and other.fresh,
+            token=one.token if one.token == other.token else self.new("tensor"),
+        )
+
+
+def _join_with_none(one: Value, other: Value) -> Value:
+    for tensor, none in ((one, other), (other, one)):
+        if tensor.kind is Kind.TENSOR and none == NONE:
+            return replace(tensor, optional=True)
+    return UNKNOWN
