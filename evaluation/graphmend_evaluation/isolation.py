@@ -161,7 +161,7 @@ def _command(worktree: Path, model: str, folder: Path, against: Path | None, mem
     return command
 
 
-def _run(command: list[str], worktree: Path, folder: Path, timeout: float, environment: dict[str, str]) -> _Ending:
+def _run(command: list[str], worktree: Path, folder: Path, policy: Policy) -> _Ending:
     started = time.monotonic()
     with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
         process = subprocess.Popen(
