@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+LOG_CALLS = ("once", "guard")
+GUARDS = ("assert", "skip", "advice")
+
+_CODE = re.compile(r"GM[0-9]{0,3}")
+_MODEL = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+_VERSION = re.compile(r"([0-9]+)\.([0-9]+)(\.[0-9]+)?")
 
 
 class SettingsError(Exception):
@@ -25,3 +38,232 @@ class Settings:
     guards: str = "assert"
     target_torch: tuple[int, int] | None = None
     models: tuple[str, ...] = ()
+
+
+def load_settings(
+    start: Path, *, config: Path | None = None, known_codes: Callable[[], Collection[str]] | None = None
+) -> Settings:
+    """The settings that hold at `start`, a file or folder that need not exist.
+
+    They come from the nearest `pyproject.toml` at or above `start` that has a `[tool.graphmend]` table, or from
+    `config`, which must have one. `root` is that file's folder; with `config`, or where no file has a table, it is the
+    nearest folder with a `pyproject.toml` inside the git repository, the top of the repository, or the current folder.
+    `known_codes` is asked only if the table names rule codes. SettingsError if a file cannot be read or a setting
+    cannot be used.
+    """
+    start = Path(os.path.abspath(start))
+    if config is not None:
+        table = _graphmend_table(config, _read_toml(config))
+        if table is None:
+            raise SettingsError(f"{config}: has no [tool.graphmend] table; add one, or leave --config out")
+        return _settings(_default_root(start), table, config, known_codes)
+    for folder in _upward(start):
+        pyproject = folder / "pyproject.toml"
+        if _mentions(pyproject, b"graphmend"):
+            table = _graphmend_table(pyproject, _read_toml(pyproject))
+            if table is not None:
+                return _settings(folder, table, pyproject, known_codes)
+    root = _default_root(start)
+    return Settings(root=root, target_torch=_own_target_torch(root))
+
+
+def checked_codes(codes: Sequence[str], known: Collection[str], where: str) -> tuple[str, ...]:
+    """The codes as they are; SettingsError for one that is no prefix of a known code."""
+    for code in codes:
+        if not _CODE.fullmatch(code) or not any(one.startswith(code) for one in known):
+            families = {one[:3] for one in known}
+            raise SettingsError(
+                f"{where}: unknown rule code `{code}`{_did_you_mean(code.upper(), {*known, *families})}; "
+                "`graphmend rules` lists all codes"
+            )
+    return tuple(codes)
+
+
+def selects(settings: Settings, code: str, path: str) -> bool:
+    """Whether a finding with this code in this file is asked for. The longer prefix wins, `ignore` on equal length.
+
+    `path` is relative to the root, with forward slashes.
+    """
+    selected = max((len(prefix) for prefix in settings.select if code.startswith(prefix)), default=-1)
+    ignored = max((len(prefix) for prefix in settings.ignore if code.startswith(prefix)), default=-1)
+    if selected <= ignored:
+        return False
+    return not any(
+        code.startswith(codes) and matches_glob(path, pattern) for pattern, codes in settings.per_file_ignores
+    )
+
+
+def matches_glob(path: str, pattern: str) -> bool:
+    """Whether a path, relative to the root, matches: the whole path, its last part, or a folder above it."""
+    from fnmatch import fnmatchcase
+
+    pattern = pattern.removeprefix("./").rstrip("/")
+    parts = path.split("/")
+    heads = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+    if "/" in pattern:
+        patterns = (pattern, pattern.removeprefix("**/"))
+        return any(fnmatchcase(head, one) for head in heads for one in patterns)
+    return any(fnmatchcase(part, pattern) for part in parts)
+
+
+def _settings(
+    root: Path, table: Mapping[str, object], file: Path, known_codes: Callable[[], Collection[str]] | None
+) -> Settings:
+    where = f"{file}: [tool.graphmend]"
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in _READERS:
+            raise SettingsError(f"{where} has no setting `{key}`{_did_you_mean(key, _READERS)}; see the documentation")
+        values[key.replace("-", "_")] = _READERS[key](value, f"{where} {key}")
+    if known_codes is not None:
+        _check_all_codes(values, where, known_codes)
+    if "target_torch" not in values:
+        values["target_torch"] = _own_target_torch(root)
+    return Settings(root=root, **values)
+
+
+def _check_all_codes(values: Mapping[str, Any], where: str, known_codes: Callable[[], Collection[str]]) -> None:
+    named = [(key, values[key]) for key in ("select", "ignore") if values.get(key)]
+    named += [("per-file-ignores", codes) for _, codes in values.get("per_file_ignores", ())]
+    if any(code != "GM" for _, codes in named for code in codes):
+        known = known_codes()
+        for key, codes in named:
+            checked_codes(codes, known, f"{where} {key}")
+
+
+def _strings(value: object, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise SettingsError(f"{where} must be a list of strings, not {_described(value)}")
+    return tuple(value)
+
+
+def _codes(value: object, where: str) -> tuple[str, ...]:
+    codes = _strings(value, where)
+    for code in codes:
+        if not _CODE.fullmatch(code):
+            raise SettingsError(f'{where}: `{code}` is not a rule code or the beginning of one; write "GM1" or "GM101"')
+    return codes
+
+
+def _per_file_ignores(value: object, where: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise SettingsError(f'{where} must be a table such as {{ "tests/*" = ["GM2"] }}, not {_described(value)}')
+    return tuple((pattern, _codes(codes, f'{where}."{pattern}"')) for pattern, codes in value.items())
+
+
+def _boolean(value: object, where: str) -> bool:
+    if not isinstance(value, bool):
+        raise SettingsError(f"{where} must be true or false, not {_described(value)}")
+    return value
+
+
+def _one_of(choices: Sequence[str]) -> Callable[[object, str], str]:
+    def read(value: object, where: str) -> str:
+        if not isinstance(value, str) or value not in choices:
+            allowed = ", ".join(f'"{choice}"' for choice in choices)
+            raise SettingsError(f"{where} must be one of {allowed}, not {_described(value)}")
+        return value
+
+    return read
+
+
+def _matching(pattern: re.Pattern[str], example: str) -> Callable[[object, str], tuple[str, ...]]:
+    def read(value: object, where: str) -> tuple[str, ...]:
+        texts = _strings(value, where)
+        for text in texts:
+            if not pattern.fullmatch(text):
+                raise SettingsError(f'{where}: `{text}` must look like "{example}"')
+        return texts
+
+    return read
+
+
+def _version(value: object, where: str) -> tuple[int, int]:
+    match = _VERSION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise SettingsError(f'{where} must be a string such as "2.4", not {_described(value)}')
+    return int(match[1]), int(match[2])
+
+
+_READERS: Mapping[str, Callable[[object, str], Any]] = {
+    "select": _codes,
+    "ignore": _codes,
+    "per-file-ignores": _per_file_ignores,
+    "exclude": _strings,
+    "unsafe-fixes": _boolean,
+    "module-bases": _matching(_NAME, "mylib.layers.BaseModule"),
+    "log-calls": _one_of(LOG_CALLS),
+    "guards": _one_of(GUARDS),
+    "target-torch": _version,
+    "models": _matching(_MODEL, "package.module:factory"),
+}
+
+
+def _described(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (str, int, float)):
+        return f'"{value}"' if isinstance(value, str) else f"the number {value}"
+    if isinstance(value, list):
+        odd = next((item for item in value if not isinstance(item, str)), None)
+        return "a list" if odd is None else f"a list with {_described(odd)}"
+    return "a table" if isinstance(value, dict) else "a date or time"
+
+
+def _did_you_mean(word: str, choices: Collection[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(word, sorted(choices), n=3, cutoff=0.6)
+    return f" (did you mean {' or '.join(f'`{one}`' for one in close)}?)" if close else ""
+
+
+def _upward(start: Path) -> Iterator[Path]:
+    yield from (start, *start.parents) if os.path.isdir(start) else start.parents
+
+
+def _default_root(start: Path) -> Path:
+    found: Path | None = None
+    for folder in _upward(start):
+        if found is None and os.path.isfile(folder / "pyproject.toml"):
+            found = folder
+        if os.path.exists(folder / ".git"):
+            return found or folder
+    return found or Path.cwd()
+
+
+def _own_target_torch(root: Path) -> tuple[int, int] | None:
+    pyproject = root / "pyproject.toml"
+    data = _read_toml(pyproject) if _mentions(pyproject, b"torch") else {}
+    from graphmend_codemod.target_torch import lowest_torch
+
+    return lowest_torch(root, data)
+
+
+def _mentions(path: Path, word: bytes) -> bool:
+    return os.path.isfile(path) and word in _read(path)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(_read(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: is not valid TOML: {error}") from error
+
+
+def _graphmend_table(path: Path, data: Mapping[str, Any]) -> Mapping[str, object] | None:
+    tools = data.get("tool", {})
+    table = tools.get("graphmend") if isinstance(tools, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise SettingsError(f"{path}: tool.graphmend must be a table, not {_described(table)}")
+    return table

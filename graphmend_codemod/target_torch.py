@@ -1,0 +1,118 @@
+"""The oldest torch that a project says it runs on, read from its dependency files without running any of them."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from graphmend_codemod.settings import SettingsError
+
+Version = tuple[int, int]
+
+_TORCH = re.compile(r"\s*torch\s*(?:\[[^\]]*\])?\s*(?=$|[\s(<>=!~;,#])([^;#@]*)")
+# `packaging` knows all of this, but importing it takes as long as everything else that the commit hook does.
+_CLAUSE = re.compile(r"(~=|===?|>=?|\^|~)\s*v?([0-9]+)(?:\.([0-9]+))?")
+_EXCLUDED = re.compile(r"!=\s*v?([0-9]+)\.([0-9]+)\.\*")
+_KEY = re.compile(r"^\w+\s*=\s*(?!=)")
+_REQUIREMENT_LISTS = frozenset({"install_requires", "extras_require", "setup_requires", "tests_require"})
+
+
+def lowest_torch(root: Path, pyproject: Mapping[str, Any]) -> Version | None:
+    """The lowest (major, minor) that any of the project's requirements on torch admits; None without a lower bound.
+
+    `pyproject` is the parsed `pyproject.toml` of `root`, or empty. SettingsError if a requirements file cannot be read.
+    """
+    bounds = (lower_bound(specifier) for specifier in _specifiers(root, pyproject))
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def lower_bound(specifier: str) -> Version | None:
+    """The lowest (major, minor) that version clauses admit, as in `>=2.1,!=2.1.*`; None without a lower bound."""
+    bounds = [(int(major), int(minor or 0)) for _, major, minor in _CLAUSE.findall(specifier)]
+    if not bounds:
+        return None
+    lowest = max(bounds)
+    excluded = {(int(major), int(minor)) for major, minor in _EXCLUDED.findall(specifier)}
+    while lowest in excluded:
+        lowest = (lowest[0], lowest[1] + 1)
+    return lowest
+
+
+def _specifiers(root: Path, pyproject: Mapping[str, Any]) -> Iterator[str]:
+    yield from _in_lines(_strings_in(_part(pyproject, "project", "dependencies")))
+    yield from _in_lines(_strings_in(_part(pyproject, "project", "optional-dependencies")))
+    yield from _in_lines(_strings_in(_part(pyproject, "dependency-groups")))
+    yield from _poetry(_part(pyproject, "tool", "poetry"))
+    files = sorted((*root.glob("requirements*.txt"), *root.glob("requirements/*.txt")))
+    for file in files:
+        yield from _in_lines(_text(file).splitlines())
+    yield from _in_lines([_KEY.sub("", line) for line in _text(root / "setup.cfg").splitlines()])
+    yield from _in_lines(_setup_strings(_text(root / "setup.py")))
+
+
+def _in_lines(lines: Iterator[str] | list[str]) -> Iterator[str]:
+    for line in lines:
+        match = _TORCH.match(line)
+        if match:
+            yield match[1]
+
+
+def _part(data: object, *keys: str) -> object:
+    for key in keys:
+        data = data.get(key) if isinstance(data, Mapping) else None
+    return data
+
+
+def _strings_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, Mapping)):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _strings_in(item)
+
+
+def _poetry(table: object) -> Iterator[str]:
+    groups = _part(table, "group")
+    tables = [table, *(groups.values() if isinstance(groups, Mapping) else ())]
+    for one in tables:
+        torch = _part(one, "dependencies", "torch")
+        for choice in torch if isinstance(torch, list) else [torch]:
+            version = choice if isinstance(choice, str) else _part(choice, "version")
+            if isinstance(version, str):
+                yield f"=={version}" if version[:1].isdigit() else version
+
+
+def _text(path: Path) -> str:
+    """The text of a file that mentions torch, else nothing."""
+    if not os.path.isfile(path):
+        return ""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        cause = error.strerror or error
+        raise SettingsError(f"{path}: cannot be read: {cause}; make it readable, or set target-torch") from error
+    return data.decode("utf-8", "replace") if b"torch" in data else ""
+
+
+def _setup_strings(text: str) -> Iterator[str]:
+    """Strings of `setup.py` that stand in a list, or in an argument that holds requirements."""
+    if not text:
+        return
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):  # a file for another Python version, or not one at all
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            holders: list[ast.expr] = node.elts
+        elif isinstance(node, ast.keyword) and node.arg in _REQUIREMENT_LISTS:
+            holders = [node.value, *(node.value.values if isinstance(node.value, ast.Dict) else ())]
+        else:
+            continue
+        for item in holders:
+            if isinstance(item, ast.Constant) and isinstance(item.value, str):
+                yield from item.value.splitlines()
