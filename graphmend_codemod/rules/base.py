@@ -77,10 +77,16 @@ Match = Callable[["Site", Any], "Verdict | None"]
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule. The module's docstring is its documentation: `slug (CODE): one line.`, a blank line, paragraphs."""
+    """One rule.
+
+    `title` is an imperative phrase for commits ("select with torch.where instead of branching"). `documentation` is the
+    docstring of the rule's module: `slug (CODE): one line.`, a blank line, paragraphs.
+    """
 
     code: str
     slug: str
+    title: str
+    documentation: str
     safety: Safety
     contract: Contract
     examples: tuple[Example | Declined | Clean, ...]

@@ -1,0 +1,87 @@
+"""Whether a name's value can still be read after a statement."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Sequence
+
+from graphmend_codemod.analysis.flow import Place
+from graphmend_codemod.analysis.scope import walk_scope
+
+
+class Use(enum.Enum):
+    """What a piece of code does first with a name."""
+
+    READ = "read"
+    WRITTEN = "written"  # on every path, or the path ends
+    NEITHER = "neither"
+
+
+def live_after(place: Place, name: str) -> bool:
+    """True when the value that `name` has after `place.statement` may be read."""
+    for depth in range(len(place.blocks) - 1, -1, -1):
+        body, position = place.blocks[depth]
+        use = _block(body[position + 1 :], name)
+        if use is not Use.NEITHER:
+            return use is Use.READ
+        if depth == 0:
+            break
+        outer_body, outer_position = place.blocks[depth - 1]
+        parent = outer_body[outer_position]
+        if isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) and body is parent.body:
+            if _reads(parent, name):
+                return True
+        elif isinstance(parent, ast.Try) and _reads(parent, name):
+            return True
+    return False
+
+
+def reads_before_writing(body: Sequence[ast.stmt], name: str) -> bool:
+    """True when `body` may read the value that `name` has at its start."""
+    return _block(body, name) is Use.READ
+
+
+def _block(body: Sequence[ast.stmt], name: str) -> Use:
+    for statement in body:
+        use = _statement(statement, name)
+        if use is not Use.NEITHER:
+            return use
+    return Use.NEITHER
+
+
+def _branches(*uses: Use) -> Use:
+    if Use.READ in uses:
+        return Use.READ
+    return Use.WRITTEN if all(use is Use.WRITTEN for use in uses) else Use.NEITHER
+
+
+def _statement(node: ast.stmt, name: str) -> Use:
+    if isinstance(node, ast.If):
+        if _reads(node.test, name):
+            return Use.READ
+        return _branches(_block(node.body, name), _block(node.orelse, name))
+    if isinstance(node, (ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)):
+        return Use.READ if _reads(node, name) else Use.NEITHER
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        if any(_reads(item, name) for item in node.items):
+            return Use.READ
+        return _block(node.body, name)
+    if _reads(node, name):
+        return Use.READ
+    if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
+        return Use.NEITHER if isinstance(node, (ast.Continue, ast.Break)) else Use.WRITTEN
+    written = any(isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store) for part in walk_scope(node))
+    return Use.WRITTEN if written and isinstance(node, (ast.Assign, ast.AnnAssign)) else Use.NEITHER
+
+
+def _reads(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+        return True
+    return any(
+        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, (ast.Load, ast.Del))
+        for part in ast.walk(node)
+    ) or any(
+        isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name) and part.target.id == name
+        for part in ast.walk(node)
+    )

@@ -1,0 +1,257 @@
+"""May an expression be evaluated although eager would not have: effects, exceptions, cost, derivatives."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.values import SCALAR, Kind, Value, is_floating_dtype
+
+if TYPE_CHECKING:
+    from graphmend_codemod.analysis.evaluate import Env, Evaluator
+
+_PURE_BUILTINS = frozenset("builtins." + name for name in "len min max abs isinstance hasattr tuple float int bool".split())
+_COSTLY = frozenset(
+    """matmul mm bmm mv addmm baddbmm einsum tensordot linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+    conv_transpose3d scaled_dot_product_attention cdist interpolate grid_sample fft layer_norm group_norm batch_norm
+    sort topk argsort unique""".split()
+)
+_ANY_DTYPE = torch_api.SAME_ANY_DTYPE | frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "any", "all"})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found about an expression.
+
+    `impure` says why it must not run when eager would not run it, None if it may. `raises` says why it may raise there.
+    `needs_floating` are tensors (source text) that must be floating for it not to raise. `finite` is true when a zero
+    gradient that flows into it stays zero.
+    """
+
+    impure: str | None = None
+    raises: str | None = None
+    needs_floating: frozenset[str] = frozenset()
+    finite: bool = True
+
+    def __and__(self, other: Verdict) -> Verdict:
+        return Verdict(
+            self.impure or other.impure,
+            self.raises or other.raises,
+            self.needs_floating | other.needs_floating,
+            self.finite and other.finite,
+        )
+
+
+FREE = Verdict()
+
+
+def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
+    """Judge `node` where names hold what `env` says."""
+    if isinstance(node, ast.Constant):
+        return FREE
+    if isinstance(node, ast.Name):
+        return _name(evaluator, node, env)
+    if isinstance(node, ast.Attribute):
+        return _attribute(evaluator, node, env)
+    if isinstance(node, ast.BinOp):
+        return judge(evaluator, node.left, env) & judge(evaluator, node.right, env) & _operator(evaluator, node, env)
+    if isinstance(node, ast.UnaryOp):
+        return judge(evaluator, node.operand, env) & _unary(evaluator, node, env)
+    if isinstance(node, ast.Compare):
+        parts = [node.left, *node.comparators]
+        verdict = FREE
+        for part in parts:
+            verdict = verdict & judge(evaluator, part, env)
+        return verdict & _elementwise(evaluator, parts, env, ast.unparse(node))
+    if isinstance(node, (ast.Tuple, ast.List)):
+        verdict = FREE
+        for element in node.elts:
+            verdict = verdict & judge(evaluator, element, env)
+        return verdict
+    if isinstance(node, ast.Call):
+        return _call(evaluator, node, env)
+    if isinstance(node, ast.Subscript):
+        inner = judge(evaluator, node.value, env) & _slice(evaluator, node.slice, env)
+        return inner & Verdict(raises=f"`{ast.unparse(node)}` may be out of range")
+    return Verdict(impure=f"`{short(node)}` is not a form that can be judged")
+
+
+def short(node: ast.AST, limit: int = 60) -> str:
+    """Source text of a node for a message, on one line."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _name(evaluator: Evaluator, node: ast.Name, env: Env) -> Verdict:
+    if not evaluator.scope.is_local(node.id):
+        known = evaluator.scope.resolve_global(node.id) is not None
+        return FREE if known else Verdict(raises=f"`{node.id}` may not be defined")
+    value = env.get(node.id)
+    if value is None or value.kind is Kind.UNKNOWN:
+        arguments = evaluator.scope.node.args
+        if any(node.id == arg.arg for arg in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]):
+            return FREE
+        return Verdict(raises=f"`{node.id}` may not be bound")
+    return FREE
+
+
+def _attribute(evaluator: Evaluator, node: ast.Attribute, env: Env) -> Verdict:
+    if evaluator.resolve(node, env) is not None:
+        return FREE
+    if isinstance(node.value, ast.Name) and node.value.id == evaluator.scope.self_name:
+        known = node.attr == "training" or f"self.{node.attr}" in env or evaluator.scope.attribute(node.attr) is not None
+        return FREE if known else Verdict(raises=f"`{short(node)}` may not exist")
+    base = evaluator.value(node.value, env)
+    inner = judge(evaluator, node.value, env)
+    if base.is_tensor and (node.attr in torch_api.PYTHON_ATTRIBUTES or node.attr in torch_api.TENSOR_ATTRIBUTES):
+        return inner
+    resolved = evaluator.resolve(node.value.func, env) if isinstance(node.value, ast.Call) else None
+    if resolved in {"torch.finfo", "torch.iinfo"}:
+        return inner
+    return inner & Verdict(raises=f"`{short(node)}` may not exist")
+
+
+def _slice(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
+    if isinstance(node, ast.Slice):
+        verdict = FREE
+        for part in (node.lower, node.upper, node.step):
+            if part is not None:
+                verdict = verdict & judge(evaluator, part, env)
+        return verdict
+    if isinstance(node, ast.Tuple):
+        verdict = FREE
+        for element in node.elts:
+            verdict = verdict & _slice(evaluator, element, env)
+        return verdict
+    index = evaluator.value(node, env)
+    if index.kind is Kind.TENSOR:
+        return Verdict(impure=f"`{short(node)}` indexes with a tensor")
+    return judge(evaluator, node, env)
+
+
+def _elementwise(evaluator: Evaluator, operands: list[ast.expr], env: Env, text: str) -> Verdict:
+    """Operands of one elementwise operation: cannot fail when all are one tensor's shape, 0-dim, or numbers."""
+    values = [evaluator.value(operand, env) for operand in operands]
+    tensors = [value for value in values if value.kind is Kind.TENSOR]
+    if any(value.kind is Kind.UNKNOWN for value in values):
+        return Verdict(raises=f"not all operands of `{_clip(text)}` are known")
+    if any(value.optional for value in tensors):
+        return Verdict(raises=f"an operand of `{_clip(text)}` may be None")
+    shapes = {value.shape for value in tensors}
+    if len(shapes) > 1 and len(shapes - {SCALAR}) > 1:
+        return Verdict(raises=f"the operands of `{_clip(text)}` may not broadcast")
+    return FREE
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Verdict:
+    left, right = evaluator.value(node.left, env), evaluator.value(node.right, env)
+    verdict = _elementwise(evaluator, [node.left, node.right], env, ast.unparse(node))
+    if not (left.kind is Kind.TENSOR or right.kind is Kind.TENSOR):
+        risky = isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift))
+        return verdict & (Verdict(raises=f"`{short(node)}` may divide by zero") if risky else FREE)
+    if isinstance(node.op, ast.MatMult):
+        return Verdict(impure=f"`{short(node)}` is work that eager skips")
+    needs = frozenset(
+        short(operand)
+        for operand, value in ((node.left, left), (node.right, right))
+        if value.kind is Kind.TENSOR and not is_floating_dtype(value.dtype)
+    )
+    return verdict & Verdict(needs_floating=needs, finite=_finite_operator(node, left, right))
+
+
+def _finite_operator(node: ast.BinOp, left: Value, right: Value) -> bool:
+    if isinstance(node.op, (ast.Add, ast.Sub)):
+        return True
+    literal = node.right if left.kind is Kind.TENSOR else node.left
+    if isinstance(literal, ast.UnaryOp):
+        literal = literal.operand
+    number = isinstance(literal, ast.Constant) and isinstance(literal.value, (int, float))
+    if isinstance(node.op, ast.Mult):
+        return number
+    if isinstance(node.op, ast.Div):
+        return number and literal is not node.left and bool(getattr(literal, "value", 0))
+    return isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor))
+
+
+def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Verdict:
+    value = evaluator.value(node.operand, env)
+    if isinstance(node.op, ast.Not):
+        return Verdict(impure=f"`{short(node)}` reads a tensor's value") if value.kind is not Kind.PYTHON else FREE
+    if value.kind is Kind.UNKNOWN:
+        return Verdict(raises=f"`{short(node.operand)}` is not known")
+    if value.kind is Kind.TENSOR and isinstance(node.op, ast.USub) and not is_floating_dtype(value.dtype):
+        return Verdict(needs_floating=frozenset({short(node.operand)}))
+    return FREE
+
+
+def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Verdict:
+    if any(isinstance(argument, ast.Starred) for argument in node.args) or any(word.arg is None for word in node.keywords):
+        return Verdict(impure=f"`{short(node)}` passes arguments that are not known")
+    qualified = evaluator.resolve(node.func, env)
+    arguments = [*node.args, *(word.value for word in node.keywords)]
+    verdict = FREE
+    for argument in arguments:
+        verdict = verdict & judge(evaluator, argument, env)
+    if qualified in _PURE_BUILTINS or qualified in {"torch.finfo", "torch.iinfo", "torch.is_tensor"}:
+        return verdict & _builtin(evaluator, node, env, qualified)
+    name = torch_api.torch_function(qualified)
+    if name is None and isinstance(node.func, ast.Attribute):
+        base = evaluator.value(node.func.value, env)
+        if base.kind is Kind.TENSOR:
+            verdict = verdict & judge(evaluator, node.func.value, env)
+            return verdict & _tensor_call(evaluator, node, env, node.func.attr, node.func.value)
+    if name is None:
+        return Verdict(impure=f"`{short(node)}` may have effects or be costly")
+    return verdict & _tensor_call(evaluator, node, env, name, node.args[0] if node.args else None)
+
+
+def _builtin(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str | None) -> Verdict:
+    values = [evaluator.value(argument, env) for argument in node.args]
+    if any(value.kind is Kind.TENSOR for value in values) and qualified in {
+        "builtins.float", "builtins.int", "builtins.bool", "builtins.min", "builtins.max", "builtins.tuple"
+    }:
+        return Verdict(impure=f"`{short(node)}` reads a tensor's value")
+    if qualified in {"torch.finfo", "torch.iinfo"}:
+        argument = node.args[0] if node.args else None
+        tensor = evaluator.value(argument.value, env) if isinstance(argument, ast.Attribute) else None
+        if tensor is not None and tensor.kind is Kind.TENSOR and not is_floating_dtype(tensor.dtype):
+            return Verdict(needs_floating=frozenset({short(argument.value)}))  # type: ignore[union-attr]
+    return FREE
+
+
+def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr | None) -> Verdict:
+    if name in torch_api.RANDOM:
+        return Verdict(impure=f"`{short(node)}` draws random numbers")
+    if name.endswith("_") and not name.endswith("__"):
+        return Verdict(impure=f"`{short(node)}` writes in place")
+    if name in _COSTLY:
+        return Verdict(impure=f"`{short(node)}` is work that eager skips")
+    if name in torch_api.PYTHON_METHODS:
+        reads = torch_api.PYTHON_METHODS[name] == "other"
+        return Verdict(impure=f"`{short(node)}` reads a tensor's value") if reads else FREE
+    if name not in torch_api.RETURNS_TENSOR or name in {"nonzero", "masked_select", "repeat_interleave", "bincount"}:
+        return Verdict(impure=f"`{short(node)}` may have effects or be costly")
+    finite = name in torch_api.FINITE_DERIVATIVE
+    if first is None:
+        return Verdict(finite=finite)
+    value = evaluator.value(first, env)
+    rest = [argument for argument in node.args if argument is not first]
+    if name in torch_api.BINARY | torch_api.TO_BOOL and rest:
+        verdict = _elementwise(evaluator, [first, *rest], env, ast.unparse(node))
+        needs = frozenset() if is_floating_dtype(value.dtype) or name in _ANY_DTYPE else frozenset({short(first)})
+        return verdict & Verdict(needs_floating=needs, finite=finite)
+    if name in torch_api.CREATION:
+        return Verdict(finite=finite)
+    known = name in torch_api.SAME_ANY_DTYPE | torch_api.SAME_IF_FLOATING | torch_api.TO_BOOL | torch_api.CASTS.keys()
+    dimension = bool(rest) and name not in {"clamp", "clip", "clamp_min", "clamp_max", "masked_fill", "relu", "round", "gelu"}
+    raises = None if known and not dimension else f"`{short(node)}` may raise for some arguments"
+    if name in torch_api.REDUCTIONS and not node.keywords and not rest and name not in {"max", "min", "argmax", "argmin", "amax", "amin", "median"}:
+        raises = None
+    needs = frozenset() if is_floating_dtype(value.dtype) or name in _ANY_DTYPE else frozenset({short(first)})
+    return Verdict(raises=raises, needs_floating=needs, finite=finite)

@@ -1,0 +1,171 @@
+"""One file's reached functions to findings: parse their source, run the dataflow, ask the rules."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from graphmend_codemod.analysis.evaluate import Env, Evaluator
+from graphmend_codemod.analysis.flow import Flow, Place, function_nodes
+from graphmend_codemod.analysis.scope import FunctionNode, Scope, local_names
+from graphmend_codemod.analysis.values import Names
+from graphmend_codemod.findings import Finding, Safety
+from graphmend_codemod.project.facts import IndexView, ReachedFunction
+from graphmend_codemod.project.summary import ModuleSummary
+from graphmend_codemod.rules.base import Rule, Verdict
+from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.site import Site
+from graphmend_codemod.settings import Settings
+from graphmend_codemod.source import SourceFile
+
+_NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """One reached function, parsed."""
+
+    reached: ReachedFunction
+    flow: Flow
+    evaluator: Evaluator
+
+
+def find(
+    source: SourceFile,
+    summary: ModuleSummary,
+    functions: Sequence[ReachedFunction],
+    index: IndexView,
+    settings: Settings,
+) -> list[Finding]:
+    """Findings in `functions` of the module that `summary` describes, in order of position."""
+    wanted = {(reached.qualname, reached.line): reached for reached in functions}
+    findings: list[Finding] = []
+    for root, prefix in _outermost(source, functions):
+        for unit in _units(root, prefix, summary.name, index, wanted):
+            findings.extend(_findings_in(unit, source, settings))
+    unique = {(finding.code, finding.span): finding for finding in findings}
+    return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
+
+
+def _outermost(source: SourceFile, functions: Sequence[ReachedFunction]) -> Iterator[tuple[FunctionNode, str]]:
+    """The outermost functions that hold the reached ones, with the qualified prefix in front of their names."""
+    tree = source.parse()
+    lines = sorted(reached.line for reached in functions)
+
+    def visit(body: list[ast.stmt], prefix: str) -> Iterator[tuple[FunctionNode, str]]:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                yield from visit(node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                last = node.end_lineno or node.lineno
+                if any(node.lineno <= line <= last for line in lines):
+                    yield node, prefix
+            elif isinstance(node, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
+                for field in _NESTED_BLOCKS:
+                    inner = getattr(node, field, [])
+                    for part in inner:
+                        yield from visit(part.body if isinstance(part, ast.ExceptHandler) else [part], prefix)
+
+    return visit(tree.body, "")
+
+
+def _units(
+    root: FunctionNode,
+    prefix: str,
+    module: str,
+    index: IndexView,
+    wanted: dict[tuple[str, int], ReachedFunction],
+) -> Iterator[_Unit]:
+    names = Names()
+
+    def visit(
+        node: FunctionNode, qualname: str, closure: frozenset[str], env: Env, class_qualified: str | None
+    ) -> Iterator[_Unit]:
+        reached = wanted.get((qualname, node.lineno))
+        if reached is not None and reached.class_qualified is not None:
+            class_qualified = reached.class_qualified
+        scope = Scope(module, index, node, class_qualified, local_names(node), closure)
+        evaluator = Evaluator(scope, names)
+        flow = Flow(scope, evaluator, env)
+        flow.run()
+        if reached is not None:
+            yield _Unit(reached, flow, evaluator)
+        for inner in function_nodes(node):
+            inner_env = flow.nested.get(id(inner), {})
+            kept = {key: value for key, value in inner_env.items() if value.callee is not None}
+            yield from visit(
+                inner, f"{qualname}.{inner.name}", closure | scope.locals, kept, None if reached else class_qualified
+            )
+
+    yield from visit(root, f"{prefix}{root.name}", frozenset(), {}, None)
+
+
+def _findings_in(unit: _Unit, source: SourceFile, settings: Settings) -> Iterator[Finding]:
+    path = source.path
+    for place in unit.flow.places.values():
+        if place.handled:
+            continue
+        for node in _matched_nodes(place, unit.evaluator):
+            site = Site(node, place, unit.flow, unit.evaluator, source, settings, unit.reached.qualname)
+            found = _judge(site)
+            if found is None:
+                continue
+            rule, verdict = found
+            yield Finding(
+                code=rule.code,
+                slug=rule.slug,
+                path=path,
+                span=site.span(verdict.node or node),
+                message=verdict.message,
+                safety=verdict.safety or rule.safety,
+                function=unit.reached.qualname,
+                edit=verdict.edit if (verdict.safety or rule.safety) is not Safety.ADVICE else None,
+                declined=verdict.declined,
+            )
+
+
+def _matched_nodes(place: Place, evaluator: Evaluator) -> Iterator[ast.AST]:
+    """The statement itself and the expressions that it evaluates, without those of nested statements."""
+    yield place.statement
+    stack: list[ast.AST] = [
+        child
+        for name, field in ast.iter_fields(place.statement)
+        if name not in _NESTED_BLOCKS
+        for child in (field if isinstance(field, list) else [field])
+        if isinstance(child, ast.AST)
+    ]
+    if isinstance(place.statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.IfExp):
+            yield node
+            if evaluator.value(node.test, place.env).compiling is not None:
+                continue
+        if not isinstance(node, ast.Lambda):
+            stack.extend(ast.iter_child_nodes(node))
+
+
+def _judge(site: Site) -> tuple[Rule, Verdict] | None:
+    """The verdict of the first selected rule that has an edit, or else of the first that has a reason."""
+    declined: tuple[Rule, Verdict] | None = None
+    for rule in _rules_in_order():
+        for match in rule.matches.get(type(site.node), ()):
+            verdict = match(site, site.node)
+            if verdict is None or not _selected(rule.code, site.settings, site.source.path):
+                continue
+            if verdict.edit is not None:
+                return rule, verdict
+            declined = declined or (rule, verdict)
+    return declined
+
+
+def _rules_in_order() -> tuple[Rule, ...]:
+    """More specific rules first: the general select of GM101 comes last among its family."""
+    return tuple(sorted(all_rules(), key=lambda rule: (rule.code == "GM101", -int(rule.code[2:]))))
+
+
+def _selected(code: str, settings: Settings, path: str) -> bool:
+    del path
+    return code.startswith(settings.select) and not (settings.ignore and code.startswith(settings.ignore))

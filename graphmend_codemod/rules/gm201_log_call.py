@@ -1,0 +1,141 @@
+"""log-call (GM201): a logger, `warnings.warn` or `print` call that TorchDynamo cannot trace.
+
+Dynamo breaks the graph at every call of a `logging.Logger` method, of `warnings.warn` and of `print`, even where the
+level is disabled. Eager mode keeps the statement, its arguments and the place that the record reports.
+
+Under `torch.compile` a message that is known while the graph is traced is sent once per compilation, through a helper
+that Dynamo runs as it traces (`torch.compiler.assume_constant_result`). With `log-calls = "guard"`, and for every
+message that is not known then (sizes would specialise the graph on them), the call is left out of the compiled code.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.findings import Edit, Helper, Replacement, Safety
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.logcalls import LogCall, find_log_call, judge_arguments
+from graphmend_codemod.rules.site import Site
+
+_SETUP = """
+import logging
+import warnings
+
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, mask=None):
+        ...
+        return self.linear(x)
+"""
+
+rule = Rule(
+    code="GM201",
+    slug="log-call",
+    title="keep log and warning calls out of the graph",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(compiled_logs="once per compilation, or dropped where the message is not known while tracing"),
+    examples=(
+        Example(
+            before="""
+            if mask is None:
+                logger.warning("No mask given, everything is attended to.")
+            """,
+            after="""
+            if mask is None:
+                (_warning_while_tracing if torch.compiler.is_compiling() else logger.warning)("No mask given, everything is attended to.")
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Example(
+            before="""
+            logger.info(f"got {x.shape[0]} rows")
+            """,
+            after="""
+            if not torch.compiler.is_compiling():
+                logger.info(f"got {x.shape[0]} rows")
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Declined(
+            source="""
+            seen = logger.warning("twice")
+            """,
+            because="its result is used",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if not torch.compiler.is_compiling():
+                logger.warning("only in eager mode")
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+def helper_for(call: LogCall) -> Helper | None:
+    """The module-level function that makes `call` while the graph is traced."""
+    if call.logger is None:
+        return None
+    verb = call.logger.rpartition(".")[2]
+    name = f"_{verb}_while_tracing"
+    source = (
+        "@{torch}.compiler.assume_constant_result\n"
+        f"def {name}(*args, **kwargs):\n"
+        f'    """Call `{call.logger}` once per compilation: torch.compile runs this while it traces the graph."""\n'
+        f"    {call.logger}(*args, **kwargs)"
+    )
+    return Helper(name, source, after=(call.logger.partition(".")[0],))
+
+
+@rule.on(ast.Expr)
+def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
+    """A statement that is nothing but a log call."""
+    call = find_log_call(site, node.value)
+    if call is None:
+        return None
+    arguments = judge_arguments(site, call.call)
+    if arguments.tensor is not None:
+        return None
+    message = f"`{call.what}` breaks the graph"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    helper = helper_for(call)
+    if site.settings.log_calls == "guard" or not arguments.constant or helper is None:
+        return Verdict(message, edit=guard(site, node))
+    return Verdict(message, edit=_once(site, call, helper))
+
+
+def guard(site: Site, node: ast.stmt) -> Edit:
+    """The statement under `if not torch.compiler.is_compiling():`."""
+    parts = (f"if not {site.compiling}:\n    ", site.original(node, 1))
+    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+
+
+def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
+    function = call.call.func
+    filled = Helper(helper.name, helper.source.replace("{torch}", site.torch or "torch"), helper.after)
+    parts = (f"({helper.name} if {site.compiling} else ", site.original(function), ")")
+    return Edit((Replacement(site.span(function), parts),), imports=site.imports, helpers=(filled,))
+
+
+@rule.on(ast.Assign, ast.Return)
+def log_call_as_value(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+    """A log call whose (empty) result somebody takes."""
+    call = find_log_call(site, node.value) if node.value is not None else None
+    if call is None:
+        return None
+    return Verdict(f"`{call.what}` breaks the graph", declined="its result is used", node=call.call)

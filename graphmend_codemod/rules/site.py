@@ -1,0 +1,151 @@
+"""What a rule sees of the place it looks at: the node, its surroundings, and answers about them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.evaluate import Env, Evaluator
+from graphmend_codemod.analysis.flow import Flow, Place
+from graphmend_codemod.analysis.liveness import live_after
+from graphmend_codemod.analysis.values import Value
+from graphmend_codemod.findings import Original, Span
+from graphmend_codemod.settings import Settings
+from graphmend_codemod.source import SourceFile
+
+TORCH_NAMES = ("torch", "th", "T", "pt")
+_LONGEST_LINE = 120
+_SHORTEST_LIMIT = 79
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """A node in a function that Dynamo reaches. `place` is the statement that holds it."""
+
+    node: ast.AST
+    place: Place
+    flow: Flow
+    evaluator: Evaluator
+    source: SourceFile
+    settings: Settings
+    function: str
+
+    # questions
+
+    def value(self, node: ast.expr) -> Value:
+        """What `node` is, before the statement runs."""
+        return self.evaluator.value(node, self.place.env)
+
+    def resolve(self, node: ast.expr) -> str | None:
+        """The qualified name of what `node` spells."""
+        return self.evaluator.resolve(node, self.place.env)
+
+    def judge(self, node: ast.expr) -> purity.Verdict:
+        """Whether `node` may be evaluated although eager would not."""
+        return purity.judge(self.evaluator, node, self.place.env)
+
+    def live_after(self, name: str) -> bool:
+        """True when the value `name` has after the statement may be read."""
+        return live_after(self.place, name)
+
+    def sole_owner(self, name: str) -> bool:
+        """True when nothing but the local `name` refers to its tensor or its storage."""
+        value = self.place.env.get(name)
+        if value is None or not value.is_tensor or not value.fresh or value.token in self.place.leaked:
+            return False
+        return all(other.token != value.token for key, other in self.place.env.items() if key != name)
+
+    def is_bound(self, name: str) -> bool:
+        """True when the local `name` certainly has a value."""
+        value = self.place.env.get(name)
+        return value is not None and (value.is_tensor or value.is_python or value.optional)
+
+    @cached_property
+    def torch(self) -> str | None:
+        """How this module spells `torch`; None when its name is taken by something else."""
+        scope = self.evaluator.scope
+        for name in TORCH_NAMES:
+            if not scope.is_local(name) and scope.resolve_global(name) == "torch":
+                return name
+            value = self.place.env.get(name)
+            if scope.is_local(name) and value is not None and value.callee == "torch":
+                return name
+        free = not scope.is_local("torch") and scope.resolve_global("torch") is None
+        return "torch" if free else None
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """Modules that an edit has to import for `self.torch` to be bound."""
+        scope = self.evaluator.scope
+        bound = scope.is_local("torch") or scope.resolve_global("torch") is not None
+        return () if self.torch != "torch" or bound else ("torch",)
+
+    @property
+    def compiling(self) -> str:
+        """The expression that is true while torch.compile traces."""
+        return f"{self.torch}.compiler.is_compiling()"
+
+    def at(self, statement: ast.stmt) -> Site | None:
+        """The same questions asked at another statement of the function; None where Dynamo does not get to."""
+        place = self.flow.places.get(id(statement))
+        return None if place is None else replace(self, node=statement, place=place)
+
+    def with_env(self, env: Env) -> Site:
+        """The same site if names held what `env` says."""
+        return replace(self, place=replace(self.place, env=env))
+
+    def following(self) -> list[ast.stmt]:
+        """The statements after this one in its block."""
+        body, position = self.place.blocks[-1]
+        return list(body[position + 1 :])
+
+    # text
+
+    def span(self, node: ast.AST) -> Span:
+        """The place of a node in the source."""
+        return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+    def original(self, node: ast.AST, deeper: int = 0) -> Original:
+        """The node's own source text as a part of a replacement."""
+        return Original(self.span(node), deeper)
+
+    def text(self, node: ast.AST) -> str:
+        """The node's source text on one line, as its author spelled it where that is possible."""
+        segment = self.source.segment(self.span(node))
+        if "\n" not in segment and "\r" not in segment:
+            return segment
+        if "#" in segment or '"' in segment or "'" in segment or "\\" in segment:
+            return ast.unparse(node)
+        folded = re.sub(r"\s*[\r\n]+\s*", " ", segment)
+        return re.sub(r",?\s+([)\]}])", r"\1", re.sub(r"([(\[{])\s+", r"\1", folded))
+
+    def operand(self, node: ast.expr) -> str:
+        """The node's text, in parentheses where it would bind weaker than `|` and `&` around it."""
+        text = self.text(node)
+        tight = isinstance(node, (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant))
+        return text if tight else f"({text})"
+
+    @cached_property
+    def line_limit(self) -> int:
+        """The longest line that the file itself has, within reason."""
+        longest = max((len(line) for line in self.source.text.splitlines()), default=0)
+        return min(max(longest, _SHORTEST_LIMIT), _LONGEST_LINE)
+
+    def indentation(self, deeper: int = 0) -> int:
+        """Columns before a statement `deeper` levels below this one."""
+        return self.place.statement.col_offset + 4 * deeper
+
+    def call(self, before: str, arguments: list[str], *, deeper: int = 0, after: str = ")") -> str:
+        """`before` + arguments + `after`, one argument a line where one line would be too long.
+
+        `before` ends with the opening bracket. `deeper` is the depth of the line, counted from this statement.
+        """
+        line = f"{before}{', '.join(arguments)}{after}"
+        if self.indentation(deeper) + len(line) <= self.line_limit:
+            return line
+        inner = "    " * (deeper + 1)
+        lines = "".join(f"{inner}{argument},\n" for argument in arguments)
+        return f"{before}\n{lines}{'    ' * deeper}{after}"
