@@ -1,0 +1,58 @@
+# make test, make demo, make demo-small: each makes what it needs; nothing is installed outside this folder.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.PHONY: help test lint types unit demo demo-small docs bench property clean
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+# Two workers with as many torch threads as cores each would only fight.
+export OMP_NUM_THREADS ?= 1
+
+help:
+	@echo "make test        lint, types and tests, in an environment of its own (.venv)"
+	@echo "make demo        migrate transformers and compile t5, bart float16 and phi3 longrope before and after"
+	@echo "make demo-small  migrate the repository in examples/: seconds"
+	@echo "make docs        write docs/rules/ from the rules"
+	@echo "make bench       speed against peers"
+	@echo "make property    5000 generated modules, before against after"
+
+# torch goes first and alone: resolved together with the rest it may bring gigabytes of another build.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) torch==2.13.0
+	$(PIP) -e '.[eval,dev]'
+	touch $@
+
+test: lint types unit
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed
+	$(BIN)/mypy
+
+unit: $(VENV)/.installed
+	$(BIN)/pytest -n $(JOBS)
+
+demo: $(VENV)/.installed
+	$(BIN)/python -m graphmend_evaluation.paper --rows t5,bart-float16,phi3-longrope
+
+demo-small: $(VENV)/.installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
+
+docs: $(VENV)/.installed
+	$(BIN)/python docs/write_rule_pages.py
+
+bench: $(VENV)/.installed
+	$(BIN)/python evaluation/benchmarks/speed.py
+
+property: $(VENV)/.installed
+	$(BIN)/python evaluation/benchmarks/property_run.py --cases 5000 --seed 0 --jobs $(JOBS)
+
+clean:
+	rm -rf $(VENV) .demo .mypy_cache .pytest_cache .ruff_cache
