@@ -166,6 +166,10 @@ class SourceFile:
         except UnicodeEncodeError as error:
             raise SourceError(f"the fixed text cannot be written as {self.encoding}; save it as UTF-8") from error
 
+    def with_text(self, text: str) -> SourceFile:
+        """The same file with another text. SourceError if its encoding cannot hold it."""
+        return SourceFile(self.path, self.absolute, self.encode(text), text, self.encoding)
+
     def tokens(self) -> Iterator[TokenInfo]:
         """The tokens, columns in characters; SourceError where the text cannot be split into tokens."""
         import io

@@ -1,0 +1,120 @@
+"""Edits into a text: those that fit together are made at once, proven, and the others come back with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from graphmend_codemod.findings import Edit
+from graphmend_codemod.rewriting.blocks import Blocks
+from graphmend_codemod.rewriting.helpers import Needed, named, new_helpers
+from graphmend_codemod.rewriting.imports import new_import
+from graphmend_codemod.rewriting.names import Names
+from graphmend_codemod.rewriting.place import changes
+from graphmend_codemod.rewriting.render import offsets
+from graphmend_codemod.rewriting.text import Change, Layout, RewriteError, splice
+from graphmend_codemod.rewriting.verify import parsed, verify
+from graphmend_codemod.source import SourceError, SourceFile
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A text with edits made. `applied` and `skipped` name edits by their index in the order they were given."""
+
+    text: str
+    applied: tuple[int, ...]
+    skipped: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """One edit ready to be made."""
+
+    index: int
+    changes: tuple[Change, ...]
+    imports: tuple[str, ...]
+    helpers: tuple[Needed, ...]
+
+
+def apply(source: SourceFile, edits: Sequence[Edit]) -> Applied:
+    """Make the edits that can be made together; SourceError if the source itself cannot be parsed.
+
+    Of two edits that overlap the earlier in the text is made; the other is skipped and will be found again in the new
+    text. Nothing outside the edited statements changes, which is proven by comparing the trees; an edit for which
+    that fails is skipped. Imports and helpers are placed once.
+    """
+    blocks = Blocks(Layout(source), source.parse())
+    planned, skipped = _plan(blocks, edits)
+    try:
+        text = _made(blocks, planned)
+    except RewriteError:
+        # One of them is at fault: let each in on its own merit.
+        kept: list[_Planned] = []
+        text = source.text
+        for plan in planned:
+            try:
+                text = _made(blocks, [*kept, plan])
+                kept.append(plan)
+            except RewriteError as error:
+                skipped.append((plan.index, str(error)))
+        planned = kept
+    return Applied(text, tuple(sorted(plan.index for plan in planned)), tuple(sorted(skipped)))
+
+
+def _plan(blocks: Blocks, edits: Sequence[Edit]) -> tuple[list[_Planned], list[tuple[int, str]]]:
+    names = Names(blocks)
+    planned: list[_Planned] = []
+    skipped: list[tuple[int, str]] = []
+    for index in sorted(range(len(edits)), key=lambda index: _position(edits[index])):
+        try:
+            plan = _planned(blocks, names, index, edits[index], planned)
+        except RewriteError as error:
+            skipped.append((index, str(error)))
+            continue
+        taken = [change for other in planned for change in other.changes]
+        if any(change.conflicts(other) for change in plan.changes for other in taken):
+            skipped.append((index, "it overlaps with an edit before it and has to wait for the next pass"))
+        else:
+            planned.append(plan)
+    return planned, skipped
+
+
+def _position(edit: Edit) -> tuple[int, int]:
+    return min(((one.span.start_line, one.span.start_column) for one in edit.replacements), default=(0, 0))
+
+
+def _planned(blocks: Blocks, names: Names, index: int, edit: Edit, before: Sequence[_Planned]) -> _Planned:
+    imports = tuple(dotted for dotted in edit.imports if names.needs_import(dotted))
+    edit, helpers = named(names, edit, [needed for plan in before for needed in plan.helpers])
+    used = {dotted.partition(".")[0] for dotted in edit.imports} | {needed.helper.name for needed in helpers}
+    for one in edit.replacements:
+        for name in sorted(used):
+            names.check_visible(name, offsets(blocks.layout, one.span)[0])
+    made = tuple(change for one in edit.replacements for change in changes(blocks, one))
+    return _Planned(index, made, imports, helpers)
+
+
+def _made(blocks: Blocks, planned: Sequence[_Planned]) -> str:
+    """The text with all of this in it. RewriteError if it says something else outside of the edits."""
+    new = _spliced(blocks, [change for plan in planned for change in plan.changes])
+    for dotted in dict.fromkeys(dotted for plan in planned for dotted in plan.imports):
+        if Names(new).needs_import(dotted):
+            new = _spliced(new, [new_import(new, dotted)])
+    missing = [needed.helper for plan in planned for needed in plan.helpers if not needed.present]
+    unique = {helper.name: helper for helper in missing}
+    for helper in missing:
+        after = (*unique[helper.name].after, *helper.after)
+        unique[helper.name] = replace(helper, after=tuple(dict.fromkeys(after)))
+    return _spliced(new, new_helpers(new, list(unique.values()))).layout.source.text
+
+
+def _spliced(blocks: Blocks, wanted: Sequence[Change]) -> Blocks:
+    if not wanted:
+        return blocks
+    text, regions, moved = splice(blocks.layout.source.text, wanted)
+    try:
+        new = parsed(blocks.layout.source.with_text(text))
+    except SourceError as error:
+        raise RewriteError(str(error)) from error
+    verify(blocks, new, regions, moved)
+    return new

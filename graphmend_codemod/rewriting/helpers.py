@@ -1,0 +1,106 @@
+"""Module-level definitions that edits share: named, found again, and placed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+from graphmend_codemod.findings import Edit, Helper, Replacement
+from graphmend_codemod.rewriting.blocks import Blocks
+from graphmend_codemod.rewriting.imports import above, insert_lines
+from graphmend_codemod.rewriting.names import Names, has_definition, has_import
+from graphmend_codemod.rewriting.render import render
+from graphmend_codemod.rewriting.text import Change, RewriteError
+
+
+@dataclass(frozen=True)
+class Needed:
+    """A helper under the name that it gets in this file; `present` if the file has it already."""
+
+    helper: Helper
+    present: bool
+
+
+def named(names: Names, edit: Edit, taken: Sequence[Needed]) -> tuple[Edit, tuple[Needed, ...]]:
+    """The edit with its helpers under names that are free in this file, and those helpers.
+
+    `taken` are helpers of other edits. RewriteError if a helper's text is not one definition of its name.
+    """
+    needed: list[Needed] = []
+    for helper in edit.helpers:
+        own = _chosen(names, helper, (*taken, *needed))
+        needed.append(own)
+        if own.helper.name != helper.name:
+            edit = replace(edit, replacements=tuple(_renamed(one, helper, own) for one in edit.replacements))
+    return edit, tuple(needed)
+
+
+def _chosen(names: Names, helper: Helper, taken: Sequence[Needed]) -> Needed:
+    if _definition(helper.source, helper.name) is None:
+        raise RewriteError(f"the helper `{helper.name}` is not one definition of that name")
+    for number in count(1):
+        name = helper.name if number == 1 else f"{helper.name}_{number}"
+        candidate = replace(helper, name=name, source=_word(helper.name).sub(name, helper.source))
+        wanted = _definition(candidate.source, name)
+        bound = names.bound(name)
+        if len(bound) == 1 and not names.conditional(bound[0]) and ast.dump(bound[0].node) == wanted:
+            return Needed(candidate, present=True)
+        rivals = [other for other in taken if other.helper.name == name]
+        if any(_definition(other.helper.source, name) == wanted for other in rivals):
+            return Needed(candidate, present=rivals[0].present)
+        if not rivals and name not in names.identifiers:
+            return Needed(candidate, present=False)
+    raise AssertionError("count() does not end")
+
+
+def _definition(source: str, name: str) -> str | None:
+    """The tree of a text that is one definition of `name`, as text; None for any other."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return None
+    single = len(body) == 1 and isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    return ast.dump(body[0]) if single and getattr(body[0], "name", None) == name else None
+
+
+def _word(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+
+
+def _renamed(one: Replacement, helper: Helper, own: Needed) -> Replacement:
+    word = _word(helper.name)
+    return replace(one, parts=tuple(word.sub(own.helper.name, p) if isinstance(p, str) else p for p in one.parts))
+
+
+def new_helpers(blocks: Blocks, needed: Sequence[Helper]) -> list[Change]:
+    """Insertions of helpers, in order, after imports and what they rely on, before what uses them where possible."""
+    places: dict[int, list[str]] = {}
+    for helper in needed:
+        text = render(blocks.layout, (helper.source,), "").text
+        places.setdefault(_anchor(blocks, helper), []).append(text)
+    newline = blocks.layout.source.newline
+    changes = []
+    for anchor, texts in sorted(places.items()):
+        if anchor < 0:
+            at = above(blocks, blocks.tree.body[0])
+        else:
+            at = blocks.layout.next_line(blocks.end(blocks.tree.body[anchor]))
+        changes.append(insert_lines(blocks.layout, at, (newline * 3).join(texts), 2, 2))
+    return changes
+
+
+def _anchor(blocks: Blocks, helper: Helper) -> int:
+    """Index of the top-level statement that the helper follows; -1 if it goes before all."""
+    body = blocks.tree.body
+    anchor = 0 if ast.get_docstring(blocks.tree, clean=False) is not None else -1
+    for index, node in enumerate(body):
+        mentions = any(isinstance(inner, ast.Name) and inner.id == helper.name for inner in ast.walk(node))
+        if mentions or (has_definition(node) and not has_import(node)):
+            break
+        if has_import(node):
+            anchor = index
+    tops = [binding.top for name in helper.after for binding in Names(blocks).bound(name)]
+    return max(anchor, *tops, -1)

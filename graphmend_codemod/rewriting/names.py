@@ -1,0 +1,183 @@
+"""Which names a module binds, where, and whether code at some place would see them."""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from graphmend_codemod.rewriting.blocks import Blocks, blocks
+from graphmend_codemod.rewriting.text import RewriteError
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(frozen=True, eq=False)
+class Binding:
+    """One statement at module level that binds a name. `top` is the index of the top-level statement it is in.
+
+    `module` is the dotted name that `import` makes reachable by this binding, else None.
+    """
+
+    name: str
+    top: int
+    node: ast.AST
+    module: str | None = None
+
+
+def type_checking(node: ast.AST) -> bool:
+    """True for `if TYPE_CHECKING:`, however it is spelled."""
+    if not isinstance(node, ast.If):
+        return False
+    test = node.test
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
+    )
+
+
+def has_import(node: ast.AST) -> bool:
+    """True for an import and for a statement of module level with an import in one of its blocks."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return True
+    if isinstance(node, _DEFINITIONS):
+        return False
+    return any(has_import(inner) for _, block in blocks(node) for inner in block)
+
+
+def has_definition(node: ast.AST) -> bool:
+    """True for a function or class and for a statement of module level with one in one of its blocks."""
+    return isinstance(node, _DEFINITIONS) or any(has_definition(inner) for _, block in blocks(node) for inner in block)
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The names of one module."""
+
+    blocks: Blocks
+
+    @cached_property
+    def bindings(self) -> tuple[Binding, ...]:
+        """What the module binds when it is imported, in order; nothing under `if TYPE_CHECKING`."""
+        found: list[Binding] = []
+        for top, node in enumerate(self.blocks.tree.body):
+            found.extend(_bindings(node, top))
+        return tuple(found)
+
+    def bound(self, name: str) -> list[Binding]:
+        """The bindings of a name."""
+        return [binding for binding in self.bindings if binding.name == name]
+
+    def conditional(self, binding: Binding) -> bool:
+        """True if the statement that binds is inside of another."""
+        return self.blocks.tree.body[binding.top] is not binding.node
+
+    def needs_import(self, dotted: str) -> bool:
+        """True if `import dotted` is missing. RewriteError if its first name means something else here."""
+        root = dotted.partition(".")[0]
+        found = self.bound(root)
+        if any(f"{binding.module}.".startswith(f"{dotted}.") for binding in found if binding.module):
+            return False
+        if found and not any(binding.module for binding in found):
+            line = getattr(found[0].node, "lineno", 1)
+            raise RewriteError(f"`{root}` is bound to something other than the module at line {line}")
+        return True
+
+    @cached_property
+    def identifiers(self) -> frozenset[str]:
+        """Every name that the file's code mentions in any scope."""
+        found = {binding.name for binding in self.bindings}
+        for node in ast.walk(self.blocks.tree):
+            if isinstance(node, ast.Name):
+                found.add(node.id)
+            elif isinstance(node, ast.arg):
+                found.add(node.arg)
+            elif isinstance(node, _DEFINITIONS):
+                found.add(node.name)
+            elif isinstance(node, ast.alias):
+                found.add((node.asname or node.name).partition(".")[0])
+            elif isinstance(node, ast.ExceptHandler) and node.name:
+                found.add(node.name)
+        return frozenset(found)
+
+    @cached_property
+    def _table(self) -> symtable.SymbolTable:
+        source = self.blocks.layout.source
+        try:
+            return symtable.symtable(source.text, source.path, "exec")
+        except SyntaxError as error:
+            raise RewriteError(f"Python cannot compile the file: {error.msg}, line {error.lineno}") from error
+
+    def check_visible(self, name: str, at: int) -> None:
+        """RewriteError if a function around offset `at` binds `name` itself, other than by importing it before."""
+        table = self._table
+        for scope in self._scopes(at):
+            inner = [
+                child
+                for child in table.get_children()
+                if child.get_name() == scope.name and child.get_lineno() == scope.lineno
+            ]
+            if not inner:
+                raise RewriteError(f"the scope of `{scope.name}` is not clear")
+            table = inner[0]
+            if isinstance(scope, ast.ClassDef) or name not in table.get_identifiers():
+                continue
+            if table.lookup(name).is_local() and not self._imported_before(scope, name, at):
+                raise RewriteError(f"`{scope.name}` has a local name `{name}`")
+
+    def _scopes(self, at: int) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+        """Functions and classes around an offset, outermost first."""
+        block: list[ast.stmt] = self.blocks.tree.body
+        while block:
+            node = next((node for node in block if self.blocks.start(node) <= at < self.blocks.end(node)), None)
+            if node is None:
+                return
+            if isinstance(node, _DEFINITIONS) and at >= self.blocks.start(node.body[0]):
+                yield node
+            block = [inner for _, nested in blocks(node) for inner in nested]
+
+    def _imported_before(self, scope: ast.AST, name: str, at: int) -> bool:
+        """True if the first statements of a function's own block import the name, all of them before `at`."""
+        imports = [node for node in getattr(scope, "body", ()) if isinstance(node, ast.Import)]
+        return any(
+            alias.asname is None and alias.name.partition(".")[0] == name and self.blocks.end(node) <= at
+            for node in imports
+            for alias in node.names
+        )
+
+
+def _bindings(node: ast.AST, top: int) -> Iterator[Binding]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if alias.asname is None:
+                yield Binding(alias.name.partition(".")[0], top, node, alias.name)
+            else:
+                yield Binding(alias.asname, top, node, alias.name if alias.asname == alias.name else None)
+    elif isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield Binding(alias.asname or alias.name, top, node)
+    elif isinstance(node, _DEFINITIONS):
+        yield Binding(node.name, top, node)
+    else:
+        yield from _assigned(node, top)
+        for owner, block in blocks(node):
+            if isinstance(owner, ast.ExceptHandler) and owner.name:
+                yield Binding(owner.name, top, owner)
+            if not (type_checking(node) and block is getattr(node, "body", None)):
+                for inner in block:
+                    yield from _bindings(inner, top)
+
+
+def _assigned(node: ast.AST, top: int) -> Iterator[Binding]:
+    """Names that a statement stores outside of its blocks; those of comprehensions and lambdas are theirs alone."""
+    own_scope = ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    waiting = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+    while waiting:
+        child = waiting.pop()
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+            yield Binding(child.id, top, node)
+        if isinstance(child, ast.MatchAs | ast.MatchStar) and child.name:
+            yield Binding(child.name, top, node)
+        if not isinstance(child, own_scope | ast.ExceptHandler | ast.match_case):
+            waiting.extend(ast.iter_child_nodes(child))
