@@ -1,0 +1,68 @@
+"""Findings as Markdown, for reports, pull requests and the summary of a CI job."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from graphmend_codemod.findings import Finding
+from graphmend_codemod.reporting import text
+from graphmend_codemod.reporting.report import Kind, Report, count_kinds, kind_of, shown_path
+
+
+def render(report: Report) -> str:
+    """The summary, a table of rules, and every site that is left alone with its reason."""
+    parts = [text.summary(report)]
+    if report.findings:
+        parts.append("\n".join(rule_table(report.findings)))
+    if any(finding.declined for finding in report.findings):
+        parts += ["### Not applied", "\n".join(declined_list(report.findings))]
+    if report.problems:
+        problems = [f"- {code(shown_path(one.path, report.root))}: {escaped(one.message)}" for one in report.problems]
+        parts += ["### Not checked", "\n".join(problems)]
+    return "\n\n".join(parts)
+
+
+def rule_table(findings: Iterable[Finding]) -> Iterator[str]:
+    """Rows of a table: how many sites of each kind every rule has, in the order of the codes."""
+    groups: defaultdict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        groups[finding.code, finding.slug].append(finding)
+    yield "| rule | sites | " + " | ".join(kind.value for kind in Kind) + " |"
+    yield "|---|" + "---:|" * (len(Kind) + 1)
+    for (rule, slug), found in sorted(groups.items()):
+        kinds = count_kinds(found)
+        yield f"| {rule} {slug} | {len(found)} | " + " | ".join(str(kinds[kind]) for kind in Kind) + " |"
+
+
+def declined_list(findings: Iterable[Finding]) -> Iterator[str]:
+    """One item for each site that is left alone and has a reason."""
+    for finding in findings:
+        if finding.declined and kind_of(finding) in {Kind.DECLINED, Kind.ADVICE}:
+            where = code(f"{finding.path}:{finding.span.start_line}")
+            yield f"- {where} {finding.code} {escaped(finding.message)}: {escaped(finding.declined)}"
+
+
+def code(words: str) -> str:
+    """A code span that holds any text."""
+    fence = "`" * (max((len(run) for run in _runs_of_backticks(words)), default=0) + 1)
+    pad = " " if "`" in words else ""
+    return f"{fence}{pad}{' '.join(words.split())}{pad}{fence}"
+
+
+def escaped(words: str) -> str:
+    """Text on one line in which only code spans keep a meaning."""
+    pieces = " ".join(words.split()).split("`")
+    if len(pieces) % 2 == 0:  # a lone backtick opens nothing
+        return _escaped_plain("`".join(pieces)).replace("`", "\\`")
+    return "`".join(piece if index % 2 else _escaped_plain(piece) for index, piece in enumerate(pieces))
+
+
+def _escaped_plain(words: str) -> str:
+    for char in "\\*_[]<>|":
+        words = words.replace(char, f"\\{char}")
+    return words
+
+
+def _runs_of_backticks(words: str) -> list[str]:
+    return [run for run in "".join(char if char == "`" else " " for char in words).split() if run]

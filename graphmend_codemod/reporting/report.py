@@ -1,0 +1,133 @@
+"""What every view shows: the findings of one run, sorted into kinds, with the source text behind them."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graphmend_codemod.findings import Finding, Problem, Safety
+from graphmend_codemod.source import SourceError, SourceFile
+
+
+class Kind(enum.Enum):
+    """What a user can do about a finding."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DECLINED = "declined"
+    ADVICE = "advice"
+
+
+def kind_of(finding: Finding) -> Kind:
+    """The kind of one finding."""
+    if finding.safety is Safety.ADVICE:
+        return Kind.ADVICE
+    if finding.edit is None:
+        return Kind.DECLINED
+    return Kind.SAFE if finding.safety is Safety.SAFE else Kind.UNSAFE
+
+
+def count_kinds(findings: Iterable[Finding]) -> Mapping[Kind, int]:
+    """How many findings there are of each kind; every kind is a key."""
+    counts = Counter(kind_of(finding) for finding in findings)
+    return {kind: counts[kind] for kind in Kind}
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place as people and tools count it, lines and columns from 1. `utf16` is the column in UTF-16 code units."""
+
+    line: int
+    column: int
+    utf16: int
+
+
+class Texts:
+    """Source files behind findings. The last one stays in memory, since findings come file by file."""
+
+    def __init__(self, root: Path, given: Mapping[str, bytes] | None = None) -> None:
+        self._root = root
+        self._given = given or {}
+        self._last: tuple[str, SourceFile | None] | None = None
+
+    def source(self, path: str) -> SourceFile | None:
+        """The file, or None if it cannot be read any more; its lines are then left out of the report."""
+        if self._last is None or self._last[0] != path:
+            self._last = (path, self._read(path))
+        return self._last[1]
+
+    def _read(self, path: str) -> SourceFile | None:
+        absolute = self._root / path
+        try:
+            if path in self._given:
+                return SourceFile.from_bytes(self._given[path], absolute, self._root)
+            return SourceFile.read(absolute, self._root)
+        except SourceError:
+            return None
+
+    def line(self, path: str, number: int) -> str | None:
+        """One line without its newline; None if there is no such line."""
+        source = self.source(path)
+        if source is None or not 0 < number <= len(source.line_starts):
+            return None
+        starts = source.line_starts
+        stop = starts[number] if number < len(starts) else len(source.text)
+        return source.text[starts[number - 1] : stop].rstrip("\r\n")
+
+    def position(self, path: str, line: int, utf8_column: int) -> Position:
+        """A position of `ast` as people count it. Where the line cannot be read, bytes stand for characters."""
+        text = self.line(path, line)
+        if text is None or text.isascii():
+            return Position(line, utf8_column + 1, utf8_column + 1)
+        before = text.encode("utf-8", "surrogatepass")[:utf8_column].decode("utf-8", "ignore")
+        return Position(line, len(before) + 1, len(before.encode("utf-16-le", "surrogatepass")) // 2 + 1)
+
+
+@dataclass(frozen=True)
+class Report:
+    """The findings of one check. `unsafe_fixes` says whether unsafe fixes were asked for.
+
+    `stdin` is the text that was checked in place of the files on disk, by path.
+    """
+
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    files: int
+    root: Path
+    unsafe_fixes: bool = False
+    stdin: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    def texts(self) -> Texts:
+        """A reader for the source text behind the findings."""
+        return Texts(self.root, self.stdin)
+
+    def actionable(self, finding: Finding) -> bool:
+        """Whether `graphmend fix` with the same options would mend this finding."""
+        kind = kind_of(finding)
+        return kind is Kind.SAFE or (self.unsafe_fixes and kind is Kind.UNSAFE)
+
+
+def shown_path(path: str, root: Path) -> str:
+    """A path relative to `root` as the user, who stands in the current folder, would write it."""
+    absolute = os.path.join(root, path)
+    try:
+        return os.path.relpath(absolute)
+    except ValueError:  # another drive on Windows
+        return absolute
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def printable(text: str) -> str:
+    """The text on one line, without the control characters with which a file could steer a terminal."""
+    if text.isprintable():
+        return text
+    text = text.replace("\t", "    ")
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

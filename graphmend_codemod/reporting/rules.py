@@ -1,0 +1,194 @@
+"""Rules for people and programs: a page each, from what the rule itself says."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from graphmend_codemod.findings import Safety
+from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.rules.base import Clean, Declined, Example, Rule
+
+FAMILIES = {
+    "1": "control flow",
+    "2": "side effects",
+    "3": "validation",
+    "4": "tensor-to-Python values",
+    "5": "dynamic shapes",
+    "6": "Python constructs",
+    "7": "compile-site settings",
+}
+
+_SAFETY = {
+    Safety.SAFE: "safe fix: `graphmend fix` applies it",
+    Safety.UNSAFE: "unsafe fix: applied only with `--unsafe-fixes`",
+    Safety.ADVICE: "advice: nothing is edited",
+}
+
+
+def summary(rule: Rule) -> str:
+    """What the rule finds, in one line."""
+    first = rule.documentation.strip().split("\n\n", 1)[0]
+    return " ".join(first.split()).removeprefix(f"{rule.slug} ({rule.code}): ")
+
+
+def explanation(rule: Rule) -> str:
+    """Why it breaks and what is written instead: paragraphs."""
+    return rule.documentation.strip().partition("\n\n")[2].strip()
+
+
+def family(rule: Rule) -> str:
+    """The family that the code's first digit names."""
+    return FAMILIES.get(rule.code[2:3], "other")
+
+
+def page_name(rule: Rule) -> str:
+    """The file name of the rule's page."""
+    return f"{rule.code}-{rule.slug}.md"
+
+
+def as_dict(rule: Rule) -> dict[str, object]:
+    """The rule as plain values for JSON."""
+    return {
+        "code": rule.code,
+        "slug": rule.slug,
+        "title": rule.title,
+        "summary": summary(rule),
+        "explanation": explanation(rule),
+        "family": family(rule),
+        "safety": rule.safety.value,
+        "contract": {
+            "compiled_exceptions": rule.contract.compiled_exceptions,
+            "compiled_logs": rule.contract.compiled_logs,
+            "compiled_state": rule.contract.compiled_state,
+        },
+        "fixes": [
+            {"before": _in_setup(one.before, one.setup), "after": _in_setup(one.after, one.setup)}
+            for one in rule.examples
+            if isinstance(one, Example)
+        ],
+        "declines": [
+            {"source": _in_setup(one.source, one.setup), "because": one.because}
+            for one in rule.examples
+            if isinstance(one, Declined)
+        ],
+        "not_found": [_in_setup(one.source, one.setup) for one in rule.examples if isinstance(one, Clean)],
+    }
+
+
+def as_json(rules: Rule | Sequence[Rule]) -> str:
+    """One rule as a JSON object, several as a list."""
+    return json.dumps(as_dict(rules) if isinstance(rules, Rule) else [as_dict(rule) for rule in rules], indent=2)
+
+
+def table(rules: Sequence[Rule], paint: Paint) -> Iterator[str]:
+    """One line a rule."""
+    widest = max((len(rule.slug) for rule in rules), default=0)
+    for rule in rules:
+        yield f"{paint.red(rule.code)}  {rule.slug:<{widest}}  {rule.safety.value:<6}  {summary(rule)}"
+
+
+def text(rule: Rule, paint: Paint) -> Iterator[str]:
+    """The rule's page for a terminal."""
+    yield f"{paint.red(rule.code)} {paint.bold(rule.slug)} ({family(rule)})"
+    yield ""
+    yield summary(rule)
+    if explanation(rule):
+        yield ""
+        yield explanation(rule)
+    yield ""
+    yield paint.bold("Fix") + f": {rule.title} ({_SAFETY[rule.safety]})"
+    for name, value in _contract_rows(rule):
+        yield f"  {name}: {value}"
+    for number, example in enumerate(_fixes(rule), 1):
+        yield from _block(f"Example {number}, before", example.before, paint)
+        yield from _block(f"Example {number}, after", example.after, paint)
+    for declined in _declines(rule):
+        yield from _block(f"Not applied when {declined.because}", declined.source, paint)
+
+
+def markdown(rule: Rule) -> str:
+    """The rule's page for the documentation."""
+    parts = [
+        f"# {rule.slug} ({rule.code})",
+        summary(rule),
+        explanation(rule),
+        f"**Fix:** {rule.title}. {_SAFETY[rule.safety].capitalize()}.",
+        "## Contract",
+        "In eager mode the fixed code does exactly what it did before. Under `torch.compile`:",
+        "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in _contract_rows(rule)),
+    ]
+    if _fixes(rule):
+        parts.append("## Examples")
+    for example in _fixes(rule):
+        parts += ["Before:", _fenced(example.before), "After:", _fenced(example.after)]
+    if _declines(rule):
+        parts.append("## When it is not applied")
+    for declined in _declines(rule):
+        parts += [f"The report says: {declined.because}", _fenced(declined.source)]
+    quiet = [example for example in rule.examples if isinstance(example, Clean)]
+    if quiet:
+        parts += ["## What it does not report", *(_fenced(example.source) for example in quiet)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def markdown_index(rules: Sequence[Rule]) -> str:
+    """The list of all pages, by family."""
+    parts = ["# Rules", "Each page says what the rule finds, what it writes, and when it leaves the code alone."]
+    for name in dict.fromkeys(family(rule) for rule in rules):
+        rows = [
+            f"| [{rule.code}]({page_name(rule)}) | {rule.slug} | {rule.safety.value} | {_cell(summary(rule))} |"
+            for rule in rules
+            if family(rule) == name
+        ]
+        parts += [
+            f"## {name[:1].upper()}{name[1:]}",
+            "| code | name | fix | finds |\n|---|---|---|---|\n" + "\n".join(rows),
+        ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _fixes(rule: Rule) -> list[Example]:
+    return [example for example in rule.examples if isinstance(example, Example)]
+
+
+def _declines(rule: Rule) -> list[Declined]:
+    return [example for example in rule.examples if isinstance(example, Declined)]
+
+
+def _contract_rows(rule: Rule) -> tuple[tuple[str, str], ...]:
+    contract = rule.contract
+    return (
+        ("exceptions when compiled", contract.compiled_exceptions),
+        ("logs, prints and warnings when compiled", contract.compiled_logs),
+        ("attributes, buffers and random state when compiled", contract.compiled_state),
+    )
+
+
+def _block(heading: str, source: str, paint: Paint) -> Iterator[str]:
+    yield ""
+    yield f"{paint.bold(heading)}:"
+    yield textwrap.indent(_dedented(source), "    ")
+
+
+def _dedented(source: str) -> str:
+    return textwrap.dedent(source).strip("\n").rstrip()
+
+
+def _in_setup(source: str, setup: str) -> str:
+    """The whole module of an example: its statements where `setup` says `...`."""
+    source, setup = _dedented(source), _dedented(setup)
+    for line in setup.splitlines():
+        if line.strip() == "...":
+            indented = textwrap.indent(source, line[: len(line) - len(line.lstrip())])
+            return setup.replace(line, indented, 1) + "\n"
+    return source + "\n"
+
+
+def _fenced(source: str) -> str:
+    return f"```python\n{_dedented(source)}\n```"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

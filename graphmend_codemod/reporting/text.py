@@ -1,0 +1,120 @@
+"""Findings for people: one line each, or with the source around them."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+from graphmend_codemod.findings import Finding
+from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.reporting.report import Kind, Report, Texts, count_kinds, kind_of, plural, printable, shown_path
+
+_LINES_SHOWN = 5
+
+
+def full(report: Report, paint: Paint) -> Iterator[str]:
+    """Lines of text: each finding with an excerpt and what came of it, then the summary."""
+    texts = report.texts()
+    for finding in report.findings:
+        yield _headline(finding, report, texts, paint)
+        yield from _excerpt(finding, texts, paint)
+        yield from _notes(finding, report, paint)
+        yield ""
+    yield summary(report)
+
+
+def concise(report: Report, paint: Paint) -> Iterator[str]:
+    """Lines of text: one for each finding, then the summary."""
+    texts = report.texts()
+    for finding in report.findings:
+        reason = f" (not applied: {printable(finding.declined)})" if finding.declined else ""
+        yield _headline(finding, report, texts, paint) + paint.yellow(reason)
+    yield summary(report)
+
+
+def summary(report: Report) -> str:
+    """One line that says how many break sites there are and what can be done about them."""
+    checked = plural(report.files, "file")
+    if not report.findings:
+        return f"No break sites in {checked}."
+    kinds = count_kinds(report.findings)
+    parts = []
+    if report.unsafe_fixes:
+        fixable = kinds[Kind.SAFE] + kinds[Kind.UNSAFE]
+        if fixable:
+            parts.append(f"{fixable} fixable with `graphmend fix --unsafe-fixes` ({kinds[Kind.UNSAFE]} unsafe)")
+    else:
+        if kinds[Kind.SAFE]:
+            parts.append(f"{kinds[Kind.SAFE]} fixable with `graphmend fix`")
+        if kinds[Kind.UNSAFE]:
+            parts.append(f"{kinds[Kind.UNSAFE]} with --unsafe-fixes")
+    parts += [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
+    hit = len({finding.path for finding in report.findings})
+    return f"Found {plural(len(report.findings), 'break site')} in {hit} of {checked}: {', '.join(parts)}."
+
+
+def mark(finding: Finding, unsafe_fixes: bool) -> str:
+    """`[*]` if `graphmend fix` mends it, `[unsafe]` if only --unsafe-fixes does, `[* unsafe]` if that was given."""
+    kind = kind_of(finding)
+    if kind is Kind.SAFE:
+        return "[*]"
+    if kind is Kind.UNSAFE:
+        return "[* unsafe]" if unsafe_fixes else "[unsafe]"
+    return ""
+
+
+def _headline(finding: Finding, report: Report, texts: Texts, paint: Paint) -> str:
+    start = texts.position(finding.path, finding.span.start_line, finding.span.start_column)
+    separator = paint.cyan(":")
+    where = separator.join(
+        (paint.bold(printable(shown_path(finding.path, report.root))), str(start.line), str(start.column))
+    )
+    marked = mark(finding, report.unsafe_fixes)
+    words = (paint.red(finding.code), paint.cyan(marked), printable(finding.message))
+    return f"{where}{separator} {' '.join(word for word in words if word)}"
+
+
+def _excerpt(finding: Finding, texts: Texts, paint: Paint) -> Iterator[str]:
+    span = finding.span
+    last = min(span.end_line, span.start_line + _LINES_SHOWN - 1)
+    shown = [(number, texts.line(finding.path, number)) for number in range(max(1, span.start_line - 1), last + 1)]
+    if shown[-1][1] is None:
+        return
+    width = len(str(last))
+    bar = paint.blue("|")
+    gutter = f"{'':{width}} {bar}"
+    yield gutter
+    for number, line in shown:
+        yield f"{paint.blue(f'{number:>{width}}')} {bar} {printable(line or '')}".rstrip()
+        if number == span.start_line:
+            yield f"{gutter} {_underline(finding, line or '', paint)}"
+    if last < span.end_line:
+        yield f"{gutter} ..."
+    yield gutter
+
+
+def _underline(finding: Finding, line: str, paint: Paint) -> str:
+    span = finding.span
+    data = line.encode("utf-8", "surrogatepass")
+    stop = span.end_column if span.end_line == span.start_line else len(data)
+    before = data[: span.start_column].decode("utf-8", "ignore")
+    inside = data[span.start_column : stop].decode("utf-8", "ignore").rstrip()
+    return " " * _width(before) + paint.red("^" * max(1, _width(inside)) + f" {finding.code}")
+
+
+def _width(text: str) -> int:
+    shown = printable(text)
+    if shown.isascii():
+        return len(shown)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in shown
+    )
+
+
+def _notes(finding: Finding, report: Report, paint: Paint) -> Iterator[str]:
+    if finding.declined:
+        yield f"  = {paint.yellow('not applied')}: {printable(finding.declined)}"
+    elif kind_of(finding) is Kind.UNSAFE and not report.unsafe_fixes:
+        yield f"  = {paint.yellow('not applied')}: unsafe; see it with `graphmend fix --unsafe-fixes --diff`"
+    if finding.function:
+        yield f"  = {paint.bold('in')}: {printable(finding.function)}"
