@@ -1,0 +1,133 @@
+"""`graphmend check`: list break sites. Never writes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.cli import options
+
+if TYPE_CHECKING:
+    from graphmend_codemod.reporting.report import Report
+
+FORMATS = ("full", "concise", "json", "sarif", "github", "markdown")
+
+_DESCRIPTION = """\
+List the places where TorchDynamo breaks the graph. Nothing is written.
+
+A finding is marked [*] if `graphmend fix` mends it, [unsafe] if only
+`--unsafe-fixes` does. One that is left alone says which condition failed
+("not applied: ..."); nobody can act on it at once, so it is counted but does
+not make the exit code 1 unless --strict is given.
+"""
+_EPILOG = """\
+exit codes: 0 nothing can be fixed, 1 something can, 2 a file could not be checked
+
+examples:
+  graphmend check src/models
+  graphmend check --select GM1,GM201 --output-format concise
+  graphmend check --output-format sarif > graphmend.sarif
+  git show :model.py | graphmend check - --stdin-filename model.py
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "check",
+        help="list break sites",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=options.HelpFormatter,
+        allow_abbrev=False,
+    )
+    options.add_paths(parser)
+    options.add_rule_options(parser)
+    parser.add_argument("--output-format", choices=FORMATS, default="full", help="how to show findings [default: full]")
+    parser.add_argument("--statistics", action="store_true", help="show counts for each rule in place of findings")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 for findings that cannot be fixed, too")
+    parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
+    options.add_run_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check, show, and return the exit code."""
+    if args.statistics and args.output_format not in ("full", "concise", "json"):
+        raise options.CommandError("--statistics goes with --output-format full, concise or json")
+    report = _report(args)
+    for line in _view(args, report):
+        print(line)
+    options.print_problems(report.problems, report.root)
+    if report.problems:
+        return 2
+    counted = [finding for finding in report.findings if args.strict or report.actionable(finding)]
+    return 1 if counted and not args.exit_zero else 0
+
+
+def _report(args: argparse.Namespace) -> Report:
+    from graphmend_codemod import runner
+    from graphmend_codemod.reporting.report import Report
+
+    path = options.stdin_path(args)
+    if path is not None:
+        settings = options.settings_from(args, path)
+        text = sys.stdin.buffer.read()
+        result = runner.check_text(text, path, settings)
+        given = {finding.path: text for finding in result.findings}
+    else:
+        paths = options.paths_from(args)
+        settings = options.settings_from(args, paths[0])
+        result = runner.check(paths, settings, jobs=options.workers(args), cache=not args.no_cache)
+        given = {}
+    return Report(result.findings, result.problems, result.files, settings.root, settings.unsafe_fixes, given)
+
+
+def _view(args: argparse.Namespace, report: Report) -> Iterable[str]:
+    from graphmend_codemod.reporting.colour import paint_for
+
+    paint = paint_for(sys.stdout, os.environ)
+    if args.statistics:
+        from graphmend_codemod.reporting import statistics
+
+        return [statistics.as_json(report)] if args.output_format == "json" else statistics.text(report, paint)
+    if args.output_format in ("full", "concise"):
+        from graphmend_codemod.reporting import text
+
+        return text.full(report, paint) if args.output_format == "full" else text.concise(report, paint)
+    return _DOCUMENTS[args.output_format](report)
+
+
+def _json(report: Report) -> Iterable[str]:
+    from graphmend_codemod.reporting import json
+
+    return [json.render(report)]
+
+
+def _sarif(report: Report) -> Iterable[str]:
+    from graphmend_codemod.reporting import sarif
+    from graphmend_codemod.rules.registry import all_rules
+
+    return [sarif.render(report, all_rules())]
+
+
+def _github(report: Report) -> Iterable[str]:
+    from graphmend_codemod.reporting import github
+
+    return github.render(report)
+
+
+def _markdown(report: Report) -> Iterable[str]:
+    from graphmend_codemod.reporting import markdown
+
+    return [markdown.render(report)]
+
+
+_DOCUMENTS: dict[str, Callable[[Report], Iterable[str]]] = {
+    "json": _json,
+    "sarif": _sarif,
+    "github": _github,
+    "markdown": _markdown,
+}

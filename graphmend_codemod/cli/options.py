@@ -1,0 +1,141 @@
+"""Options that commands share, and the settings that come of them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.settings import Settings, checked_codes, load_settings
+
+if TYPE_CHECKING:
+    from graphmend_codemod.findings import Problem
+
+STDIN = "-"
+
+
+class CommandError(Exception):
+    """Something that the command cannot do. The text is one line: what, why, way out."""
+
+
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the line breaks of descriptions and examples; wide enough to read."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34)
+
+
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    """PATHS and what goes with standard input."""
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATHS", help="files and folders, or - for standard input [default: .]"
+    )
+    parser.add_argument(
+        "--stdin-filename", metavar="PATH", help="where the text on standard input stands in the project"
+    )
+
+
+def add_rule_options(parser: argparse.ArgumentParser) -> None:
+    """Which rules, which settings."""
+    parser.add_argument(
+        "--select",
+        action="append",
+        metavar="CODES",
+        help="rule codes or beginnings of them, with commas between; replaces the configured select and ignore",
+    )
+    parser.add_argument(
+        "--ignore", action="append", metavar="CODES", help="leave these out; adds to the configured ignore"
+    )
+    parser.add_argument(
+        "--unsafe-fixes",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="also apply fixes that need a human eye",
+    )
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        type=Path,
+        help="a pyproject.toml to read [tool.graphmend] from in place of the project's",
+    )
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """How to run."""
+    parser.add_argument(
+        "--jobs", "-j", type=_positive, metavar="N", help="worker processes [default: one for each core]"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
+
+
+def settings_from(args: argparse.Namespace, start: Path) -> Settings:
+    """The project's settings at `start` with the command line over them; SettingsError if they cannot be used."""
+    settings = load_settings(start, config=args.config, known_codes=known_codes)
+    if args.select:
+        settings = replace(settings, select=_codes(args.select, "--select"), ignore=())
+    if args.ignore:
+        settings = replace(settings, ignore=(*settings.ignore, *_codes(args.ignore, "--ignore")))
+    if args.unsafe_fixes is not None:
+        settings = replace(settings, unsafe_fixes=args.unsafe_fixes)
+    return settings
+
+
+def known_codes() -> Collection[str]:
+    """The codes of all rules."""
+    from graphmend_codemod.rules.registry import all_rules
+
+    return [rule.code for rule in all_rules()]
+
+
+def paths_from(args: argparse.Namespace) -> tuple[Path, ...]:
+    """PATHS, or the current folder; CommandError if one does not exist."""
+    paths = tuple(Path(path) for path in args.paths) or (Path(),)
+    for path in paths:
+        if not os.path.lexists(path):
+            raise CommandError(f"{path}: there is no such file or folder")
+    return paths
+
+
+def stdin_path(args: argparse.Namespace) -> Path | None:
+    """Where the text on standard input stands; None if it is not asked for. CommandError on a contradiction."""
+    if STDIN not in args.paths:
+        if args.stdin_filename is not None:
+            raise CommandError("--stdin-filename needs `-` in place of PATHS")
+        return None
+    if args.paths != [STDIN]:
+        raise CommandError("`-` reads standard input and cannot stand beside other paths; run graphmend twice")
+    return Path(args.stdin_filename or "stdin.py")
+
+
+def workers(args: argparse.Namespace) -> int:
+    """How many worker processes to use at most."""
+    if args.jobs is not None:
+        return int(args.jobs)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def print_problems(problems: Iterable[Problem], root: Path) -> None:
+    """One line each on standard error."""
+    for problem in problems:
+        from graphmend_codemod.reporting.report import printable, shown_path
+
+        shown = replace(problem, path=shown_path(problem.path, root))
+        print(f"graphmend: error: {printable(str(shown))}", file=sys.stderr)
+
+
+def _codes(values: Iterable[str], option: str) -> tuple[str, ...]:
+    codes = [code.strip() for value in values for code in value.split(",") if code.strip()]
+    return checked_codes(codes, known_codes(), option)
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 1, not {text!r}")
+    return number

@@ -1,0 +1,66 @@
+"""`graphmend rule CODE` and `graphmend rules`: what the rules do, from their own words."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.cli import options
+
+if TYPE_CHECKING:
+    from graphmend_codemod.rules.base import Rule
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register both commands."""
+    one = subparsers.add_parser(
+        "rule",
+        help="explain a rule",
+        description="What a rule finds, why that breaks the graph, what is written instead, and when it is not.",
+        epilog="examples:\n  graphmend rule GM101\n  graphmend rule GM101 --output-format json\n",
+        formatter_class=options.HelpFormatter,
+        allow_abbrev=False,
+    )
+    one.add_argument("code", metavar="CODE", help="a rule's code or name")
+    every = subparsers.add_parser(
+        "rules",
+        help="list all rules",
+        description="List all rules, one a line.",
+        epilog="examples:\n  graphmend rules\n  graphmend rules --output-format json\n",
+        formatter_class=options.HelpFormatter,
+        allow_abbrev=False,
+    )
+    for parser in (one, every):
+        parser.add_argument("--output-format", choices=("text", "json"), default="text", help="[default: text]")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print and return the exit code."""
+    from graphmend_codemod.reporting import rules as pages
+    from graphmend_codemod.reporting.colour import paint_for
+    from graphmend_codemod.rules.registry import all_rules
+
+    paint = paint_for(sys.stdout, os.environ)
+    if args.command == "rule":
+        rule = _wanted(args.code, all_rules())
+        lines = [pages.as_json(rule)] if args.output_format == "json" else pages.text(rule, paint)
+    else:
+        rules = all_rules()
+        lines = [pages.as_json(rules)] if args.output_format == "json" else pages.table(rules, paint)
+    for line in lines:
+        print(line)
+    return 0
+
+
+def _wanted(word: str, rules: tuple[Rule, ...]) -> Rule:
+    for rule in rules:
+        if word.upper() == rule.code or word.lower() == rule.slug:
+            return rule
+    import difflib
+
+    names = {name: rule.code for rule in rules for name in (rule.code, rule.slug)}
+    close = [*difflib.get_close_matches(word.upper(), names), *difflib.get_close_matches(word.lower(), names)]
+    hint = f" (did you mean {' or '.join(f'`{name}`' for name in dict.fromkeys(close))}?)" if close else ""
+    raise options.CommandError(f"there is no rule `{word}`{hint}; `graphmend rules` lists all of them")

@@ -1,0 +1,31 @@
+"""What `graphmend fix` did, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from graphmend_codemod.reporting.report import Kind, count_kinds, plural, printable, shown_path
+from graphmend_codemod.runner import FileFix, FixResult
+
+
+def line(change: FileFix, root: Path) -> str:
+    """One line for a changed file: which rules were applied how often."""
+    counts = Counter(finding.code for finding in change.applied)
+    rules = ", ".join(code if count == 1 else f"{code} x{count}" for code, count in sorted(counts.items()))
+    return f"{printable(shown_path(change.path, root))}: {rules}"
+
+
+def summary(result: FixResult, *, unsafe_fixes: bool, written: bool) -> str:
+    """One line for the whole run: `Fixed 3 break sites in 2 files (1 declined, see graphmend check).`"""
+    sites = sum(len(change.applied) for change in result.fixes)
+    if sites:
+        verb = "Fixed" if written else "Would fix"
+        done = f"{verb} {plural(sites, 'break site')} in {plural(len(result.fixes), 'file')}"
+    else:
+        done = f"Nothing to fix in {plural(result.files, 'file')}"
+    kinds = count_kinds(result.remaining)
+    left = [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
+    if kinds[Kind.UNSAFE] and not unsafe_fixes:
+        left.insert(0, f"{kinds[Kind.UNSAFE]} more with --unsafe-fixes")
+    return f"{done} ({', '.join(left)}, see graphmend check)." if left else f"{done}."
