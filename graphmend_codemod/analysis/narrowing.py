@@ -68,14 +68,15 @@ def _narrow_dtype(evaluator: Evaluator, tensor: ast.expr, op: ast.cmpop, right: 
     if isinstance(op, ast.Eq):
         known = evaluator.value(right, env).callee
         if known and known.startswith("torch."):
-            _rename_dtype(env, value.dtype, canonical_dtype(known))
+            rename_dtype(env, value.dtype, canonical_dtype(known))
     elif isinstance(op, ast.In) and isinstance(right, (ast.Tuple, ast.List, ast.Set)):
         members = {canonical_dtype(evaluator.value(element, env).callee or "") for element in right.elts}
         if members and members <= FLOATING:
-            _rename_dtype(env, value.dtype, f"float:{value.dtype}")
+            rename_dtype(env, value.dtype, f"float:{value.dtype}")
 
 
-def _rename_dtype(env: Env, old: str, new: str) -> None:
+def rename_dtype(env: Env, old: str, new: str) -> None:
+    """Every tensor in `env` whose dtype is called `old` now has the dtype `new`."""
     if old.startswith("torch.") or is_floating_dtype(old):
         return
     for name, value in env.items():
@@ -103,7 +104,7 @@ def _mark_floating(evaluator: Evaluator, tensor: ast.expr, env: Env) -> None:
     key = _key(evaluator, tensor)
     value = env.get(key) if key else None
     if value is not None and value.kind is Kind.TENSOR and value.dtype is not None:
-        _rename_dtype(env, value.dtype, f"float:{value.dtype}")
+        rename_dtype(env, value.dtype, f"float:{value.dtype}")
 
 
 def _become_tensor(evaluator: Evaluator, key: str, env: Env) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import io
 import re
+import tokenize
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -88,6 +91,31 @@ class Site:
         """The expression that is true while torch.compile traces."""
         return f"{self.torch}.compiler.is_compiling()"
 
+    @cached_property
+    def no_grad(self) -> bool:
+        """True when the statement certainly runs without gradients."""
+        contexts = [
+            item.context_expr
+            for parent in self.place.parents
+            if isinstance(parent, (ast.With, ast.AsyncWith))
+            for item in parent.items
+        ]
+        for node in [*contexts, *self.evaluator.scope.node.decorator_list]:
+            called = node.func if isinstance(node, ast.Call) else node
+            if self.resolve(called) in {"torch.no_grad", "torch.inference_mode"}:
+                return True
+        return False
+
+    def free_name(self, *wishes: str) -> str:
+        """The first of `wishes`, numbered if need be, that means nothing in this function or module."""
+        scope = self.evaluator.scope
+        for number in range(1, 100):
+            for wish in wishes:
+                name = wish if number == 1 else f"{wish}_{number}"
+                if not scope.is_local(name) and scope.resolve_global(name) is None:
+                    return name
+        raise AssertionError("a function binds a hundred names of one stem")
+
     def at(self, statement: ast.stmt) -> Site | None:
         """The same questions asked at another statement of the function; None where Dynamo does not get to."""
         place = self.flow.places.get(id(statement))
@@ -122,11 +150,33 @@ class Site:
         folded = re.sub(r"\s*[\r\n]+\s*", " ", segment)
         return re.sub(r",?\s+([)\]}])", r"\1", re.sub(r"([(\[{])\s+", r"\1", folded))
 
+    def comments(self, node: ast.AST, kept: tuple[ast.AST, ...] = ()) -> list[str]:
+        """Comments on the lines of `node` that stand outside the `kept` nodes, in order."""
+        found = []
+        first = self.source.segment(self.span(node))
+        if "#" not in first:
+            return []
+        reader = io.StringIO(first).readline
+        offset = node.lineno - 1  # type: ignore[attr-defined]
+        with contextlib.suppress(tokenize.TokenError, IndentationError):
+            for token in tokenize.generate_tokens(reader):
+                line = token.start[0] + offset
+                inside = any(part.lineno <= line < part.end_lineno for part in kept)  # type: ignore[attr-defined]
+                if token.type == tokenize.COMMENT and not inside:
+                    found.append(token.string)
+        return found
+
     def operand(self, node: ast.expr) -> str:
         """The node's text, in parentheses where it would bind weaker than `|` and `&` around it."""
         text = self.text(node)
         tight = isinstance(node, (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant))
         return text if tight else f"({text})"
+
+    def operand_of_and(self, node: ast.expr) -> str:
+        """The node's text, in parentheses where `and` would split it."""
+        text = self.text(node)
+        loose = isinstance(node, (ast.IfExp, ast.Lambda, ast.NamedExpr))
+        return f"({text})" if loose or (isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)) else text
 
     @cached_property
     def line_limit(self) -> int:

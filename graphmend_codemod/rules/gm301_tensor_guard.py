@@ -1,0 +1,192 @@
+"""tensor-guard (GM301): a check of a tensor's values that raises.
+
+`if (x < 0).any(): raise` and `assert t, f"..."` read the tensor back to Python at every call. Under `torch.compile` the
+same check runs on the device: `torch._assert_async`, with the message as far as it is a constant. Eager mode runs the
+original statement, word for word.
+
+Compiled code raises RuntimeError instead of the original type, and on CUDA at the next synchronisation, after which the
+CUDA context of the process cannot be used any more. The setting `guards` chooses: `assert` (default), `skip` (no check in
+compiled code) or `advice` (no edit). A guard inside `try` is left alone: its exception is part of the control flow.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.findings import Edit, Replacement, Safety, Span
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.conditions import Condition, split
+from graphmend_codemod.rules.site import Site
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor = None):
+        ...
+        return x * 2
+"""
+
+rule = Rule(
+    code="GM301",
+    slug="tensor-guard",
+    title="check tensor values on the device under torch.compile",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(compiled_exceptions="RuntimeError, on CUDA at the next synchronisation; none with guards = skip"),
+    examples=(
+        Example(
+            before="""
+            if (x < 0).any():
+                raise ValueError("x must not be negative")
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                torch._assert_async(~(x < 0).any(), "x must not be negative")
+            elif (x < 0).any():
+                raise ValueError("x must not be negative")
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)",),
+        ),
+        Example(
+            before="""
+            assert (x >= 0).all(), f"negative: {x.min()}"
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                torch._assert_async((x >= 0).all(), "negative: {x.min()}")
+            else:
+                assert (x >= 0).all(), f"negative: {x.min()}"
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)",),
+        ),
+        Declined(
+            source="""
+            try:
+                if (x < 0).any():
+                    raise ValueError("negative")
+            except ValueError:
+                x = x.abs()
+            """,
+            because="inside `try`",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            assert x.dim() == 1, f"wrong shape {x.shape}"
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@rule.on(ast.If)
+def raising_branch(site: Site, node: ast.If) -> Verdict | None:
+    """`if t: raise ...`."""
+    if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise) or (condition := split(site, node.test)) is None:
+        return None
+    message = f"raises by the value of a tensor: `{purity.short(node.test)}`"
+    reason = _why_not(site, condition)
+    if reason is not None:
+        return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
+    if site.settings.guards == "skip":
+        loose = isinstance(node.test, (ast.BoolOp, ast.IfExp, ast.NamedExpr)) and not (
+            isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+        )
+        opening, closing = ("(", ")") if loose else ("", "")
+        parts = (f"not {site.compiling} and {opening}", site.original(node.test), closing)
+        return Verdict(message, edit=Edit((Replacement(site.span(node.test), parts),), imports=site.imports))
+    if node.orelse:
+        return Verdict(message, declined="the guard has an `else`")
+    is_elif = site.source.segment(Span(node.lineno, node.col_offset, node.lineno, node.col_offset + 4)) == "elif"
+    conjuncts = [site.compiling, *(site.operand_of_and(operand) for operand in condition.static), *condition.facts]
+    check = _check(site, condition.inverse, node.body[0].exc)
+    start = Span(node.lineno, node.col_offset, node.lineno, node.col_offset)
+    keyword, after = ("elif", "\n") if is_elif else ("if", "\nel")
+    parts = (f"{keyword} {' and '.join(conjuncts)}:\n    ", check, after)
+    return Verdict(message, edit=Edit((Replacement(start, parts),), imports=site.imports))
+
+
+@rule.on(ast.Assert)
+def assertion(site: Site, node: ast.Assert) -> Verdict | None:
+    """`assert t, message` with a message that is no constant; Dynamo traces the others itself."""
+    if (condition := split(site, node.test)) is None:
+        return None
+    plain = len(condition.tensors) == 1 and not condition.static and not condition.facts
+    if plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))):
+        return None
+    message = f"asserts the value of a tensor: `{purity.short(node.test)}`"
+    reason = _why_not(site, condition)
+    if reason is not None:
+        return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
+    if site.settings.guards == "skip":
+        parts = (f"if not {site.compiling}:\n    ", site.original(node, 1))
+        return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+    if condition.static:
+        return Verdict(message, declined=f"`{site.text(condition.static[0])}` and the tensor decide together")
+    check = _check(site, condition.text, node.msg)
+    header = " and ".join([site.compiling, *condition.facts])
+    parts = (f"if {header}:\n    ", check, "\nelse:\n    ", site.original(node, 1))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _why_not(site: Site, condition: Condition) -> str | None:
+    if site.torch is None:
+        return "the name `torch` is taken by something else in this module"
+    if site.place.in_try:
+        return "the guard stands inside `try`, and its exception may be caught"
+    if condition.several is not None:
+        return f"`{condition.several}` may hold more than one element"
+    if condition.verdict.impure is not None:
+        return condition.verdict.impure
+    if site.settings.guards == "advice":
+        return 'the setting `guards = "advice"` leaves it to you'
+    return None
+
+
+def _check(site: Site, text: str, described: ast.expr | None) -> str:
+    return site.call(f"{site.torch}._assert_async(", [text, _message(described)], deeper=1)
+
+
+def _message(node: ast.expr | None) -> str:
+    """The constant text of a message or an exception; placeholders stay as the author wrote them."""
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        text = _template(node.args[0]) if node.args else None
+        return _quoted(text if text is not None else name)
+    text = _template(node) if node is not None else None
+    if text is None:
+        text = ast.unparse(node) if node is not None else "assertion failed"
+    return _quoted(text)
+
+
+def _template(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_piece(part) for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return _template(node.left)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = _template(node.left), _template(node.right)
+        return None if left is None or right is None else left + right
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        return _template(node.func.value)
+    return None
+
+
+def _piece(node: ast.expr) -> str:
+    if isinstance(node, ast.FormattedValue):
+        return "{" + ast.unparse(node.value) + "}"
+    return str(node.value) if isinstance(node, ast.Constant) else ""
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    return f'"{escaped}"'

@@ -1,0 +1,317 @@
+"""Branches that only choose between tensors, turned into one `torch.where` for each name.
+
+One path where the source proves that eager cannot tell; otherwise the select stands under
+`if torch.compiler.is_compiling()` with the facts that it needs, and the original text stays behind it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.evaluate import Env
+from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.narrowing import rename_dtype
+from graphmend_codemod.analysis.values import Kind, Value
+from graphmend_codemod.findings import Edit, Original, Replacement, Span
+from graphmend_codemod.rules.conditions import Condition, split
+from graphmend_codemod.rules.site import Site
+
+
+class NotSelectable(Exception):
+    """Why a branch cannot become a select; the text is the condition that failed."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """`name = value` in a branch."""
+
+    statement: ast.stmt
+    name: str
+    value: ast.expr
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One branch: its assignments, and what holds where it begins. `condition` is None for `else`."""
+
+    condition: Condition | None
+    assignments: tuple[Assignment, ...]
+    env: Env
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is needed for a select to mean the same: `static` conditions, and whether eager can be left to it as well."""
+
+    conditions: tuple[str, ...] = ()
+    one_path: bool = True
+
+
+def assignments(body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
+    """The assignments that make up a branch."""
+    found = []
+    for statement in body:
+        if isinstance(statement, ast.Pass):
+            continue
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+            found.append(Assignment(statement, statement.targets[0].id, statement.value))
+        else:
+            raise NotSelectable(_why_no_assignment(statement))
+    return tuple(found)
+
+
+def _why_no_assignment(statement: ast.stmt) -> str:
+    text = purity.short(statement)
+    if isinstance(statement, (ast.AugAssign, ast.Delete)):
+        return f"`{text}` writes in place"
+    if isinstance(statement, ast.Assign):
+        return f"`{text}` writes something else than a local name"
+    if isinstance(statement, ast.Expr):
+        return f"`{text}` may have effects"
+    if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+        return f"`{text}` leaves the branch early"
+    kind = type(statement).__name__.lower()
+    return f"the branch holds a nested `{kind}` statement"
+
+
+def arms(site: Site, node: ast.If) -> tuple[Arm, ...]:
+    """The branches of `node` and of the `elif`s after it; the last one is the `else`, empty if there is none."""
+    found: list[Arm] = []
+    current, where = node, site
+    while True:
+        condition = split(where, current.test)
+        if condition is None:
+            raise NotSelectable(f"`{site.text(current.test)}` is no test on a tensor that is known as one")
+        if condition.several is not None:
+            raise NotSelectable(f"`{condition.several}` may hold more than one element")
+        found.append(Arm(condition, assignments(current.body), _env_of(where, current.body)))
+        inner = current.orelse
+        following = site.at(inner[0]) if len(inner) == 1 else None
+        if following is None or not isinstance(inner[0], ast.If):
+            found.append(Arm(None, assignments(inner), _env_of(where, inner)))
+            return tuple(found)
+        current, where = inner[0], following
+
+
+def _env_of(site: Site, body: Sequence[ast.stmt]) -> Env:
+    inner = site.at(body[0]) if body else None
+    return dict((inner or site).place.env)
+
+
+@dataclass
+class Selection:
+    """A chain of branches on tensors that assign local names."""
+
+    site: Site
+    node: ast.If
+    arms: tuple[Arm, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that the branches assign and that are read later, in order."""
+        assigned = [item.name for arm in self.arms for item in arm.assignments]
+        return tuple(name for name in dict.fromkeys(assigned) if self.site.live_after(name))
+
+    @property
+    def temporaries(self) -> list[Assignment]:
+        """Assignments that only the branches themselves read."""
+        return [item for arm in self.arms for item in arm.assignments if item.name not in self.names]
+
+    def check_form(self) -> None:
+        """NotSelectable when names depend on each other in a way that one select a name cannot express."""
+        names = self.names
+        if not names:
+            raise NotSelectable("nothing that the branches assign is read afterwards")
+        for arm in self.arms:
+            seen: set[str] = set()
+            for position, item in enumerate(arm.assignments):
+                if item.name in seen:
+                    raise NotSelectable(f"`{item.name}` is assigned twice in one branch")
+                seen.add(item.name)
+                rest = [later.statement for later in arm.assignments[position + 1 :]]
+                if item.name in names and reads_before_writing(rest, item.name):
+                    raise NotSelectable(f"later statements of the branch read `{item.name}`")
+        counts = [item.name for item in self.temporaries]
+        for item in self.temporaries:
+            if counts.count(item.name) > 1:
+                raise NotSelectable(f"`{item.name}` is assigned in several branches")
+            if any(self._reads(arm, item) for arm in self.arms if item not in arm.assignments):
+                raise NotSelectable(f"`{item.name}` is used in several branches")
+
+    def _reads(self, arm: Arm, item: Assignment) -> bool:
+        return reads_before_writing([other.statement for other in arm.assignments], item.name)
+
+    def value_of(self, arm: Arm, name: str) -> ast.expr:
+        """What `name` is after `arm`."""
+        return next((item.value for item in arm.assignments if item.name == name), ast.Name(name, ast.Load()))
+
+    def judge(self) -> Facts:
+        """The facts under which the select means the same; NotSelectable if there are none."""
+        facts = _Judge(self, frozenset())
+        needs = facts.run()
+        if needs:
+            facts = _Judge(self, needs)
+            if facts.run() - needs:
+                raise NotSelectable("it needs to know the dtype of a value that has no name")
+        return facts.result()
+
+
+class _Judge:
+    """Judges all branches, under the assumption that some tensors are floating."""
+
+    def __init__(self, selection: Selection, floating: frozenset[str]) -> None:
+        self.selection, self.site, self.floating = selection, selection.site, floating
+        self.verdict = purity.FREE
+        self.aliasing = False
+        self.relations: list[str] = []
+        self.mismatch: str | None = None
+
+    def run(self) -> frozenset[str]:
+        """Judge; returns the tensors whose dtype has to be floating for the answer to hold."""
+        results: dict[str, list[tuple[ast.expr, Value]]] = {name: [] for name in self.selection.names}
+        for arm in self.selection.arms:
+            if arm.condition is not None:
+                self.verdict = self.verdict & arm.condition.verdict
+                if arm.condition is not self.selection.arms[0].condition:
+                    for tensor in arm.condition.tensors:
+                        self.verdict = self.verdict & self.site.judge(tensor)
+            env = self._assume(arm.env)
+            for item in arm.assignments:
+                self.verdict = self.verdict & purity.judge(self.site.evaluator, item.value, env)
+                env[item.name] = self.site.evaluator.value(item.value, env)
+            for name in results:
+                value = env.get(name)
+                if value is None or not value.is_tensor:
+                    raise NotSelectable(self._why_no_tensor(name, value))
+                results[name].append((self.selection.value_of(arm, name), value))
+        if self.verdict.impure:
+            raise NotSelectable(self.verdict.impure)
+        needs = self.verdict.needs_floating
+        for name, branches in results.items():
+            needs |= self._compare(name, branches)
+        if self.mismatch and not needs - self.floating:
+            raise NotSelectable(self.mismatch)
+        return frozenset(need for need in needs if need not in self.floating)
+
+    def _assume(self, env: Env) -> Env:
+        env = dict(env)
+        for text in self.floating:
+            value = self.site.evaluator.value(ast.parse(text, mode="eval").body, env)
+            if value.kind is not Kind.TENSOR or value.dtype is None:
+                raise NotSelectable(f"the dtype of `{text}` is not known")
+            rename_dtype(env, value.dtype, f"float:{value.dtype}")
+        return env
+
+    def _why_no_tensor(self, name: str, value: Value | None) -> str:
+        if value is not None and value.is_python:
+            return f"`{name}` is a Python value in one branch, and a select would make it a tensor"
+        if value is not None and value.optional:
+            return f"`{name}` may be None"
+        return f"`{name}` is not known to be a tensor in each branch"
+
+    def _compare(self, name: str, branches: list[tuple[ast.expr, Value]]) -> frozenset[str]:
+        needs: frozenset[str] = frozenset()
+        (first_node, first), *others = branches
+        for node, value in others:
+            for what in ("dtype", "shape"):
+                if getattr(first, what) == getattr(value, what):
+                    continue
+                self.mismatch = f"`{name}` may have another {what} in each branch"
+                if what == "dtype":
+                    needs |= self._names_in(first_node) | self._names_in(node)
+                else:
+                    raise NotSelectable(self.mismatch)
+        kept = [node for node, value in branches if not value.fresh]
+        if any(not (isinstance(node, ast.Name) and self.site.sole_owner(node.id)) for node in kept):
+            self.aliasing = True
+        return needs
+
+    def _names_in(self, node: ast.expr) -> frozenset[str]:
+        found = set()
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name):
+                value = self.site.place.env.get(part.id)
+                if value is not None and value.is_tensor and not value.is_floating:
+                    found.add(part.id)
+        return frozenset(found)
+
+    def result(self) -> Facts:
+        """The facts, in the order in which a reader wants them."""
+        site, first = self.site, self.selection.arms[0].condition
+        conditions = [f"{text}.is_floating_point()" for text in sorted(self.floating)]
+        for arm in self.selection.arms:
+            conditions.extend(arm.condition.facts if arm.condition else ())
+        grads = any(value.grad for value in site.place.env.values() if value.is_tensor) and not site.no_grad
+        if not self.verdict.finite and grads:
+            conditions.append(f"not {site.torch}.is_grad_enabled()")
+        proven = not conditions and not self.verdict.raises and not self.aliasing
+        chained = len(self.selection.arms) > 2 or bool(self.selection.arms[-1].assignments)
+        static = first.static if first else ()
+        return Facts(tuple(conditions), proven and not (static and chained))
+
+
+def select_edit(selection: Selection, facts: Facts) -> Edit:
+    """The edit that replaces the branches, or puts the select in front of them."""
+    site, node = selection.site, selection.node
+    first = selection.arms[0].condition
+    assert first is not None
+    is_elif = site.source.segment(Span(node.lineno, node.col_offset, node.lineno, node.col_offset + 4)) == "elif"
+    static = [site.operand_of_and(operand) for operand in first.static]
+    if facts.one_path and not is_elif:
+        kept = tuple(item.statement for item in selection.temporaries)
+        depth = 1 if static else 0
+        lines = _lines(selection, depth, [f"{comment}" for comment in site.comments(node, kept)])
+        header = (f"if {' and '.join(static)}:\n    ",) if static else ()
+        return Edit((Replacement(site.span(node), (*header, *lines)),), imports=site.imports)
+    start = Span(node.lineno, node.col_offset, node.lineno, node.col_offset)
+    conditions = " and ".join([site.compiling, *static, *facts.conditions])
+    keyword = "elif" if is_elif else "if"
+    lines = _lines(selection, 1, [])
+    after = "\n" if is_elif else "\nel"
+    return Edit((Replacement(start, (f"{keyword} {conditions}:\n    ", *lines, after)),), imports=site.imports)
+
+
+def _lines(selection: Selection, depth: int, comments: list[str]) -> list[str | Original]:
+    site = selection.site
+    newline = "\n" + "    " * depth
+    parts: list[str | Original] = []
+    for comment in comments:
+        parts += [comment, newline]
+    for item in selection.temporaries:
+        parts += [site.original(item.statement, depth - 1), newline]
+    chain = [arm.condition for arm in selection.arms if arm.condition is not None]
+    texts = [condition.text for condition in chain]
+    names = selection.names
+    if len(names) > 1:
+        for position, text in enumerate(texts):
+            name = site.free_name("condition" if len(texts) == 1 else f"condition_{position + 1}")
+            parts += [f"{name} = {text}", newline]
+            texts[position] = name
+    for name in names:
+        values = [_text(site, selection.value_of(arm, name)) for arm in selection.arms]
+        parts += [where(site, f"{name} = ", texts, values, depth), newline]
+    return parts[:-1]
+
+
+def _text(site: Site, node: ast.expr) -> str:
+    return site.text(node) if hasattr(node, "lineno") else ast.unparse(node)
+
+
+def where(site: Site, before: str, conditions: Sequence[str], values: Sequence[str], depth: int) -> str:
+    """`before` and the nested `torch.where` of `conditions` over `values`, one value more than conditions."""
+    text = values[-1]
+    for condition, value in zip(reversed(conditions[1:]), reversed(values[1:-1]), strict=True):
+        text = f"{site.torch}.where({condition}, {value}, {text})"
+    return site.call(f"{before}{site.torch}.where(", [conditions[0], values[0], text], deeper=depth)
+
+
+def selection_of(site: Site, node: ast.If) -> Selection:
+    """The selection that `node` is; NotSelectable with the reason if it is none."""
+    selection = Selection(site, node, arms(site, node))
+    selection.check_form()
+    return selection
+
+
