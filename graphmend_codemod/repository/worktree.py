@@ -1,0 +1,198 @@
+"""A work tree of our own: in a temporary folder, registered with git while it exists, removed whatever happens.
+
+A run that was killed cannot remove its own. The next one does: a work tree whose folder nobody holds a lock on is stale.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from graphmend_codemod.interruption import uninterrupted
+from graphmend_codemod.repository.checkout import Checkout, Commit
+from graphmend_codemod.repository.git import Git, RepositoryError
+
+_REGULAR = {"100644", "100755"}
+_SUBMODULE = "160000"
+_LOCK = "lock"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What git tracks at one path."""
+
+    mode: str
+    oid: str
+
+    @property
+    def is_file(self) -> bool:
+        """True for a regular file; false for a symbolic link and a submodule."""
+        return self.mode in _REGULAR
+
+
+@dataclass(frozen=True)
+class Worktree:
+    """A checked-out commit. `entries` are keyed by path from the root, with forward slashes."""
+
+    git: Git
+    commit: Commit
+    entries: Mapping[str, Entry]
+
+    @property
+    def root(self) -> Path:
+        """The folder of the work tree."""
+        return self.git.folder
+
+    @property
+    def submodules(self) -> tuple[str, ...]:
+        """Paths of submodules; their folders are empty here."""
+        return tuple(path for path, entry in self.entries.items() if entry.mode == _SUBMODULE)
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for one run, locked while the run lives, removed at its end."""
+    folder = Path(tempfile.mkdtemp(prefix=f"graphmend-{_host()}-")).resolve()
+    try:
+        with (folder / _LOCK).open("wb") as lock:
+            _lock(lock)
+            yield folder
+    finally:
+        with uninterrupted():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def worktree(checkout: Checkout, commit: Commit, folder: Path) -> Iterator[Worktree]:
+    """Check `commit` out, detached, into a new folder in `folder`, which is one of `temporary_folder`.
+
+    Python files hold the committed bytes, without conversion of line endings, keywords or encodings, so that what is
+    written from them changes only what was edited.
+
+    Raises `RepositoryError` when git cannot make it (no space, read-only repository).
+    """
+    root = folder / _folder_name(checkout)
+    try:
+        checkout.git.bytes("worktree", "add", "--quiet", "--detach", str(root), commit.oid)
+        git = Git(root)
+        entries = dict(_entries(git))
+        _undo_conversions(git, entries)
+        yield Worktree(git, commit, entries)
+    finally:
+        with uninterrupted():
+            _remove(checkout, root)
+
+
+def remove_stale_worktrees(checkout: Checkout) -> None:
+    """Remove what runs on this machine that were killed have left. Running ones and other people's are not touched."""
+    for root in _registered(checkout):
+        if _is_ours(root) and _is_abandoned(root.parent):
+            with uninterrupted():
+                _remove(checkout, root)
+                shutil.rmtree(root.parent, ignore_errors=True)
+
+
+def blob_id(data: bytes, like: str) -> str:
+    """The id that git gives to a file's bytes, in the hash function of the id `like`."""
+    algorithm = hashlib.sha256 if len(like) == hashlib.sha256().digest_size * 2 else hashlib.sha1
+    return algorithm(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def _entries(git: Git) -> Iterator[tuple[str, Entry]]:
+    for line in git.bytes("ls-files", "--stage", "-z").split(b"\0"):
+        if line:
+            facts, path = line.split(b"\t", 1)
+            mode, oid, _stage = facts.decode("ascii").split()
+            yield os.fsdecode(path), Entry(mode, oid)
+
+
+def _undo_conversions(git: Git, entries: Mapping[str, Entry]) -> None:
+    for path, entry in entries.items():
+        file = git.folder / path
+        # A sparse checkout leaves files out.
+        if not path.endswith((".py", ".pyi")) or not entry.is_file or not file.is_file():
+            continue
+        if blob_id(file.read_bytes(), like=entry.oid) != entry.oid:
+            file.write_bytes(git.bytes("cat-file", "blob", entry.oid))
+
+
+def _folder_name(checkout: Checkout) -> str:
+    """The repository's own name, since a flat package is imported by it, unless git or tools may stumble over it."""
+    return checkout.name if re.fullmatch(r"[A-Za-z0-9_][\w.-]*", checkout.name, re.ASCII) else "repository"
+
+
+def _host() -> str:
+    return re.sub(r"[^A-Za-z0-9]", "_", socket.gethostname()) or "local"
+
+
+def _registered(checkout: Checkout) -> list[Path]:
+    """Roots of all linked work trees. Read from git's files: `git worktree list -z` is younger than the gits in use."""
+    roots = []
+    for record in (checkout.common / "worktrees").glob("*/gitdir"):
+        with contextlib.suppress(FileNotFoundError):
+            git_file = os.fsdecode(record.read_bytes().removesuffix(b"\n"))
+            roots.append(Path(os.path.normpath(record.parent / git_file)).parent)
+    return roots
+
+
+def _is_ours(root: Path) -> bool:
+    return re.fullmatch(rf"graphmend-{_host()}-[a-z0-9_]{{8}}", root.parent.name) is not None
+
+
+def _is_abandoned(folder: Path) -> bool:
+    try:
+        with (folder / _LOCK).open("rb+") as lock:
+            _lock(lock)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _lock(file: IO[bytes]) -> None:
+    """Lock until the file is closed or the process dies. Raises `OSError` when another process holds it."""
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415
+
+        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    else:
+        import fcntl  # noqa: PLC0415
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _remove(checkout: Checkout, root: Path) -> None:
+    if root not in _registered(checkout):
+        shutil.rmtree(root, ignore_errors=True)
+        return
+    try:
+        checkout.git.bytes("worktree", "remove", "--force", "--force", str(root))
+    except RepositoryError as error:
+        shutil.rmtree(root, ignore_errors=True)
+        _forget(checkout, root, error)
+
+
+def _forget(checkout: Checkout, root: Path, cause: RepositoryError) -> None:
+    """Delete git's record of a work tree that git itself cannot remove, as `git worktree prune` would for all of them."""
+    for record in (checkout.common / "worktrees").glob("*/gitdir"):
+        with contextlib.suppress(FileNotFoundError):
+            if os.fsdecode(record.read_bytes().removesuffix(b"\n")) == str(root / ".git"):
+                shutil.rmtree(record.parent, ignore_errors=True)
+    if root in _registered(checkout):
+        raise RepositoryError(f"cannot remove the temporary work tree {root} ({cause}); run `git worktree prune`")
+
+
+def relative_to_root(path: PurePosixPath, root: PurePosixPath) -> str:
+    """`path` below `root` as git writes it."""
+    return path.relative_to(root).as_posix()
