@@ -30,7 +30,8 @@ _SAFETY = {
 def summary(rule: Rule) -> str:
     """What the rule finds, in one line."""
     first = rule.documentation.strip().split("\n\n", 1)[0]
-    return " ".join(first.split()).removeprefix(f"{rule.slug} ({rule.code}): ")
+    words = " ".join(first.split()).removeprefix(f"{rule.slug} ({rule.code}): ")
+    return words[:1].upper() + words[1:]
 
 
 def explanation(rule: Rule) -> str:
