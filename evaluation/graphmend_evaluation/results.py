@@ -65,14 +65,16 @@ class SkippedFrame:
 class Counts:
     """What Dynamo made of all calls of one model, capture flags off, `dynamic=False`.
 
-    `graphs` counts FX graphs of first compilations, `ops_per_graph` their call nodes; `break_events` every break that
-    Dynamo reports for them, also of one place seen from several frames. `recompiles` counts compilations after the
-    first of a frame, and their graphs and breaks count nowhere else. `strict_error` is None when the model runs under
-    `torch._dynamo.error_on_graph_break(True)`, else the first line of the error.
+    `graphs` counts FX graphs of first compilations, `ops_per_graph` their call nodes; `break_events` the breaks that
+    Dynamo reports, one for each frame that a site breaks. `recompiles` counts compilations after the first of a
+    frame, `recompiled_graphs` their graphs; a break counts for them only if the first compilation did not have it.
+    `strict_error` is None when the model runs under `torch._dynamo.error_on_graph_break(True)`, else the first line
+    of the error.
     """
 
     graphs: int
     ops_per_graph: tuple[int, ...]
+    recompiled_graphs: int
     break_events: int
     sites: tuple[BreakSite, ...]
     recompiles: int
