@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -251,14 +252,12 @@ def _read(path: Path) -> bytes:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        return tomllib.loads(_read(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        data: dict[str, Any] = toml.loads(_read(path).decode())
+    except ValueError as error:  # both TOMLDecodeError and UnicodeDecodeError are one
         raise SettingsError(f"{path}: is not valid TOML: {error}") from error
+    return data
 
 
 def _graphmend_table(path: Path, data: Mapping[str, Any]) -> Mapping[str, object] | None:

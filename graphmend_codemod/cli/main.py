@@ -52,8 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except (CommandError, SettingsError) as error:
         return _complain(f"error: {error}")
-    except KeyboardInterrupt:
-        return _complain("interrupted", INTERRUPTED)
+    except KeyboardInterrupt as error:
+        return _complain("interrupted", getattr(error, "exit_code", INTERRUPTED))
     except BrokenPipeError:
         _let_go_of_output()
         return PIPE_CLOSED

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.text import Text
 
 from graphmend_codemod.findings import Finding
 from graphmend_codemod.reporting import statistics, text
@@ -142,7 +142,7 @@ def test_a_declared_encoding_is_honoured(report: Report) -> None:
 def test_colours_add_nothing_but_colour(report: Report) -> None:
     coloured = "\n".join(text.full(report, Paint(True)))
     assert "\x1b[1;31mGM101\x1b[0m" in coloured
-    assert Text.from_ansi(coloured).plain == "\n".join(text.full(report, PLAIN))
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == "\n".join(text.full(report, PLAIN))
 
 
 @pytest.mark.parametrize(
