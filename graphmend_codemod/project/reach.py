@@ -1,0 +1,365 @@
+"""What Dynamo can meet: everything that `forward` of a module, or a function under `torch.compile`, leads to.
+
+The answer errs on the side of reaching too much: a function that is only passed on by name counts as called, and a call
+on `self` may land in any subclass of the project.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from graphmend_codemod.project import families
+from graphmend_codemod.project.facts import ReachedFunction
+from graphmend_codemod.project.index import Module, ProjectIndex
+from graphmend_codemod.project.receivers import Receivers
+from graphmend_codemod.project.summary import FunctionSummary, Value
+
+_CONSTRUCTION = ("__init__", "__post_init__", "__new__", "__enter__", "__exit__")
+_CALLS = ("forward", "__call__")
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A function to look at. `own` is the class that `self` has in it, of a closure as well."""
+
+    module: Module
+    function: FunctionSummary
+    own: str | None
+    via: str
+
+
+def reached_functions(index: ProjectIndex, modules: Iterable[Module]) -> dict[str, tuple[ReachedFunction, ...]]:
+    """Reached functions by path, in order of line, starting from the forwards and compiled functions of `modules`."""
+    search = _Search(index, sorted(modules, key=lambda module: module.summary.path))
+    search.run()
+    return search.result()
+
+
+class _Search:
+    def __init__(self, index: ProjectIndex, modules: list[Module]) -> None:
+        self._index = index
+        self._modules = modules
+        self._receivers = Receivers(index)
+        self._todo: deque[_Step] = deque()
+        self._seen: set[tuple[str, str, int, str | None]] = set()
+        self._found: dict[tuple[str, str, int], tuple[_Step, set[str | None]]] = {}
+        self._heirs: dict[str, list[str]] = {}
+        self._stops: dict[tuple[str, str, int], bool] = {}
+        self._called: set[tuple[str, str]] = set()
+
+    def run(self) -> None:
+        for module in self._modules:
+            for item in module.summary.classes:
+                qualified = f"{module.summary.name}.{item.qualname}"
+                for ancestor in self._index.linear(qualified)[1:]:
+                    self._heirs.setdefault(ancestor, []).append(qualified)
+        for module in self._modules:
+            self._roots(module)
+        while self._todo:
+            self._expand(self._todo.popleft())
+
+    def result(self) -> dict[str, tuple[ReachedFunction, ...]]:
+        paths: dict[str, list[ReachedFunction]] = {}
+        for (path, qualname, line), (step, owners) in self._found.items():
+            owner = next(iter(owners)) if len(owners) == 1 and _takes_self(step.function) else None
+            paths.setdefault(path, []).append(ReachedFunction(qualname, line, owner, step.via))
+        return {path: tuple(sorted(found, key=lambda each: (each.line, each.qualname))) for path, found in paths.items()}
+
+    # -- where it begins -----------------------------------------------------------------------------------------
+
+    def _roots(self, module: Module) -> None:
+        name = module.summary.name
+        for item in module.summary.classes:
+            qualified = f"{name}.{item.qualname}"
+            methods = [each for each in module.methods.get(item.qualname, ()) if each.name in _CALLS]
+            if methods and self._index.is_module(qualified):
+                for method in methods:
+                    self._add(module, method, qualified, f"{method.name} of {item.qualname}")
+        for function in module.summary.functions:
+            if function.decorators and not families.COMPILERS.isdisjoint(self._index.decorators(module, function)):
+                own = f"{name}.{function.owner}" if function.owner else None
+                self._add(module, function, own, f"torch.compile of {function.qualname}")
+            for callee, argument in function.compiles:
+                if argument and self._index.scoped(module, function, callee) in families.COMPILERS:
+                    own = self._closure_class(module, function)
+                    self._follow(_Step(module, function, own, f"torch.compile of {argument}"), f"{argument}()")
+
+    def _closure_class(self, module: Module, function: FunctionSummary | None) -> str | None:
+        while function is not None and not function.owner:
+            function = module.functions.get(function.outer) if function.outer else None
+        return f"{module.summary.name}.{function.owner}" if function is not None else None
+
+    # -- one step ------------------------------------------------------------------------------------------------
+
+    def _add(self, module: Module, function: FunctionSummary, own: str | None, via: str) -> None:
+        place = (module.summary.path, function.qualname, function.line)
+        if (*place, own) in self._seen or self._is_stopped(place, module, function):
+            return
+        self._seen.add((*place, own))
+        step = _Step(module, function, own, via)
+        self._found.setdefault(place, (step, set()))[1].add(own)
+        self._todo.append(step)
+
+    def _is_stopped(self, place: tuple[str, str, int], module: Module, function: FunctionSummary) -> bool:
+        stopped = self._stops.get(place)
+        if stopped is None:
+            stopped = any(name in families.STOPS for name in self._index.decorators(module, function))
+            self._stops[place] = stopped
+        return stopped
+
+    def _expand(self, step: _Step) -> None:
+        for ref in step.function.refs:
+            self._follow(step, ref)
+        outer = step.module.functions.get(step.function.outer) if step.function.outer else None
+        for spelled in step.function.decorators:
+            name = spelled.partition("(")[0]
+            found = self._index.scoped(step.module, outer, name)
+            if found is not None:
+                self._decorated(found, step)
+
+    def _decorated(self, decorator: str, step: _Step) -> None:
+        """The functions that a decorator of the project puts around the one in `step`."""
+        known = self._index.function_summary(decorator)
+        if known is not None:
+            for inner in _wrappers(*known):
+                self._add(known[0], inner, step.own, step.via)
+        elif self._index.class_summary(decorator) is not None:
+            self._method(decorator, "__call__", step.via)
+
+    def _follow(self, step: _Step, ref: str) -> None:
+        spelled = ref.removesuffix("()")
+        root, _, rest = spelled.partition(".")
+        if root == "self":
+            self._on_self(step, rest, ref)
+        elif root == "super()":
+            self._on_super(step, rest.partition(".")[0])
+        elif root == "?":
+            self._by_name(step, rest)
+        elif any(name == root for name, _ in step.function.types):
+            self._on_local(step, root, rest, ref)
+        else:
+            self._named(step, spelled, ref)
+
+    def _on_self(self, step: _Step, rest: str, ref: str) -> None:
+        if step.own is None:
+            return
+        if not rest:
+            if ref.endswith("()"):
+                self._call_instance(step.own, step.via)
+            return
+        head, _, method = rest.rpartition(".")
+        if head:
+            owners = self._receivers.of(step.module, step.function, step.own, f"self.{head}")
+            for owner in owners:
+                self._method(owner, method, step.via)
+            if not owners or head.partition(".")[0] in self._methods(step.own):
+                self._on_self(step, head, head)
+        elif not self._method(step.own, rest, step.via):
+            self._attribute(step, rest, ref.endswith("()"))
+
+    def _on_super(self, step: _Step, method: str) -> None:
+        owner = step.own
+        if step.function.owner:
+            owner = f"{step.module.summary.name}.{step.function.owner}"
+        if owner is None or not method:
+            return
+        if not self._first(self._index.linear(owner)[1:], method, step.via):
+            for heir in self._heirs.get(owner, ()):
+                line = self._index.linear(heir)
+                self._first(line[line.index(owner) + 1 :], method, step.via)
+
+    def _by_name(self, step: _Step, ref: str) -> None:
+        name = ref.removesuffix("()")
+        for item in step.module.summary.classes:
+            qualified = f"{step.module.summary.name}.{item.qualname}"
+            method = step.module.functions.get(f"{item.qualname}.{name}")
+            if method is not None and self._index.is_module(qualified):
+                self._add(step.module, method, qualified, step.via)
+
+    def _on_local(self, step: _Step, root: str, rest: str, ref: str) -> None:
+        head, _, method = rest.rpartition(".")
+        owners = self._receivers.of(step.module, step.function, step.own, f"{root}.{head}" if head else root)
+        for owner in owners:
+            if method:
+                self._method(owner, method, step.via)
+            elif ref.endswith("()"):
+                self._call_instance(owner, step.via)
+        if not rest:
+            for name, source in step.function.types:
+                if name == root and source != root and source[:1] != ":" and not source.endswith("()"):
+                    self._alias(step, source)
+        elif not owners:
+            self._named(step, f"{root}.{rest}", ref)
+
+    def _alias(self, step: _Step, source: str) -> None:
+        root = source.partition(".")[0]
+        if not any(name == root for name, _ in step.function.types):
+            self._follow(step, f"{source}()")
+
+    def _named(self, step: _Step, spelled: str, ref: str) -> None:
+        found = self._index.scoped(step.module, step.function, spelled)
+        if found is None:
+            return
+        if self._target(found, ref.endswith("()"), step):
+            return
+        head, _, last = found.rpartition(".")
+        if self._index.class_summary(head) is not None and last == "apply":
+            self._custom_function(head, step.via)
+            return
+        module = self._index.module(head)
+        if module is not None:
+            for binding in module.bindings.get(last, ()):
+                if binding.value is not None:
+                    self._value(module, binding.value, None, step, ref.endswith("()"))
+        elif "." in spelled:
+            outer, _, method = spelled.rpartition(".")
+            for owner in self._receivers.of(step.module, step.function, step.own, outer):
+                self._method(owner, method, step.via)
+            if outer and not self._index.entity(found):
+                self._named(step, outer, outer)
+
+    def _target(self, found: str, called: bool, step: _Step) -> bool:
+        """Reach a resolved function, or construct a class; False when it is neither."""
+        known = self._index.function_summary(found)
+        if known is not None:
+            module, function = known
+            if function.owner:
+                self._method(f"{module.summary.name}.{function.owner}", function.name, step.via)
+            else:
+                takes_self = function.parameters[:1] == ("self",) or (function.outer and module is step.module)
+                self._add(module, function, step.own if takes_self else None, step.via)
+            return True
+        if self._index.class_summary(found) is None:
+            return False
+        if called and not self._index.is_module(found):
+            for name in _CONSTRUCTION:
+                self._first(self._index.linear(found), name, step.via)
+        return True
+
+    # -- instances -----------------------------------------------------------------------------------------------
+
+    def _methods(self, owner: str) -> Iterable[str]:
+        facts = self._index.class_facts(owner)
+        return facts.methods if facts is not None else ()
+
+    def _method(self, owner: str, name: str, via: str) -> bool:
+        """Reach a method where the class finds it and wherever subclasses replace it."""
+        if (owner, name) in self._called:
+            return True
+        found = self._first(self._index.linear(owner), name, via)
+        for heir in self._heirs.get(owner, ()):
+            known = self._index.class_summary(heir)
+            if known is not None:
+                method = known[0].functions.get(f"{known[1].qualname}.{name}")
+                if method is not None:
+                    found = True
+                    self._reach_method(known[0], method, heir, via)
+        if found:
+            self._called.add((owner, name))
+        return found
+
+    def _first(self, line: Iterable[str], name: str, via: str) -> bool:
+        for ancestor in line:
+            known = self._index.class_summary(ancestor)
+            if known is not None:
+                method = known[0].functions.get(f"{known[1].qualname}.{name}")
+                if method is not None:
+                    self._reach_method(known[0], method, ancestor, via)
+                    return True
+        return False
+
+    def _reach_method(self, module: Module, method: FunctionSummary, owner: str, via: str) -> None:
+        if method.name in ("__init__", "__new__") and self._index.is_module(owner):
+            return
+        self._add(module, method, owner, via)
+
+    def _call_instance(self, owner: str, via: str) -> None:
+        for name in _CALLS if self._index.is_module(owner) else _CALLS[1:]:
+            self._method(owner, name, via)
+
+    def _custom_function(self, owner: str, via: str) -> None:
+        if not families.CUSTOM_FUNCTIONS.isdisjoint(self._index.linear(owner)):
+            for name in ("forward", "setup_context", "backward"):
+                self._first(self._index.linear(owner), name, via)
+
+    def _attribute(self, step: _Step, name: str, called: bool) -> None:
+        assert step.own is not None
+        for owner in (step.own, *self._heirs.get(step.own, ())):
+            for ancestor in self._index.linear(owner) if owner == step.own else (owner,):
+                known = self._index.class_summary(ancestor)
+                if known is None:
+                    continue
+                scope = known[0].functions.get(f"{known[1].qualname}.__init__")
+                for attribute in known[1].attributes:
+                    if attribute.name == name:
+                        inside = _Step(known[0], scope or step.function, ancestor, step.via)
+                        self._value(known[0], attribute.value, scope, inside, called)
+
+    def _value(
+        self, module: Module, value: Value, scope: FunctionSummary | None, step: _Step, called: bool
+    ) -> None:
+        """Reach what an assigned value is or holds: a function, a wrapped one, members of a table, an instance called."""
+        inside = _Step(module, scope or _NOWHERE, step.own, step.via)
+        names = [*value.holds]
+        if value.kind == "other" and value.spelled:
+            names.append(value.spelled)
+        elif value.kind == "call":
+            callee = self._index.scoped(module, scope, value.spelled)
+            if callee is not None and callee not in families.STOPS:
+                if value.wraps:
+                    names.append(value.wraps)
+                if called and self._index.class_summary(callee) is not None:
+                    self._call_instance(callee, step.via)
+                elif self._index.class_summary(callee) is not None:
+                    self._tables(callee, step.via)
+        for name in names:
+            self._passed(inside, name)
+
+    def _passed(self, step: _Step, name: str) -> None:
+        root, _, rest = name.partition(".")
+        if root == "self":
+            if step.own is not None and rest and "." not in rest:
+                self._method(step.own, rest, step.via)
+            return
+        found = self._index.scoped(step.module, step.function, name)
+        if found is None or self._target(found, False, step):
+            return
+        home, _, last = found.rpartition(".")
+        module = self._index.module(home)
+        for binding in module.bindings.get(last, ()) if module is not None else ():
+            if binding.value is not None and binding.value.holds and module is not None:
+                key = (found, "holds")
+                if key not in self._called:
+                    self._called.add(key)
+                    self._value(module, binding.value, None, step, False)
+
+    def _tables(self, owner: str, via: str) -> None:
+        """Functions in the tables of a class whose instance is looked things up in."""
+        key = (owner, "tables")
+        if key in self._called:
+            return
+        self._called.add(key)
+        for module, item in filter(None, map(self._index.class_summary, self._index.linear(owner))):
+            for attribute in item.attributes:
+                if attribute.value.holds:
+                    self._value(module, attribute.value, None, _Step(module, _NOWHERE, None, via), False)
+
+
+_NOWHERE = FunctionSummary("", 0, 0)
+
+
+def _takes_self(function: FunctionSummary) -> bool:
+    if function.owner:
+        return bool(function.parameters) and "staticmethod" not in function.decorators
+    return function.parameters[:1] == ("self",)
+
+
+def _wrappers(module: Module, decorator: FunctionSummary) -> Iterator[FunctionSummary]:
+    """The nested functions that a decorator returns, or that the functions it returns return."""
+    inner = {function.name: function for function in module.nested.get(decorator.qualname, ())}
+    returned = [inner[name] for name in decorator.returned if name in inner]
+    for function in returned:
+        deeper = list(_wrappers(module, function))
+        yield from deeper or [function]

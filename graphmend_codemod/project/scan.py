@@ -1,0 +1,338 @@
+"""One pass over a module's tree to its summary."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+from dataclasses import dataclass, field
+
+from graphmend_codemod.project.body import Body, import_root, imported, imported_from, settled_dynamic, walk
+from graphmend_codemod.project.spelling import Lines, decorator, dotted, value_of
+from graphmend_codemod.project.summary import (
+    Attribute,
+    Binding,
+    ClassSummary,
+    FunctionSummary,
+    ModuleSummary,
+    Value,
+)
+
+_BUILTINS = frozenset(dir(builtins)) - {"super"}
+_UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {
+    "einops", "jax", "flax", "numpy", "pandas", "PIL", "scipy", "tensorflow", "torch", "torchvision", "tqdm", "typing_extensions",
+}  # fmt: skip
+_KEPT_CALLS = frozenset({"compile", "partial", "disable"})
+_PYTHON_KINDS = frozenset({"constant", "config", "argument"})
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A function whose summary waits for its class or module to be known."""
+
+    summary: FunctionSummary
+    body: Body
+    local: set[str]
+
+
+@dataclass(slots=True)
+class _Scan:
+    lines: Lines
+    bindings: list[Binding] = field(default_factory=list)
+    stars: list[str] = field(default_factory=list)
+    exports: tuple[str, ...] | None = None
+    functions: list[_Pending] = field(default_factory=list)
+    classes: list[ClassSummary] = field(default_factory=list)
+    methods: set[str] = field(default_factory=set)
+
+
+def summarise(tree: ast.Module, text: str) -> ModuleSummary:
+    """The summary of the module whose source is `text` and whose tree is `tree`; it keeps no reference to either."""
+    scan = _Scan(Lines(text))
+    body = Body(scan.lines)
+    _module(tree.body, scan, False)
+    loose = [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
+    if "compile" in text:
+        walk([*loose], body)
+    top = FunctionSummary("", 1, 1, compiles=tuple(body.compiles))
+    bound = {binding.name for binding in scan.bindings if _may_lead_home(binding)}
+    return ModuleSummary(
+        bindings=tuple(scan.bindings),
+        stars=tuple(scan.stars),
+        exports=scan.exports,
+        functions=(*(_finish(each, bound, scan) for each in scan.functions), *([top] if top.compiles else [])),
+        classes=tuple(scan.classes),
+    )
+
+
+def _may_lead_home(binding: Binding) -> bool:
+    return binding.kind != "import" or import_root(binding.target) not in _UNINTERESTING_ROOTS
+
+
+def _module(statements: list[ast.stmt], scan: _Scan, conditional: bool) -> None:
+    for node in statements:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            scan.bindings.append(Binding(node.name, "function", node.name, conditional))
+            _function(node, node.name, scan)
+        elif isinstance(node, ast.ClassDef):
+            scan.bindings.append(Binding(node.name, "class", node.name, conditional))
+            _class(node, node.name, scan)
+        elif isinstance(node, ast.Import):
+            scan.bindings += [Binding(name, "import", target, conditional) for name, target in imported(node)]
+        elif isinstance(node, ast.ImportFrom):
+            for name, target in imported_from(node):
+                if name == "*":
+                    scan.stars.append(target)
+                else:
+                    scan.bindings.append(Binding(name, "import", target, conditional))
+        elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            _global(node, scan, conditional)
+        else:
+            for block in _blocks(node):
+                _module(block, scan, True)
+
+
+def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
+    if isinstance(node, (ast.If, ast.For, ast.While)):
+        return [node.body, node.orelse]
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return [node.body]
+    if isinstance(node, ast.Try) or node.__class__.__name__ == "TryStar":
+        return [node.body, *(handler.body for handler in node.handlers), node.orelse, node.finalbody]  # type: ignore[attr-defined]
+    return []
+
+
+def _global(node: ast.Assign | ast.AnnAssign | ast.AugAssign, scan: _Scan, conditional: bool) -> None:
+    if isinstance(node, ast.AugAssign):
+        name = dotted(node.target)
+        if name == "__all__":
+            scan.exports = None
+        elif name and "." not in name:
+            scan.bindings.append(Binding(name, "value", "", conditional, Value("changed")))
+        return
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    for target in targets:
+        if isinstance(target, ast.Name):
+            if target.id == "__all__" and isinstance(node.value, (ast.List, ast.Tuple)):
+                scan.exports = _strings(node.value)
+            elif node.value is not None:
+                value = value_of(node.value, scan.lines)
+                scan.bindings.append(Binding(target.id, "value", "", conditional, value))
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for part in target.elts:
+                if isinstance(part, ast.Name):
+                    scan.bindings.append(Binding(part.id, "value", "", conditional, Value("other")))
+
+
+def _strings(node: ast.List | ast.Tuple) -> tuple[str, ...] | None:
+    names = [part.value for part in node.elts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+    return tuple(names) if len(names) == len(node.elts) else None
+
+
+def _class(node: ast.ClassDef, qualname: str, scan: _Scan, outer: str = "") -> None:
+    attributes: dict[Attribute, None] = {}
+    first = len(scan.functions)
+    _class_body(node.body, qualname, scan, outer, attributes)
+    own = scan.functions[first:]
+    for pending in own:
+        if pending.summary.owner == qualname:
+            for attribute in _attributes(pending, scan.lines):
+                attributes[attribute] = None
+    python = _python_attributes(attributes)
+    for pending in own:
+        if pending.summary.owner == qualname and not pending.body.test:
+            asked = [name[5:] for name in pending.body.asked if name.startswith("self.")]
+            pending.body.test = any(name not in python for name in asked)
+    bases = tuple(spelled for base in node.bases if (spelled := _base(base)))
+    decorators = tuple(filter(None, map(decorator, node.decorator_list)))
+    scan.classes.append(ClassSummary(qualname, node.lineno, outer, bases, decorators, tuple(attributes)))
+
+
+def _base(node: ast.expr) -> str:
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    elif isinstance(node, ast.Call):
+        return dotted(node.func) + "()" if dotted(node.func) else ""
+    return dotted(node)
+
+
+def _class_body(
+    statements: list[ast.stmt], qualname: str, scan: _Scan, outer: str, attributes: dict[Attribute, None]
+) -> None:
+    for node in statements:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            scan.methods.add(node.name)
+            _function(node, f"{qualname}.{node.name}", scan, owner=qualname, outer=outer)
+        elif isinstance(node, ast.ClassDef):
+            _class(node, f"{qualname}.{node.name}", scan, outer)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    attributes[Attribute(target.id, value_of(node.value, scan.lines))] = None
+        elif isinstance(node, ast.AnnAssign):
+            if isinstance(node.target, ast.Name):
+                value = Value("argument", scan.lines.annotation(node.annotation))
+                if node.value is not None and not isinstance(node.value, ast.Constant):
+                    value = value_of(node.value, scan.lines)
+                attributes[Attribute(node.target.id, value)] = None
+        else:
+            for block in _blocks(node):
+                _class_body(block, qualname, scan, outer, attributes)
+
+
+def _python_attributes(attributes: dict[Attribute, None]) -> set[str]:
+    python: dict[str, bool] = {}
+    for attribute in attributes:
+        good = attribute.value.kind in _PYTHON_KINDS
+        python[attribute.name] = good and python.get(attribute.name, True)
+    return {name for name, good in python.items() if good}
+
+
+def _attributes(pending: _Pending, lines: Lines) -> list[Attribute]:
+    body = pending.body
+    construction = pending.summary.name == "__init__"
+    untouched = set(body.parameters).difference(body.stores, [body.own]) if construction else set()
+    found = []
+    for name, kind, node in body.attributes:
+        if not kind and node is not None:
+            value = value_of(node, lines, untouched, body.parameters)
+        else:
+            value = Value(kind, text=lines.text(node) if node is not None else "")
+        found.append(Attribute(name, value))
+    return found
+
+
+def _function(
+    node: ast.FunctionDef | ast.AsyncFunctionDef, qualname: str, scan: _Scan, owner: str = "", outer: str = ""
+) -> None:
+    decorators = tuple(filter(None, map(decorator, node.decorator_list)))
+    parameters, annotations = _signature(node.args, scan.lines)
+    static = "staticmethod" in decorators
+    own = parameters[0] if owner and parameters and not static else ""
+    body = Body(scan.lines, own, dict.fromkeys(parameters, "") | annotations)
+    walk([*node.body], body)
+    summary = FunctionSummary(
+        qualname=qualname,
+        line=node.lineno,
+        end_line=node.end_lineno or node.lineno,
+        owner=owner,
+        outer=outer,
+        parameters=parameters,
+        annotations=tuple(annotations.items()),
+        returns=scan.lines.annotation(node.returns),
+        decorators=decorators,
+        imports=tuple(body.imports),
+    )
+    local = {*parameters, *body.stores, *(name for name, _ in body.imports)}
+    scan.functions.append(_Pending(summary, body, local))
+    body.test = settled_dynamic(body) or bool(outer and _free(body, local)) or bool(not owner and _asks_self(body))
+    for name in body.changes:
+        scan.bindings.append(Binding(name, "value", "", True, Value("changed")))
+    for inner in body.definitions:
+        if isinstance(inner, ast.ClassDef):
+            _class(inner, f"{qualname}.{inner.name}", scan, qualname)
+        elif isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            _function(inner, f"{qualname}.{inner.name}", scan, outer=qualname)
+
+
+def _free(body: Body, local: set[str]) -> bool:
+    return any(name not in local for name in body.asked)
+
+
+def _asks_self(body: Body) -> bool:
+    return any(name.startswith("self.") for name in body.asked)
+
+
+def _signature(arguments: ast.arguments, lines: Lines) -> tuple[tuple[str, ...], dict[str, str]]:
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    if arguments.vararg:
+        every.append(arguments.vararg)
+    if arguments.kwarg:
+        every.append(arguments.kwarg)
+    annotations = {each.arg: lines.annotation(each.annotation) for each in every if each.annotation is not None}
+    for extra, shape in ((arguments.vararg, "tuple"), (arguments.kwarg, "dict")):
+        if extra is not None and extra.annotation is not None:
+            annotations[extra.arg] = f"{shape}[{annotations[extra.arg]}]"
+    return tuple(each.arg for each in every), annotations
+
+
+def _finish(pending: _Pending, bound: set[str], scan: _Scan) -> FunctionSummary:
+    summary, body = pending.summary, pending.body
+    nested = bool(summary.outer)
+    reachable = bound if not scan.stars else None
+    own = body.own or ("self" if "self" in body.parameters or nested else "")
+    types: dict[str, list[str]] = {}
+    for name, spelled in body.types:
+        types.setdefault(name, []).append(spelled)
+    for name, annotation in body.parameters.items():
+        if annotation and name != own:
+            types.setdefault(name, []).append(f":{annotation}")
+    imports = {name for name, target in summary.imports if import_root(target) not in _UNINTERESTING_ROOTS}
+    inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
+    refs, wanted = [], set()
+    for use in body.uses:
+        root, _, rest = use.partition(".")
+        name = root.removesuffix("()")
+        if use + "()" in body.uses:
+            continue
+        if name == own or root == "super()":
+            if rest:
+                refs.append("self." + rest if root == body.own else use)
+        elif name == "?":
+            if rest[:-2] in scan.methods:
+                refs.append(use)
+        elif name in imports or name in inner:
+            refs.append(use)
+        elif name in pending.local:
+            if rest and rest.removesuffix("()") in scan.methods:
+                refs.append(f"?.{rest}" if name not in types else use)
+            elif name in types and (rest or root != name):
+                refs.append(use)
+            wanted.add(name)
+        elif (reachable is None or name in reachable or nested) and (name not in _BUILTINS or name in bound):
+            refs.append(use)
+    return _with_body(summary, body, refs, types, wanted)
+
+
+def _with_body(
+    summary: FunctionSummary, body: Body, refs: list[str], types: dict[str, list[str]], wanted: set[str]
+) -> FunctionSummary:
+    refs.sort()
+    used = {ref.partition(".")[0].removesuffix("()") for ref in refs}
+    pairs: list[tuple[str, str]] = []
+    todo = [name for name in sorted(used) if name in types]
+    done = set(todo)
+    while todo:
+        name = todo.pop()
+        for spelled in types[name]:
+            pairs.append((name, spelled))
+            source = spelled.partition(".")[0]
+            if source in types and source not in done:
+                done.add(source)
+                todo.append(source)
+    candidates = tuple(word for word, present in (("test", body.test), ("log", body.log)) if present)
+    return FunctionSummary(
+        summary.qualname,
+        summary.line,
+        summary.end_line,
+        summary.owner,
+        summary.outer,
+        summary.parameters,
+        summary.annotations,
+        summary.returns,
+        summary.decorators,
+        summary.imports,
+        tuple(refs),
+        tuple(pairs),
+        _returned(body),
+        tuple(body.compiles),
+        candidates,
+    )
+
+
+def _returned(body: Body) -> tuple[str, ...]:
+    inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
+    names = [name for name in body.returned if name in inner]
+    if body.returned and all(name in ("True", "False") or name.endswith("ing()") for name in body.returned):
+        names += list(body.returned)
+    return tuple(names)

@@ -1,0 +1,197 @@
+"""What one module says about itself: frozen, small, and the same whether computed or read back from JSON.
+
+Names are *spelled* as the source has them (`nn.Linear`, `self.norm`, `..utils:logging` for a relative import); the index
+resolves them. A summary therefore depends on the module's text alone, which makes it cacheable by content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a name or attribute is assigned. `kind` is the value of an `AttributeKind`.
+
+    `spelled` is the callee of a call, the name of an alias, or the annotation of an argument; `wraps` is the function
+    that a `partial(f)` or `torch.compile(f)` wraps; `holds` are names listed in a dict, list or tuple display.
+    """
+
+    kind: str
+    spelled: str = ""
+    text: str = ""
+    wraps: str = ""
+    holds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One module-level binding, in order of the source. `kind` is `import`, `function`, `class` or `value`.
+
+    `target` is what is imported, `torch.nn` or `..utils:logging` (module, colon, attribute), or the qualname of the
+    definition. `conditional` bindings stand under `if` or `try`.
+    """
+
+    name: str
+    kind: str
+    target: str = ""
+    conditional: bool = False
+    value: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One assignment to `self.NAME`, or to NAME in the class body."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSummary:
+    """One function, method or nested function. The module body is the function with an empty `qualname`.
+
+    `refs` are the names it uses, `helper()` when called and `self.prop` when only read; `?.name()` is a method called
+    on something unknown. `types` pairs a local name with what is known of its value: `Cache()` a call's result,
+    `:Optional[Cache]` an annotation or `isinstance` test, `other` an alias. `compiles` pairs the spelling of a
+    `compile` callee with that of its argument. `candidates` says what there is for rules to look at: `test`, `log`.
+    """
+
+    qualname: str
+    line: int
+    end_line: int
+    owner: str = ""
+    outer: str = ""
+    parameters: tuple[str, ...] = ()
+    annotations: tuple[tuple[str, str], ...] = ()
+    returns: str = ""
+    decorators: tuple[str, ...] = ()
+    imports: tuple[tuple[str, str], ...] = ()
+    refs: tuple[str, ...] = ()
+    types: tuple[tuple[str, str], ...] = ()
+    returned: tuple[str, ...] = ()
+    compiles: tuple[tuple[str, str], ...] = ()
+    candidates: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name that `def` gives it."""
+        return self.qualname.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassSummary:
+    """One class, also inside functions. Its methods are the functions whose `owner` it is."""
+
+    qualname: str
+    line: int
+    outer: str = ""
+    bases: tuple[str, ...] = ()
+    decorators: tuple[str, ...] = ()
+    attributes: tuple[Attribute, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSummary:
+    """One module. `name` and `path` (relative to the root, forward slashes) come from where the file stands.
+
+    `exports` is `__all__` where it is a plain list of strings; `stars` are the modules of `from M import *`.
+    """
+
+    name: str = ""
+    path: str = ""
+    package: bool = False
+    bindings: tuple[Binding, ...] = ()
+    stars: tuple[str, ...] = ()
+    exports: tuple[str, ...] | None = None
+    functions: tuple[FunctionSummary, ...] = ()
+    classes: tuple[ClassSummary, ...] = ()
+
+    def placed(self, name: str, path: str, package: bool) -> ModuleSummary:
+        """The same summary for the module `name` at `path`."""
+        return replace(self, name=name, path=path, package=package)
+
+
+def to_json(summary: ModuleSummary) -> list[Any]:
+    """Rows of plain lists and strings for `json.dumps`, without name and path."""
+    return [
+        [_row(binding, Binding) for binding in summary.bindings],
+        summary.stars,
+        summary.exports,
+        [_row(function, FunctionSummary) for function in summary.functions],
+        [_row(item, ClassSummary) for item in summary.classes],
+    ]
+
+
+def from_json(data: Sequence[Any]) -> ModuleSummary:
+    """The summary that `to_json` wrote. Raises ValueError, TypeError or IndexError when the data has another shape."""
+    bindings, stars, exports, functions, classes = data
+    return ModuleSummary(
+        bindings=tuple([Binding(*row[:4], value=row[4] and _value(row[4])) for row in bindings]),
+        stars=tuple(stars),
+        exports=None if exports is None else tuple(exports),
+        functions=tuple([_function(row) for row in functions]),
+        classes=tuple([_class(row) for row in classes]),
+    )
+
+
+def _row(item: Any, kind: type[Any]) -> list[Any]:
+    return [_plain(getattr(item, name)) for name in _FIELDS[kind]]
+
+
+def _plain(value: Any) -> Any:
+    if value.__class__ in _FIELDS:
+        return _row(value, value.__class__)
+    if value.__class__ is tuple:
+        return [_plain(part) for part in value]
+    return value
+
+
+def _value(row: Sequence[Any]) -> Value:
+    kind, spelled, text, wraps, holds = row
+    return Value(kind, spelled, text, wraps, tuple(holds))
+
+
+def _function(row: Sequence[Any]) -> FunctionSummary:
+    (qualname, line, end_line, owner, outer, parameters, annotations, returns, decorators, imports, refs, types,
+     returned, compiles, candidates) = row  # fmt: skip
+    return FunctionSummary(
+        qualname,
+        line,
+        end_line,
+        owner,
+        outer,
+        tuple(parameters),
+        _pairs(annotations),
+        returns,
+        tuple(decorators),
+        _pairs(imports),
+        tuple(refs),
+        _pairs(types),
+        tuple(returned),
+        _pairs(compiles),
+        tuple(candidates),
+    )
+
+
+def _pairs(rows: Sequence[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple([(first, second) for first, second in rows]) if rows else ()
+
+
+def _class(row: Sequence[Any]) -> ClassSummary:
+    qualname, line, outer, bases, decorators, attributes = row
+    return ClassSummary(
+        qualname,
+        line,
+        outer,
+        tuple(bases),
+        tuple(decorators),
+        tuple([Attribute(name, _value(value)) for name, value in attributes]),
+    )
+
+
+_FIELDS: dict[type[Any], tuple[str, ...]] = {
+    kind: tuple(item.name for item in fields(kind)) for kind in (Value, Binding, Attribute, FunctionSummary, ClassSummary)
+}
