@@ -117,17 +117,7 @@ class SourceFile:
 
     def parse(self) -> ast.Module:
         """The syntax tree, made anew at every call; SourceError if Python cannot parse the text."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return ast.parse(self.text, self.path)
-        except SyntaxError as error:
-            hint = "; is it Python 2?" if "Missing parentheses in call to" in (error.msg or "") else ""
-            raise SourceError(f"cannot be parsed: {error.msg}{hint}", error.lineno) from error
-        except (RecursionError, MemoryError) as error:
-            raise SourceError("cannot be parsed: its expressions are nested too deeply") from error
-        except ValueError as error:
-            raise SourceError(f"cannot be parsed: {error}") from error
+        return parse_text(self.text, self.path)
 
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
@@ -237,6 +227,21 @@ def _encoding(raw: bytes) -> str:
         return tokenize.detect_encoding(lines.readline)[0]
     except SyntaxError as error:
         raise SourceError(f"cannot be decoded: {error.msg}", 1) from error
+
+
+def parse_text(text: str, path: str = "<text>") -> ast.Module:
+    """The syntax tree of a text, without a word about its escapes; SourceError if Python cannot parse it."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text, path)
+    except SyntaxError as error:
+        hint = "; is it Python 2?" if "Missing parentheses in call to" in (error.msg or "") else ""
+        raise SourceError(f"cannot be parsed: {error.msg}{hint}", error.lineno) from error
+    except (RecursionError, MemoryError) as error:
+        raise SourceError("cannot be parsed: its expressions are nested too deeply") from error
+    except ValueError as error:
+        raise SourceError(f"cannot be parsed: {error}") from error
 
 
 def write_atomically(path: Path, before: bytes, after: bytes, *, root: Path | None = None) -> None:

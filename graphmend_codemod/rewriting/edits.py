@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from graphmend_codemod.findings import Edit
 from graphmend_codemod.rewriting.blocks import Blocks
-from graphmend_codemod.rewriting.helpers import Needed, named, new_helpers
+from graphmend_codemod.rewriting.helpers import Needed, check_condition, named, new_helpers
 from graphmend_codemod.rewriting.imports import new_import
 from graphmend_codemod.rewriting.names import Names
 from graphmend_codemod.rewriting.place import changes
@@ -84,14 +84,24 @@ def _position(edit: Edit) -> tuple[int, int]:
 
 
 def _planned(blocks: Blocks, names: Names, index: int, edit: Edit, before: Sequence[_Planned]) -> _Planned:
-    imports = tuple(dotted for dotted in edit.imports if names.needs_import(dotted))
+    places = [offsets(blocks.layout, one.span)[0] for one in edit.replacements]
+    imports = tuple(dotted for dotted in edit.imports if _must_import(names, dotted, places, bool(edit.helpers)))
     edit, helpers = named(names, edit, [needed for plan in before for needed in plan.helpers])
-    used = {dotted.partition(".")[0] for dotted in edit.imports} | {needed.helper.name for needed in helpers}
-    for one in edit.replacements:
-        for name in sorted(used):
-            names.check_visible(name, offsets(blocks.layout, one.span)[0])
+    for needed in helpers:
+        if not needed.present:
+            check_condition(names, needed.helper, places)
     made = tuple(change for one in edit.replacements for change in changes(blocks, one))
     return _Planned(index, made, imports, helpers)
+
+
+def _must_import(names: Names, dotted: str, places: Sequence[int], helpers: bool) -> bool:
+    """True if the module has to import this. RewriteError if the import would not be seen at one of the places."""
+    elsewhere = [at for at in places if not names.imported_locally(dotted, at)]
+    root = dotted.partition(".")[0]
+    for at in elsewhere:
+        if (function := names.shadowed(root, at)) is not None:
+            raise RewriteError(f"`{function}` has a local name `{root}`")
+    return bool(elsewhere or helpers) and names.needs_import(dotted)
 
 
 def _made(blocks: Blocks, planned: Sequence[_Planned]) -> str:

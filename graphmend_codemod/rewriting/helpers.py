@@ -10,10 +10,11 @@ from itertools import count
 
 from graphmend_codemod.findings import Edit, Helper, Replacement
 from graphmend_codemod.rewriting.blocks import Blocks
-from graphmend_codemod.rewriting.imports import above, insert_lines
+from graphmend_codemod.rewriting.imports import above, insert_lines, under_condition
 from graphmend_codemod.rewriting.names import Names, has_definition, has_import
 from graphmend_codemod.rewriting.render import render
 from graphmend_codemod.rewriting.text import Change, RewriteError
+from graphmend_codemod.source import SourceError, parse_text
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def _chosen(names: Names, helper: Helper, taken: Sequence[Needed]) -> Needed:
         rivals = [other for other in taken if other.helper.name == name]
         if any(_definition(other.helper.source, name) == wanted for other in rivals):
             return Needed(candidate, present=rivals[0].present)
-        if not rivals and name not in names.identifiers:
+        if not rivals and name not in names.identifiers:  # in any scope, so nothing shadows it where it is used
             return Needed(candidate, present=False)
     raise AssertionError("count() does not end")
 
@@ -59,8 +60,8 @@ def _chosen(names: Names, helper: Helper, taken: Sequence[Needed]) -> Needed:
 def _definition(source: str, name: str) -> str | None:
     """The tree of a text that is one definition of `name`, as text; None for any other."""
     try:
-        body = ast.parse(source).body
-    except SyntaxError:
+        body = parse_text(source).body
+    except SourceError:
         return None
     single = len(body) == 1 and isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
     return ast.dump(body[0]) if single and getattr(body[0], "name", None) == name else None
@@ -73,6 +74,39 @@ def _word(name: str) -> re.Pattern[str]:
 def _renamed(one: Replacement, helper: Helper, own: Needed) -> Replacement:
     word = _word(helper.name)
     return replace(one, parts=tuple(word.sub(own.helper.name, p) if isinstance(p, str) else p for p in one.parts))
+
+
+def check_condition(names: Names, helper: Helper, places: Sequence[int]) -> None:
+    """RewriteError if the module can be imported where what the helper's definition needs cannot.
+
+    A name that is bound only under a condition (`if is_torch_available():`) may be needed at the top level if the
+    definition that uses the helper needs a name bound under the same condition.
+    """
+    body = names.blocks.tree.body
+    (definition,) = parse_text(helper.source).body
+    for name in sorted(_evaluated(definition)):
+        bound = names.bound(name)
+        coming = None if bound else under_condition(names.blocks, name)
+        if any(not names.conditional(binding) for binding in bound) or not (bound or coming):
+            continue
+        tops = {binding.top for binding in bound} | ({coming[0]} if coming else set())
+        alike = {binding.name for binding in names.bindings if binding.top in tops}
+        for at in places:
+            user = next((node for node in body if names.blocks.start(node) <= at < names.blocks.end(node)), None)
+            if user is None or not _evaluated(user) & alike:
+                raise RewriteError(f"its helper needs `{name}`, which the module imports only under a condition")
+
+
+def _evaluated(definition: ast.stmt) -> set[str]:
+    """Names that Python looks up when it runs a definition, its own body left out."""
+    if not isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return set()
+    parts: list[ast.AST] = [*definition.decorator_list]
+    if isinstance(definition, ast.ClassDef):
+        parts += [*definition.bases, *definition.keywords]
+    else:
+        parts += [*definition.args.defaults, *(default for default in definition.args.kw_defaults if default)]
+    return {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
 
 
 def new_helpers(blocks: Blocks, needed: Sequence[Helper]) -> list[Change]:

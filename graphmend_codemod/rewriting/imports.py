@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from graphmend_codemod.rewriting.blocks import Blocks
-from graphmend_codemod.rewriting.names import has_definition
-from graphmend_codemod.rewriting.text import NEWLINE, Change, Layout
+from graphmend_codemod.rewriting.blocks import blocks as nested
+from graphmend_codemod.rewriting.names import has_definition, type_checking
+from graphmend_codemod.rewriting.text import NEWLINE, Change, Layout, RewriteError
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +31,19 @@ class _Entry:
 
 
 def new_import(blocks: Blocks, dotted: str) -> Change:
-    """The insertion of `import dotted` beside the imports of its kind."""
-    line = f"import {dotted}"
+    """The insertion of `import dotted` beside the imports of its kind.
+
+    Where the module imports from that package only under a condition, the new import stands under it as well.
+    """
+    line, root = f"import {dotted}", dotted.partition(".")[0]
     entries = _entries(blocks)
+    if (found := under_condition(blocks, root)) is not None:
+        at = blocks.start(found[1])
+        if not blocks.layout.first_on_line(at):
+            raise RewriteError(f"`{root}` is imported on the line of another statement")
+        return Change(at, at, line + blocks.layout.source.newline + blocks.layout.indentation(at))
     own = [entry for entry in entries if _kind(blocks, entry) == "third"]
-    related = [entry for entry in own if entry.root == dotted.partition(".")[0]] or own
+    related = [entry for entry in own if entry.root == root] or own
     if related:
         return _sorted_in([entry for entry in own if entry.group == related[0].group], blocks, dotted, line)
     before = [entry for entry in entries if _kind(blocks, entry) in ("future", "stdlib")]
@@ -43,6 +52,31 @@ def new_import(blocks: Blocks, dotted: str) -> Change:
     if entries:
         return insert_lines(blocks.layout, above(blocks, entries[0].node), line, 1, 1)
     return _first_import(blocks, line)
+
+
+def under_condition(blocks: Blocks, root: str) -> tuple[int, ast.stmt] | None:
+    """The first import from package `root` and the index of the top-level statement whose block it is in.
+
+    None if the package is also imported at the top level itself, or not at all.
+    """
+    if any(entry.root == root for entry in _entries(blocks)):
+        return None
+    found = ((index, _inside(node, root)) for index, node in enumerate(blocks.tree.body))
+    return next(((index, node) for index, node in found if node is not None), None)
+
+
+def _inside(node: ast.AST, root: str) -> ast.stmt | None:
+    if type_checking(node) or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return None
+    for _, block in nested(node):
+        for inner in block:
+            module = inner.module if isinstance(inner, ast.ImportFrom) and not inner.level else None
+            modules = [alias.name for alias in inner.names] if isinstance(inner, ast.Import) else [module or ""]
+            if any(name.partition(".")[0] == root for name in modules):
+                return inner
+            if (found := _inside(inner, root)) is not None:
+                return found
+    return None
 
 
 def _entries(blocks: Blocks) -> list[_Entry]:

@@ -1,4 +1,4 @@
-"""Which names a module binds, where, and whether code at some place would see them."""
+"""Which names a module binds, where, and whether code at some place sees them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from graphmend_codemod.rewriting.blocks import Blocks, blocks
 from graphmend_codemod.rewriting.text import RewriteError
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,24 +110,29 @@ class Names:
         except SyntaxError as error:
             raise RewriteError(f"Python cannot compile the file: {error.msg}, line {error.lineno}") from error
 
-    def check_visible(self, name: str, at: int) -> None:
-        """RewriteError if a function around offset `at` binds `name` itself, other than by importing it before."""
+    def shadowed(self, name: str, at: int) -> str | None:
+        """The name of a function around offset `at` that binds `name` itself; None if `at` sees the module's."""
         table = self._table
+        found = None
         for scope in self._scopes(at):
-            inner = [
-                child
-                for child in table.get_children()
-                if child.get_name() == scope.name and child.get_lineno() == scope.lineno
-            ]
-            if not inner:
-                raise RewriteError(f"the scope of `{scope.name}` is not clear")
-            table = inner[0]
-            if isinstance(scope, ast.ClassDef) or name not in table.get_identifiers():
-                continue
-            if table.lookup(name).is_local() and not self._imported_before(scope, name, at):
-                raise RewriteError(f"`{scope.name}` has a local name `{name}`")
+            table = _scope_table(table, scope)
+            if not isinstance(scope, ast.ClassDef) and name in table.get_identifiers():
+                symbol = table.lookup(name)
+                found = scope.name if symbol.is_local() else None if symbol.is_declared_global() else found
+        return found
 
-    def _scopes(self, at: int) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+    def imported_locally(self, dotted: str, at: int) -> bool:
+        """True if a function around offset `at` runs `import dotted` in its own block before."""
+        return any(
+            isinstance(node, ast.Import)
+            and self.blocks.end(node) <= at
+            and any(alias.asname is None and f"{alias.name}.".startswith(f"{dotted}.") for alias in node.names)
+            for scope in self._scopes(at)
+            if not isinstance(scope, ast.ClassDef)
+            for node in scope.body
+        )
+
+    def _scopes(self, at: int) -> Iterator[_Definition]:
         """Functions and classes around an offset, outermost first."""
         block: list[ast.stmt] = self.blocks.tree.body
         while block:
@@ -137,14 +143,14 @@ class Names:
                 yield node
             block = [inner for _, nested in blocks(node) for inner in nested]
 
-    def _imported_before(self, scope: ast.AST, name: str, at: int) -> bool:
-        """True if the first statements of a function's own block import the name, all of them before `at`."""
-        imports = [node for node in getattr(scope, "body", ()) if isinstance(node, ast.Import)]
-        return any(
-            alias.asname is None and alias.name.partition(".")[0] == name and self.blocks.end(node) <= at
-            for node in imports
-            for alias in node.names
-        )
+
+def _scope_table(table: symtable.SymbolTable, scope: _Definition) -> symtable.SymbolTable:
+    """The table of a definition right inside of another's; past that of its type parameters, if it has one."""
+    for child in table.get_children():
+        if child.get_name() == scope.name and child.get_lineno() == scope.lineno:
+            plain = str(child.get_type()) in ("function", "class")
+            return child if plain else _scope_table(child, scope)
+    raise RewriteError(f"the scope of `{scope.name}` is not clear")
 
 
 def _bindings(node: ast.AST, top: int) -> Iterator[Binding]:

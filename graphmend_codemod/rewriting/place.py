@@ -6,17 +6,20 @@ import ast
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
-from graphmend_codemod.findings import Original, Replacement
+from graphmend_codemod.findings import Original, Replacement, Span
 from graphmend_codemod.rewriting.blocks import Blocks, Place
 from graphmend_codemod.rewriting.render import Rendered, offsets, render
 from graphmend_codemod.rewriting.text import Change, Layout, Moved, RewriteError
+from graphmend_codemod.source import SourceError, parse_text
 
 _ELIF = re.compile(r"elif(?!\w)")
 _TAIL_COMMENT = re.compile(r"[ \t\f]*#[^\r\n]*")
 _PRAGMA = re.compile(
     r"#+\s*(?:type:|noqa|nosec|pragma|pylint|pyright|mypy:|fmt:|yapf|isort|ruff:|graphmend:)", re.IGNORECASE
 )
+_Parts = tuple[str | Original, ...]
 
 
 def changes(blocks: Blocks, replacement: Replacement) -> list[Change]:
@@ -25,49 +28,74 @@ def changes(blocks: Blocks, replacement: Replacement) -> list[Change]:
     start, end = offsets(layout, replacement.span)
     if sys.version_info < (3, 12) and any(a < start and end < b for a, b in blocks.interpolated):
         raise RewriteError("it stands inside an f-string")
-    place = blocks.find(start, end)
-    parts, taken = _with_tail_comment(layout, replacement.parts, start, end)
+    place, parts = blocks.find(start, end), replacement.parts
     if not place.whole or start == end:
         rendered = render(layout, parts, layout.indentation(start))
-        return [*_rescued(blocks, place, parts, start, end), _change(start, end + taken, rendered)]
+        return [*_rescued(blocks, place, parts, start, end), _change(start, end, rendered)]
+    node = place.block[place.first]
+    if start != blocks.start(node):
+        raise RewriteError("its place leaves out the decorators")
+    parts, end = _with_tail(blocks, place, parts, end)
     if _ELIF.match(layout.source.text, start):
-        return [_after_elif(layout, parts, start, end + taken)]
-    first, last = blocks.line_mates(place)
-    if first == place.first and last == place.last and layout.first_on_line(start):
+        return [_after_elif(layout, parts, start, end)]
+    if blocks.line_mates(place) == (place.first, place.last) and layout.first_on_line(start):
         comments = _dropped(layout, parts, start, end)
-        rendered = render(layout, (*(f"{text}\n" for text in comments), *parts), layout.indentation(start))
-        return [_change(start, end + taken, rendered)]
-    return _on_shared_line(blocks, place, parts, start, end + taken)
+        return [_change(start, end, render(layout, (*comments, *parts), layout.indentation(start)))]
+    return _on_shared_line(blocks, place, parts, start, end)
 
 
 def _change(start: int, end: int, rendered: Rendered) -> Change:
     return Change(start, end, rendered.text, rendered.moved)
 
 
-def _with_tail_comment(
-    layout: Layout, parts: tuple[str | Original, ...], start: int, end: int
-) -> tuple[tuple[str | Original, ...], int]:
-    """Parts with the comment behind the replaced text put behind the original it ends with, if more text follows that.
+def _with_tail(blocks: Blocks, place: Place, parts: _Parts, end: int) -> tuple[_Parts, int]:
+    """The parts and the end of the replaced text, with the comments behind it where the original at its end goes.
 
-    Also returns how many characters of the line the comment took.
+    They are the one that ends the line, and those below that are indented as the end of a block is. If no original
+    ends there, the latter move to the left with the block gone.
     """
+    layout = blocks.layout
     comment = _TAIL_COMMENT.match(layout.source.text, end)
-    if comment is None or start == end:
-        return parts, 0
-    for number, part in enumerate(parts[:-1]):
-        following = parts[number + 1]
-        ends_here = isinstance(part, Original) and offsets(layout, part.span)[1] == end
-        if ends_here and isinstance(following, str) and following.startswith("\n"):
-            return (*parts[: number + 1], comment.group(), *parts[number + 1 :]), comment.end() - end
-    return parts, 0
+    line_end = comment.end() if comment else end
+    tail = _end_of_block_comments(blocks, place, line_end)
+    here = [i for i, part in enumerate(parts) if isinstance(part, Original) and offsets(layout, part.span)[1] == end]
+    if not here:
+        rest = () if tail is None else (Original(Span(*layout.position(end), *layout.position(tail)), -1),)
+        return (*parts, *rest), tail or end
+    last = here[-1]
+    following = "".join(part for part in parts[last + 1 : last + 2] if isinstance(part, str))
+    if last + 1 < len(parts):
+        tail = (tail or line_end) if following.startswith("\n") else None
+    original = parts[last]
+    if tail is None or not isinstance(original, Original):
+        return parts, end
+    line, column = layout.position(tail)
+    stretched = replace(original, span=replace(original.span, end_line=line, end_column=column))
+    return (*parts[:last], stretched, *parts[last + 1 :]), tail
+
+
+def _end_of_block_comments(blocks: Blocks, place: Place, end: int) -> int | None:
+    """Offset after the comments that follow a compound statement on lines of their own, deeper than its first line."""
+    layout = blocks.layout
+    if not hasattr(place.block[place.last], "body") or layout.line_end(end) != end:
+        return None
+    base = layout.indentation(blocks.start(place.block[place.last]))
+    found, at = None, layout.next_line(end)
+    while at < len(layout.source.text):
+        line = layout.source.text[at : layout.line_end(at)]
+        if line.strip() and not (line.lstrip().startswith("#") and len(layout.indentation(at)) > len(base)):
+            break
+        found = layout.line_end(at) if line.strip() else found
+        at = layout.next_line(at)
+    return found
 
 
 def _dropped(layout: Layout, parts: Sequence[str | Original], start: int, end: int) -> list[str]:
-    """Comments between two offsets that no part repeats; those for tools go with the code they are about."""
+    """Lines with the comments between two offsets that no part repeats; those for tools go with what they are about."""
     kept = [offsets(layout, part.span) for part in parts if isinstance(part, Original)]
     ours = "\n".join(part for part in parts if isinstance(part, str))
     return [
-        comment.text
+        f"{comment.text}\n"
         for comment in layout.comments(start, end)
         if not any(a <= comment.start and comment.end <= b for a, b in kept)
         and comment.text not in ours
@@ -84,18 +112,19 @@ def _rescued(blocks: Blocks, place: Place, parts: Sequence[str | Original], star
     above = blocks.start(place.block[place.first])
     if not layout.first_on_line(above) or _ELIF.match(layout.source.text, above):
         raise RewriteError("a comment inside it would be lost")
-    rendered = render(layout, [f"{text}\n" for text in comments], layout.indentation(above))
-    return [_change(above, above, rendered)]
+    return [_change(above, above, render(layout, comments, layout.indentation(above)))]
 
 
-def _after_elif(layout: Layout, parts: tuple[str | Original, ...], start: int, end: int) -> Change:
+def _after_elif(layout: Layout, parts: _Parts, start: int, end: int) -> Change:
     """An `elif` becomes another `elif` if what replaces it is one `if`, else an `else` with the replacement in it."""
     base = layout.indentation(start)
-    comments = tuple(f"{text}\n" for text in _dropped(layout, parts, start, end))
+    comments = _dropped(layout, parts, start, end)
     rendered = render(layout, parts, base)
     statements = _statements(rendered.text, base)
     if not comments and len(statements) == 1 and isinstance(statements[0], ast.If) and rendered.text.startswith("if"):
-        return Change(start, end, f"el{rendered.text}", tuple(piece.later(2) for piece in rendered.moved))
+        # An original that is this `if` begins with our `el`.
+        moved = (replace(piece.later(2), new_start=piece.new_start and piece.new_start + 2) for piece in rendered.moved)
+        return Change(start, end, f"el{rendered.text}", tuple(moved))
     inner = base + layout.source.indent
     opening = f"else:{layout.source.newline}{inner}"
     rendered = render(layout, (*comments, *parts), inner)
@@ -105,17 +134,13 @@ def _after_elif(layout: Layout, parts: tuple[str | Original, ...], start: int, e
 def _statements(text: str, base: str) -> list[ast.stmt]:
     """The statements of a rendered text; RewriteError if it does not parse."""
     try:
-        if not base:
-            return ast.parse(text).body
-        block = ast.parse(f"if 1:\n{base}{text}").body[0]
-    except (SyntaxError, ValueError) as error:
-        raise RewriteError(f"its replacement does not parse: {error}") from error
-    return block.body if isinstance(block, ast.If) else []
+        body = parse_text(f"if 1:\n{base}{text}" if base else text).body
+    except SourceError as error:
+        raise RewriteError(f"its replacement {error}") from error
+    return body[0].body if base and isinstance(body[0], ast.If) else body
 
 
-def _on_shared_line(
-    blocks: Blocks, place: Place, parts: tuple[str | Original, ...], start: int, end: int
-) -> list[Change]:
+def _on_shared_line(blocks: Blocks, place: Place, parts: _Parts, start: int, end: int) -> list[Change]:
     """One of several statements on a line: replaced where it stands if it stays simple, else one line a statement."""
     layout = blocks.layout
     base, newline = layout.indentation(start), layout.source.newline
@@ -131,7 +156,7 @@ def _on_shared_line(
         base += layout.source.indent
         text = newline + base
     moved: list[Moved] = []
-    rendered = render(layout, (*(f"{text}\n" for text in comments), *parts), base)
+    rendered = render(layout, (*comments, *parts), base)
     for index in (*range(first, place.first + 1), *range(place.last + 1, last + 1)):
         if index == place.first:
             moved.extend(piece.later(len(text)) for piece in rendered.moved)

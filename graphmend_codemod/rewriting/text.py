@@ -125,6 +125,10 @@ class Layout:
             return []
         return [comment for comment in self._scan.comments if start <= comment.start and comment.end <= end]
 
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and UTF-8 column of an offset, as `ast` counts them."""
+        return self.source.line_at(offset), len(self.source.text[self.line_start(offset) : offset].encode())
+
     def line_start(self, offset: int) -> int:
         """Offset at which the line with `offset` begins."""
         return self.source.line_starts[self.source.line_at(offset) - 1]

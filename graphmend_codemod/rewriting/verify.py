@@ -32,9 +32,14 @@ def verify(old: Blocks, new: Blocks, regions: Sequence[Region], moved: Sequence[
     comparison.nodes(old.tree, new.tree)
     for piece in moved:
         before = _outermost(old, piece.old_start, piece.old_end)
-        after = _outermost(new, piece.new_start, piece.new_end)
+        after = _outermost(new, _with_elif(new, piece.new_start), piece.new_end)
         if [ast.dump(node) for node in before] != [ast.dump(node) for node in after]:
             raise RewriteError(f"moving line {old.layout.source.line_at(piece.old_start)} would change what it says")
+
+
+def _with_elif(blocks: Blocks, start: int) -> int:
+    """Where the node begins that an edit turned from `if` into `elif`: two letters earlier."""
+    return start - 2 if blocks.layout.source.text[max(0, start - 2) : start + 2] == "elif" else start
 
 
 def _positioned(node: ast.AST) -> _Positioned | None:
