@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from graphmend_codemod.analysis import annotations, torch_api
+from graphmend_codemod.analysis import annotated, torch_api
 from graphmend_codemod.analysis.values import (
     BOOL,
     INT64,
@@ -65,7 +65,7 @@ def _resolved_call(evaluator: Evaluator, node: ast.Call, env: Env, qualified: st
     if facts is not None:
         if facts.compiling_predicate:
             return Value(Kind.PYTHON, truth=True, origin=Origin.META, compiling=True)
-        return annotations.value_of(facts.returns, evaluator.names)
+        return annotated.value_of(facts.returns, evaluator.names)
     if evaluator.scope.index.class_facts(qualified) is not None:
         return Value(Kind.UNKNOWN, instance_of=qualified)
     if qualified.partition(".")[0] in {"math", "os", "sys", "time", "operator"}:
@@ -110,7 +110,7 @@ def _self_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str) -> Val
     attribute = env.get(f"self.{name}") or None
     if attribute is None and name in facts.methods and name not in facts.properties:
         function = evaluator.scope.index.function(facts.methods[name])
-        return annotations.value_of(function.returns, evaluator.names) if function else UNKNOWN
+        return annotated.value_of(function.returns, evaluator.names) if function else UNKNOWN
     fact = evaluator.scope.attribute(name)
     if fact is None or fact.callee is None:
         return UNKNOWN
@@ -135,7 +135,7 @@ def _method_result(evaluator: Evaluator, class_qualified: str, method: str) -> V
     facts = evaluator.scope.index.class_facts(class_qualified)
     qualified = facts.methods.get(method) if facts else None
     function = evaluator.scope.index.function(qualified) if qualified else None
-    return annotations.value_of(function.returns, evaluator.names) if function else UNKNOWN
+    return annotated.value_of(function.returns, evaluator.names) if function else UNKNOWN
 
 
 def _torch_call(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Value:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from graphmend_codemod.analysis import annotations, calls, torch_api
+from graphmend_codemod.analysis import annotated, calls, torch_api
 from graphmend_codemod.analysis.scope import Scope, dotted
 from graphmend_codemod.analysis.values import (
     BOOL,
@@ -142,7 +142,7 @@ class Evaluator:
             return Value(Kind.PYTHON if config else Kind.UNKNOWN, origin=Origin.CONFIG if config else Origin.OTHER)
         if kind is AttributeKind.ARGUMENT:
             if fact.callee:
-                return annotations.value_of(fact.callee, self.names, Origin.CONFIG)
+                return annotated.value_of(fact.callee, self.names, Origin.CONFIG)
             config = bool(_CONFIG_NAME.search(fact.text))
             return Value(Kind.UNKNOWN, origin=Origin.CONFIG if config else Origin.OTHER)
         if kind is AttributeKind.CALL:

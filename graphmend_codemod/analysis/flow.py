@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from graphmend_codemod.analysis import annotations, narrowing
+from graphmend_codemod.analysis import annotated, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, parameters, walk_scope
@@ -69,7 +69,7 @@ class Flow:
             env.pop(name, None)
         facts = self._signature()
         for argument in parameters(function):
-            env[argument.arg] = annotations.value_of(facts.get(argument.arg), self.evaluator.names)
+            env[argument.arg] = annotated.value_of(facts.get(argument.arg), self.evaluator.names)
         if function.args.vararg:
             env[function.args.vararg.arg] = python()
         if function.args.kwarg:
@@ -141,7 +141,7 @@ class Flow:
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             value = self.evaluator.value(node.value, state.env)
             if value.kind is Kind.UNKNOWN:
-                value = annotations.value_of(self.annotation(node.annotation), self.evaluator.names)
+                value = annotated.value_of(self.annotation(node.annotation), self.evaluator.names)
             self._bind(node.target, value, env)
         elif isinstance(node, ast.AugAssign):
             self._augmented(node, env)

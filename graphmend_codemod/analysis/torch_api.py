@@ -153,7 +153,7 @@ FINITE_DERIVATIVE = (
         """clone contiguous detach flip tril triu masked_fill nan_to_num positive abs neg negative relu relu6 leaky_relu
         elu selu gelu silu softplus hardtanh hardswish hardsigmoid ceil floor round trunc sign clamp clip clamp_min
         clamp_max sin cos tanh sigmoid erf softmax log_softmax zeros_like ones_like full_like where add sub maximum
-        minimum unsqueeze squeeze view reshape permute transpose expand flatten to float half bfloat16 double"""
+        minimum sum mean any all unsqueeze squeeze view reshape permute transpose expand flatten to float half bfloat16 double"""
     )
     | TO_BOOL
     | CREATION

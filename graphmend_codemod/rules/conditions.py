@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.values import BOOL, SCALAR, Kind, Origin
@@ -60,7 +60,7 @@ def split(site: Site, test: ast.expr) -> Condition | None:
         verdict = verdict & site.judge(_unwrapped(site, operand))
     several = next((part.several for part in parts if part.several), None)
     facts = tuple(fact for part in parts for fact in part.facts)
-    return Condition(static, tensors, text, inverse, several, verdict, facts)
+    return Condition(static, tensors, text, inverse, several, replace(verdict, finite=True), facts)
 
 
 def _skipped(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> purity.Verdict:
@@ -137,8 +137,16 @@ def _leaf(site: Site, node: ast.expr) -> _Part:
     text = site.text(node)
     tight = site.operand(node)
     if value.dtype == BOOL:
-        return _Part(text, tight, f"~{tight}", several)
+        return _Part(text, tight, _opposite(site, node) or f"~{tight}", several)
     return _Part(f"{tight} != 0", f"({tight} != 0)", f"{tight} == 0", several)
+
+
+def _opposite(site: Site, node: ast.expr) -> str | None:
+    """`a != b` for `a == b` and the other way round; other comparisons have no opposite where nan may occur."""
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+        return None
+    sign = "!=" if isinstance(node.ops[0], ast.Eq) else "=="
+    return f"{site.text(node.left)} {sign} {site.text(node.comparators[0])}"
 
 
 def _scalar_comparison(site: Site, node: ast.expr) -> bool:

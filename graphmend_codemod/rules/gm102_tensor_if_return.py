@@ -8,7 +8,7 @@ original statements under `torch.compiler.is_compiling()`.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
@@ -161,7 +161,7 @@ def _judge(site: Site, exits: list[_Exit], floating: frozenset[str]) -> tuple[pu
             verdict = verdict & way.condition.verdict
             if position:
                 for tensor in way.condition.tensors:
-                    verdict = verdict & purity.judge(site.evaluator, tensor, env)
+                    verdict = verdict & replace(purity.judge(site.evaluator, tensor, env), finite=True)
         verdict = verdict & purity.judge(site.evaluator, way.value, env)
         value = site.evaluator.value(way.value, env)
         if value.kind is not Kind.TENSOR or value.optional:
@@ -193,17 +193,13 @@ def _edit(site: Site, node: ast.If, exits: list[_Exit], last: ast.stmt) -> Edit:
         facts.append(f"not {site.torch}.is_grad_enabled()")
     texts = [condition.text for condition in conditions]
     results = [site.text(way.value) for way in exits]
-    is_elif = site.source.segment(Span(node.lineno, node.col_offset, node.lineno, node.col_offset + 4)) == "elif"
-    plain = not (facts or static or verdict.raises or is_elif) and all(value.fresh for value in values)
+    plain = not (facts or static or verdict.raises or site.is_elif(node)) and all(value.fresh for value in values)
     if plain:
         whole = Span(node.lineno, node.col_offset, last.end_lineno or 0, last.end_col_offset or 0)
         end = site.span(node) if node.orelse else whole
-        comments = [part for comment in site.comments(node) for part in (comment, "\n")]
+        around = ast.Pass(lineno=end.start_line, col_offset=end.start_column, end_lineno=end.end_line, end_col_offset=end.end_column)
+        comments = [part for comment in site.comments(around) for part in (comment, "\n")]
         select = where(site, "return ", texts, results, 0)
         return Edit((Replacement(end, (*comments, select)),), imports=site.imports)
-    keyword = "elif" if is_elif else "if"
-    conjuncts = [site.compiling, *(site.operand_of_and(operand) for operand in static), *facts]
-    select = where(site, "return ", texts, results, 1)
-    start = Span(node.lineno, node.col_offset, node.lineno, node.col_offset)
-    parts = (f"{keyword} {' and '.join(conjuncts)}:\n    ", select, "\n" if is_elif else "\nel")
-    return Edit((Replacement(start, parts),), imports=site.imports)
+    conjuncts = [*(site.operand_of_and(operand) for operand in static), *facts]
+    return site.in_front(node, conjuncts, [where(site, "return ", texts, results, 1)])

@@ -93,12 +93,16 @@ rule = Rule(
 
 @dataclass(frozen=True)
 class _Write:
-    """A masked write: `target` under `mask`; `copies` when it makes a new tensor and binds it to the target's name."""
+    """A masked write: `target` under `mask`.
+
+    `copies` when it makes a new tensor and binds it to the target's name; `fills` when it takes no mask but a bool one.
+    """
 
     target: ast.expr
     mask: ast.expr
     fill: ast.expr
     copies: bool
+    fills: bool = True
 
 
 @rule.on(ast.If)
@@ -147,7 +151,7 @@ def _masked_write(site: Site, statement: ast.stmt) -> _Write | None:
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         if isinstance(target, ast.Subscript):
-            return _Write(target.value, target.slice, statement.value, False)
+            return _Write(target.value, target.slice, statement.value, False, fills=False)
         if isinstance(target, ast.Name):
             return _copying(site, target, statement.value)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
@@ -180,7 +184,7 @@ def _judge(site: Site, inner: Site, write: _Write) -> tuple[str | None, bool]:
         return verdict.impure, False
     if target.kind is not Kind.TENSOR:
         return f"`{site.text(write.target)}` is not known to be a tensor", False
-    if mask.dtype != BOOL:
+    if mask.dtype != BOOL and not write.fills:
         return f"`{site.text(write.mask)}` is not known to be a bool tensor", False
     if not write.copies and not (fill.is_python or fill.is_single):
         return f"`{site.text(write.fill)}` may hold more than one element, whose number depends on the mask", False

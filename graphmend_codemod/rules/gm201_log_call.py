@@ -52,7 +52,9 @@ rule = Rule(
             """,
             after="""
             if mask is None:
-                (_warning_while_tracing if torch.compiler.is_compiling() else logger.warning)("No mask given, everything is attended to.")
+                (_warning_while_tracing if torch.compiler.is_compiling() else logger.warning)(
+                    "No mask given, everything is attended to.",
+                )
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 4)",),
@@ -127,9 +129,16 @@ def guard(site: Site, node: ast.stmt) -> Edit:
 
 def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
     function = call.call.func
+    head = f"({helper.name} if {site.compiling} else {site.text(function)})("
     filled = Helper(helper.name, helper.source.replace("{torch}", site.torch or "torch"), helper.after)
-    parts = (f"({helper.name} if {site.compiling} else ", site.original(function), ")")
-    return Edit((Replacement(site.span(function), parts),), imports=site.imports, helpers=(filled,))
+    arguments = [site.text(part) for part in [*call.call.args, *call.call.keywords]]
+    line = site.source.text.splitlines()[call.call.lineno - 1]
+    too_long = len(line) - len(site.text(function)) - 1 + len(head) > site.line_limit
+    if call.call.lineno == call.call.end_lineno and too_long:
+        replacement = Replacement(site.span(call.call), (site.call(head, arguments),))
+    else:
+        replacement = Replacement(site.span(function), (head[:-1],))
+    return Edit((replacement,), imports=site.imports, helpers=(filled,))
 
 
 @rule.on(ast.Assign, ast.Return)

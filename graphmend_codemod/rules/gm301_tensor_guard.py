@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.findings import Edit, Replacement, Safety, Span
+from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, split
 from graphmend_codemod.rules.site import Site
@@ -104,13 +104,9 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, edit=Edit((Replacement(site.span(node.test), parts),), imports=site.imports))
     if node.orelse:
         return Verdict(message, declined="the guard has an `else`")
-    is_elif = site.source.segment(Span(node.lineno, node.col_offset, node.lineno, node.col_offset + 4)) == "elif"
-    conjuncts = [site.compiling, *(site.operand_of_and(operand) for operand in condition.static), *condition.facts]
+    conjuncts = [*(site.operand_of_and(operand) for operand in condition.static), *condition.facts]
     check = _check(site, condition.inverse, node.body[0].exc)
-    start = Span(node.lineno, node.col_offset, node.lineno, node.col_offset)
-    keyword, after = ("elif", "\n") if is_elif else ("if", "\nel")
-    parts = (f"{keyword} {' and '.join(conjuncts)}:\n    ", check, after)
-    return Verdict(message, edit=Edit((Replacement(start, parts),), imports=site.imports))
+    return Verdict(message, edit=site.in_front(node, conjuncts, [check]))
 
 
 @rule.on(ast.Assert)

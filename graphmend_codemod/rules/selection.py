@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.narrowing import rename_dtype
+from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
 from graphmend_codemod.analysis.values import Kind, Value
-from graphmend_codemod.findings import Edit, Original, Replacement, Span
+from graphmend_codemod.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.conditions import Condition, split
 from graphmend_codemod.rules.site import Site
 
@@ -92,8 +92,17 @@ def arms(site: Site, node: ast.If) -> tuple[Arm, ...]:
         following = site.at(inner[0]) if len(inner) == 1 else None
         if following is None or not isinstance(inner[0], ast.If):
             found.append(Arm(None, assignments(inner), _env_of(where, inner)))
-            return tuple(found)
+            return _under_static(site, found)
         current, where = inner[0], following
+
+
+def _under_static(site: Site, found: list[Arm]) -> tuple[Arm, ...]:
+    """All branches where the static part of the first test holds, as it does wherever the select runs."""
+    first = found[0].condition
+    for arm in found:
+        for operand in first.static if first else ():
+            narrow(site.evaluator, operand, True, arm.env)
+    return tuple(found)
 
 
 def _env_of(site: Site, body: Sequence[ast.stmt]) -> Env:
@@ -177,7 +186,7 @@ class _Judge:
                 self.verdict = self.verdict & arm.condition.verdict
                 if arm.condition is not self.selection.arms[0].condition:
                     for tensor in arm.condition.tensors:
-                        self.verdict = self.verdict & self.site.judge(tensor)
+                        self.verdict = self.verdict & replace(self.site.judge(tensor), finite=True)
             env = self._assume(arm.env)
             for item in arm.assignments:
                 self.verdict = self.verdict & purity.judge(self.site.evaluator, item.value, env)
@@ -258,20 +267,14 @@ def select_edit(selection: Selection, facts: Facts) -> Edit:
     site, node = selection.site, selection.node
     first = selection.arms[0].condition
     assert first is not None
-    is_elif = site.source.segment(Span(node.lineno, node.col_offset, node.lineno, node.col_offset + 4)) == "elif"
     static = [site.operand_of_and(operand) for operand in first.static]
-    if facts.one_path and not is_elif:
+    if facts.one_path and not site.is_elif(node):
         kept = tuple(item.statement for item in selection.temporaries)
         depth = 1 if static else 0
         lines = _lines(selection, depth, [f"{comment}" for comment in site.comments(node, kept)])
         header = (f"if {' and '.join(static)}:\n    ",) if static else ()
         return Edit((Replacement(site.span(node), (*header, *lines)),), imports=site.imports)
-    start = Span(node.lineno, node.col_offset, node.lineno, node.col_offset)
-    conditions = " and ".join([site.compiling, *static, *facts.conditions])
-    keyword = "elif" if is_elif else "if"
-    lines = _lines(selection, 1, [])
-    after = "\n" if is_elif else "\nel"
-    return Edit((Replacement(start, (f"{keyword} {conditions}:\n    ", *lines, after)),), imports=site.imports)
+    return site.in_front(node, [*static, *facts.conditions], _lines(selection, 1, []))
 
 
 def _lines(selection: Selection, depth: int, comments: list[str]) -> list[str | Original]:

@@ -7,6 +7,7 @@ import contextlib
 import io
 import re
 import tokenize
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +16,7 @@ from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.flow import Flow, Place
 from graphmend_codemod.analysis.liveness import live_after
 from graphmend_codemod.analysis.values import Value
-from graphmend_codemod.findings import Original, Span
+from graphmend_codemod.findings import Edit, Original, Replacement, Span
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceFile
 
@@ -85,6 +86,21 @@ class Site:
         scope = self.evaluator.scope
         bound = scope.is_local("torch") or scope.resolve_global("torch") is not None
         return () if self.torch != "torch" or bound else ("torch",)
+
+    def in_front(self, node: ast.stmt, conditions: Sequence[str], body: Sequence[str | Original]) -> Edit:
+        """The edit that puts a compile path before an `if`, whose own text follows as `elif`.
+
+        `conditions` come behind `torch.compiler.is_compiling()`; `body` is the path, indented one level.
+        """
+        is_elif = self.is_elif(node)
+        header = f"{'elif' if is_elif else 'if'} {' and '.join([self.compiling, *conditions])}:\n    "
+        parts = (header, *body, "\nel", self.original(node))
+        return Edit((Replacement(self.span(node), parts),), imports=self.imports)
+
+    def is_elif(self, node: ast.stmt) -> bool:
+        """True for an `if` statement that is spelled `elif`."""
+        start = self.span(node)
+        return self.source.segment(replace(start, end_line=start.start_line, end_column=start.start_column + 4)) == "elif"
 
     @property
     def compiling(self) -> str:

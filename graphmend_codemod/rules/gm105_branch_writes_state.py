@@ -1,0 +1,321 @@
+"""branch-writes-state (GM105): a tensor's value decides which tensor an attribute or a buffer holds.
+
+Rotary embeddings keep several frequency tables and register the one that fits the longest position. The compile path
+computes what both branches would write, without touching anything else, and writes the selected tensor under the same
+name. It never copies in place: attributes often alias each other (`self.original_inv_freq = self.inv_freq`), and a copy
+into one would change the other. Eager mode runs the original statements, word for word.
+
+A value that a branch caches for itself (`if not hasattr(self, "a"): self.a = ...`) is computed in the graph instead of
+stored, and an attribute that a branch only moves to a device is moved there for the select alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.findings import Edit, Safety
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.conditions import Condition, split
+from graphmend_codemod.rules.site import Site
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(4), persistent=False)
+        self.short_scale = self.scale
+
+    def build(self, factor: float) -> torch.Tensor:
+        return torch.full((4,), factor)
+
+    def forward(self, x: torch.Tensor):
+        longest = torch.max(x)
+        ...
+        return x * self.scale
+"""
+
+rule = Rule(
+    code="GM105",
+    slug="branch-writes-state",
+    title="select the written tensor instead of branching around the write",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(compiled_state="the selected tensor is written; values that a branch caches are not stored"),
+    examples=(
+        Example(
+            before="""
+            if longest > 3:
+                if not hasattr(self, "long_scale"):
+                    self.long_scale = self.build(2.0)
+                self.register_buffer("scale", self.long_scale, persistent=False)
+            else:
+                self.register_buffer("scale", self.short_scale, persistent=False)
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                long_scale = self.build(2.0)
+                self.register_buffer(
+                    "scale",
+                    torch.where(longest > 3, long_scale, self.short_scale),
+                    persistent=False,
+                )
+            elif longest > 3:
+                if not hasattr(self, "long_scale"):
+                    self.long_scale = self.build(2.0)
+                self.register_buffer("scale", self.long_scale, persistent=False)
+            else:
+                self.register_buffer("scale", self.short_scale, persistent=False)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(4)", "torch.full((4,), 5.0)", "torch.ones(4)"),
+        ),
+        Declined(
+            source="""
+            if longest > 3:
+                self.scale = self.build(2.0)
+            """,
+            because="written in one branch only",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            if longest > 3:
+                self.scale = torch.ones(int(longest))
+            else:
+                self.scale = self.short_scale
+            """,
+            because="depends on `longest`",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if self.training:
+                self.scale = self.short_scale
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+class _NotWritable(Exception):
+    """Why the branches cannot be turned into one write; the text is the condition that failed."""
+
+
+@dataclass(frozen=True)
+class _Write:
+    """One attribute's new value: as an assignment, or as `register_buffer` with the keyword arguments `rest`."""
+
+    value: str
+    node: ast.expr
+    registers: bool
+    rest: tuple[str, ...] = ()
+
+
+@dataclass
+class _Branch:
+    """What one branch computes for itself and what it writes."""
+
+    lines: list[str] = field(default_factory=list)
+    writes: dict[str, _Write] = field(default_factory=dict)
+    stands_for: dict[str, str] = field(default_factory=dict)
+
+
+@rule.on(ast.If)
+def state_branch(site: Site, node: ast.If) -> Verdict | None:
+    """`if t: self.a = A ... else: self.a = B`."""
+    condition = split(site, node.test)
+    if condition is None or not any(_writes_state(site, statement) for statement in [*node.body, *node.orelse]):
+        return None
+    message = f"writes attributes by the value of a tensor: `{purity.short(node.test)}`"
+    try:
+        return Verdict(message, edit=_edit(site, node, condition))
+    except _NotWritable as reason:
+        return Verdict(message, declined=str(reason))
+
+
+def _self(site: Site) -> str | None:
+    arguments = [*site.evaluator.scope.node.args.posonlyargs, *site.evaluator.scope.node.args.args]
+    return arguments[0].arg if arguments and arguments[0].arg == (site.evaluator.scope.self_name or "self") else None
+
+
+def _attribute(site: Site, node: ast.expr) -> str | None:
+    """`a` for `self.a`."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == _self(site):
+        return node.attr
+    return None
+
+
+def _writes_state(site: Site, statement: ast.stmt) -> bool:
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _attribute(site, node):
+            return True
+        if isinstance(node, ast.Call) and _attribute(site, node.func) == "register_buffer":
+            return True
+    return False
+
+
+def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
+    if site.torch is None:
+        raise _NotWritable("the name `torch` is taken by something else in this module")
+    if condition.several is not None:
+        raise _NotWritable(f"`{condition.several}` may hold more than one element")
+    if condition.verdict.impure is not None:
+        raise _NotWritable(condition.verdict.impure)
+    if condition.static:
+        raise _NotWritable(f"`{site.text(condition.static[0])}` and the tensor decide together")
+    if not node.orelse:
+        raise _NotWritable("the attributes are written in one branch only")
+    read = {part.id for tensor in condition.tensors for part in ast.walk(tensor) if isinstance(part, ast.Name)}
+    read = {name for name in read if (value := site.place.env.get(name)) is not None and value.is_tensor}
+    for part in [part for statement in [*node.body, *node.orelse] for part in ast.walk(statement)]:
+        if isinstance(part, ast.Name) and part.id in read:
+            raise _NotWritable(f"what is written depends on `{part.id}`, and so may its shape")
+    taken, other = _branch(site, node.body), _branch(site, node.orelse)
+    for name in sorted(taken.writes.keys() ^ other.writes.keys()):
+        raise _NotWritable(f"`self.{name}` is written in one branch only")
+    lines = [*taken.lines, *other.lines]
+    for name, write in taken.writes.items():
+        lines.append(_selected(site, name, condition.text, write, other.writes[name]))
+    return site.in_front(node, [], ["\n    ".join(lines)])
+
+
+def _branch(site: Site, body: Sequence[ast.stmt]) -> _Branch:
+    branch = _Branch()
+    for statement in body:
+        inner = site.at(statement)
+        if inner is None:
+            raise _NotWritable(f"`{purity.short(statement)}` is not reached by the compiler")
+        _statement(inner, statement, branch)
+    return branch
+
+
+def _statement(site: Site, statement: ast.stmt, branch: _Branch) -> None:
+    cached = _cached(site, statement)
+    if cached is not None:
+        _compute(site, cached, branch)
+    elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        _assignment(site, statement, branch)
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        _registration(site, statement.value, branch)
+    else:
+        raise _NotWritable(f"`{purity.short(statement)}` does more than write an attribute")
+
+
+def _cached(site: Site, statement: ast.stmt) -> ast.Assign | None:
+    """The assignment in `if not hasattr(self, "a"): self.a = ...`."""
+    if not isinstance(statement, ast.If) or statement.orelse or len(statement.body) != 1:
+        return None
+    test, inner = statement.test, statement.body[0]
+    if not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Call)):
+        return None
+    call = test.operand
+    if site.resolve(call.func) != "builtins.hasattr" or len(call.args) != 2 or not isinstance(inner, ast.Assign):
+        return None
+    wanted = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
+    target = inner.targets[0]
+    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+    written = [name for element in targets if (name := _attribute(site, element))]
+    return inner if written == [wanted] else None
+
+
+def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
+    """Bind locals where the branch would have filled its cache."""
+    target = node.targets[0]
+    names = []
+    for element in target.elts if isinstance(target, ast.Tuple) else [target]:
+        attribute = _attribute(site, element)
+        if attribute is not None:
+            local = site.free_name(attribute)
+            branch.stands_for[attribute] = local
+            names.append(local)
+        elif isinstance(element, ast.Name):
+            names.append(element.id)
+        else:
+            raise _NotWritable(f"`{purity.short(element)}` is written as well")
+    arguments = _arguments(site, node.value)
+    before = f"{', '.join(names)} = "
+    branch.lines.append(site.call(before + arguments[0], list(arguments[1:]), deeper=1, after=")" if len(arguments) > 1 or arguments[0].endswith("(") else ""))
+
+
+def _arguments(site: Site, node: ast.expr) -> tuple[str, ...]:
+    """A call's head with its opening bracket and its arguments; any other expression as it is."""
+    if not isinstance(node, ast.Call):
+        return (site.text(node),)
+    return (f"{site.text(node.func)}(", *(site.text(part) for part in [*node.args, *node.keywords]))
+
+
+def _assignment(site: Site, statement: ast.Assign, branch: _Branch) -> None:
+    name = _attribute(site, statement.targets[0])
+    if name is None:
+        raise _NotWritable(f"`{purity.short(statement)}` writes something else than an attribute of `self`")
+    text = _substituted(site, statement.value, branch)
+    if _moves_itself(site, statement.value, name):
+        branch.stands_for[name] = text
+    else:
+        _write(site, name, _Write(text, statement.value, False), branch)
+
+
+def _moves_itself(site: Site, node: ast.expr, name: str) -> bool:
+    """`self.a.to(...)` for the attribute `a`."""
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in {"to", "cuda", "cpu"}
+        and _attribute(site, node.func.value) == name
+    )
+
+
+def _registration(site: Site, call: ast.Call, branch: _Branch) -> None:
+    if _attribute(site, call.func) != "register_buffer" or len(call.args) != 2:
+        raise _NotWritable(f"`{purity.short(call)}` may have effects")
+    name = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
+    if not isinstance(name, str):
+        raise _NotWritable("the buffer's name is not a constant")
+    rest = tuple(site.text(word) for word in call.keywords)
+    _write(site, name, _Write(_substituted(site, call.args[1], branch), call.args[1], True, rest), branch)
+
+
+def _write(site: Site, name: str, write: _Write, branch: _Branch) -> None:
+    del site
+    if name in branch.writes:
+        raise _NotWritable(f"`self.{name}` is written twice in one branch")
+    branch.writes[name] = write
+
+
+def _substituted(site: Site, node: ast.expr, branch: _Branch) -> str:
+    """The text of `node` with attributes that the branch computed for itself replaced by what stands for them."""
+    name = _attribute(site, node)
+    if name is not None and name in branch.stands_for:
+        return branch.stands_for[name]
+    for part in ast.walk(node):
+        inner = _attribute(site, part) if isinstance(part, ast.expr) else None
+        if inner is not None and (inner in branch.stands_for or inner in branch.writes):
+            raise _NotWritable(f"`{purity.short(node)}` reads `self.{inner}`, which the branch writes")
+    verdict = site.judge(node)
+    if verdict.impure is not None and not _moves_itself(site, node, _attribute_of_move(site, node)):
+        raise _NotWritable(verdict.impure)
+    return site.text(node)
+
+
+def _attribute_of_move(site: Site, node: ast.expr) -> str:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return _attribute(site, node.func.value) or ""
+    return ""
+
+
+def _selected(site: Site, name: str, condition: str, taken: _Write, other: _Write) -> str:
+    if (taken.registers, taken.rest) != (other.registers, other.rest):
+        raise _NotWritable(f"`self.{name}` is written in another way in each branch")
+    select = f"{site.torch}.where({condition}, {taken.value}, {other.value})"
+    owner = _self(site)
+    if taken.registers:
+        return site.call(f"{owner}.register_buffer(", [f'"{name}"', select, *taken.rest], deeper=1)
+    return f"{owner}.{name} = {select}"

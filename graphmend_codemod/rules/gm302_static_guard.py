@@ -1,0 +1,187 @@
+"""static-guard (GM302): a check of a tensor that was built from a Python list, which decides as well.
+
+The tensor's values are those of the list, so under `torch.compile` the same number comes from the list: Dynamo folds the
+check, and the exception keeps its type and message. Eager mode evaluates the original expression.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.values import INT64
+from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.conditions import split
+from graphmend_codemod.rules.site import Site
+
+_CHANGES = frozenset("append extend insert pop remove clear sort reverse".split())
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, sizes: list):
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM302",
+    slug="static-guard",
+    title="check the Python list that a tensor was built from",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(),
+    examples=(
+        Example(
+            before="""
+            shapes = torch.as_tensor(sizes, dtype=torch.long, device=x.device)
+            if (shapes[:, 0] * shapes[:, 1]).sum() != x.shape[0]:
+                raise ValueError("sizes do not fit")
+            """,
+            after="""
+            shapes = torch.as_tensor(sizes, dtype=torch.long, device=x.device)
+            if (
+                sum(row[0] * row[1] for row in sizes)
+                if torch.compiler.is_compiling()
+                else (shapes[:, 0] * shapes[:, 1]).sum()
+            ) != x.shape[0]:
+                raise ValueError("sizes do not fit")
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(10), [[2, 2], [2, 3]]",),
+        ),
+        Declined(
+            source="""
+            shapes = torch.as_tensor(sizes, dtype=torch.long)
+            sizes.append([1, 1])
+            if (shapes[:, 0] * shapes[:, 1]).sum() != x.shape[0]:
+                raise ValueError("sizes do not fit")
+            """,
+            because="may have changed",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if sum(a * b for a, b in sizes) != x.shape[0]:
+                raise ValueError("sizes do not fit")
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@rule.on(ast.If)
+def static_guard(site: Site, node: ast.If) -> Verdict | None:
+    """`if f(tensor) != n: raise`, where the tensor holds a list's values."""
+    if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise):
+        return None
+    return _judge(site, node.test)
+
+
+@rule.on(ast.Assert)
+def static_assertion(site: Site, node: ast.Assert) -> Verdict | None:
+    """`assert f(tensor) == n`."""
+    return _judge(site, node.test)
+
+
+def _judge(site: Site, test: ast.expr) -> Verdict | None:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or split(site, test) is None:
+        return None
+    for operand, other in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
+        found = _from_list(site, operand)
+        if found is None or not site.value(other).is_python:
+            continue
+        tensor, text = found
+        message = f"checks the values of a tensor built from a list: `{purity.short(test)}`"
+        if site.torch is None:
+            return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        source = site.place.env[tensor].built_from or ""
+        if _may_differ(site, tensor, source):
+            return Verdict(message, declined=f"`{source}` may have changed since `{tensor}` was built from it")
+        return Verdict(message, edit=_edit(site, operand, text.format(source)))
+    return None
+
+
+def _edit(site: Site, operand: ast.expr, static: str) -> Edit:
+    line = site.source.text.splitlines()[operand.lineno - 1]
+    longer = len(static) + len(site.compiling) + len("( if  else )")
+    if len(line) + longer <= site.line_limit or operand.lineno != operand.end_lineno:
+        parts = (f"({static} if {site.compiling} else ", site.original(operand), ")")
+    else:
+        parts = (f"(\n    {static}\n    if {site.compiling}\n    else ", site.original(operand), "\n)")
+    return Edit((Replacement(site.span(operand), parts),), imports=site.imports)
+
+
+def _from_list(site: Site, node: ast.expr) -> tuple[str, str] | None:
+    """The tensor and a template for the Python expression with its list as `{}`."""
+    total = _summed(site, node)
+    if total is None:
+        return None
+    if isinstance(total, ast.Name) and _is_built(site, total):
+        return total.id, "sum({})"
+    if isinstance(total, ast.BinOp) and isinstance(total.op, ast.Mult):
+        left, right = _column(total.left), _column(total.right)
+        if left and right and left[0].id == right[0].id and _is_built(site, left[0]):
+            return left[0].id, f"sum(row[{left[1]}] * row[{right[1]}] for row in {{}})"
+    return None
+
+
+def _summed(site: Site, node: ast.expr) -> ast.expr | None:
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if site.resolve(node.func) == "torch.sum":
+        return node.args[0] if len(node.args) == 1 else None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "sum" and not node.args:
+        return node.func.value
+    return None
+
+
+def _column(node: ast.expr) -> tuple[ast.Name, int] | None:
+    """`t` and `1` for `t[:, 1]`."""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Tuple)):
+        return None
+    rows, *columns = node.slice.elts
+    if not (isinstance(rows, ast.Slice) and rows.lower is rows.upper is rows.step is None and len(columns) == 1):
+        return None
+    column = columns[0]
+    known = isinstance(column, ast.Constant) and isinstance(column.value, int)
+    return (node.value, column.value) if known else None  # type: ignore[return-value,attr-defined]
+
+
+def _is_built(site: Site, node: ast.Name) -> bool:
+    value = site.place.env.get(node.id)
+    return value is not None and value.built_from is not None and value.dtype == INT64
+
+
+def _may_differ(site: Site, tensor: str, source: str) -> bool:
+    """True when the list, or the tensor in place, is changed after the tensor was bound."""
+    function = site.evaluator.scope.node
+    bound = [
+        node.lineno
+        for node in walk_scope(function)
+        if isinstance(node, ast.Name) and node.id == tensor and isinstance(node.ctx, ast.Store)
+    ]
+    if len(bound) != 1 or site.place.in_loop:
+        return True
+    for node in walk_scope(function):
+        if getattr(node, "lineno", 0) < bound[0]:
+            continue
+        if isinstance(node, ast.Name) and node.id == source and not isinstance(node.ctx, ast.Load):
+            return True
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _root(node) in {source, tensor}:
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func.value) in {source, tensor}:
+            if node.func.attr in _CHANGES or node.func.attr.endswith("_"):
+                return True
+    return False
+
+
+def _root(node: ast.expr) -> str | None:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
