@@ -1,0 +1,181 @@
+"""The command itself: help, mistakes, interruption, closed pipes, start-up."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphmend_codemod import __version__
+from graphmend_codemod.cli.main import COMMANDS, main
+
+Captured = pytest.CaptureFixture[str]
+GRAPHMEND = (sys.executable, "-m", "graphmend_codemod")
+CHECKOUT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes child processes find the package from any folder."""
+    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
+
+
+def complaint(arguments: list[str], capsys: Captured) -> str:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("graphmend: error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_version_is_told(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out == f"graphmend {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(command: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    assert f"graphmend {command}" in capsys.readouterr().out.partition("examples:")[2]
+
+
+def test_help_lists_all_commands(capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert all(f"    {command} " in out for command in COMMANDS)
+
+
+@pytest.mark.parametrize("arguments", [[], ["chekc"], ["check", "--nope"], ["fix", "--jobs", "0"], ["rule"]])
+def test_wrong_usage_ends_with_2(arguments: list[str], capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: graphmend" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["check", "fix"])
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--select", "GM999"], "--select: unknown rule code `GM999`"),
+        (["--select", "gm101"], "--select: unknown rule code `gm101` (did you mean `GM101`"),
+        (["--ignore", "E501"], "--ignore: unknown rule code `E501`; `graphmend rules` lists all codes"),
+        (["gone.py"], "gone.py: there is no such file or folder"),
+        (["--config", "gone.toml"], "gone.toml: cannot be read: No such file or directory"),
+        (["--stdin-filename", "a.py"], "--stdin-filename needs `-` in place of PATHS"),
+        (["-", "model.py"], "`-` reads standard input and cannot stand beside other paths"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(
+    command: str, arguments: list[str], expected: str, project: Path, capsys: Captured
+) -> None:
+    assert expected in complaint([command, *arguments], capsys)
+
+
+def test_a_mistake_in_the_settings_is_told_in_one_line(project: Path, capsys: Captured) -> None:
+    (project / "pyproject.toml").write_text("[tool.graphmend]\nselects = ['GM1']\n")
+    assert "has no setting `selects` (did you mean `select`?)" in complaint(["check"], capsys)
+
+
+def test_statistics_do_not_go_with_sarif(project: Path, capsys: Captured) -> None:
+    assert "--statistics goes with" in complaint(["check", "--statistics", "--output-format", "sarif"], capsys)
+
+
+@pytest.mark.usefixtures("environment")
+def test_interruption_is_one_line_and_130(project: Path) -> None:
+    with subprocess.Popen(
+        [*GRAPHMEND, "check", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as child:
+        assert child.stdin
+        child.stdin.write(b"#" * 2**20)  # more than a pipe holds: it returns once the command reads
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=20)
+    assert (child.returncode, out, err) == (130, b"", b"graphmend: interrupted\n")
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_closed_pipe_is_quiet(project: Path, before: str) -> None:
+    sites = "\n".join(f'        logger.info(f"got {{x.shape[{index}]}} rows")' for index in range(2000))
+    (project / "model.py").write_text(before.replace("        seen", f"{sites}\n        seen"))
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run([*GRAPHMEND, "check"], stdout=theirs, stderr=subprocess.PIPE, check=False)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.usefixtures("environment")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk_under_the_output_is_told(project: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*GRAPHMEND, "check", "clean.py"], stdout=full, stderr=subprocess.PIPE, check=False, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr == "graphmend: error: output: No space left on device\n"
+
+
+@pytest.mark.usefixtures("environment")
+def test_names_that_the_terminal_cannot_show_do_not_end_the_run(project: Path, before: str) -> None:
+    (project / "größe.py").write_text(before)
+    done = subprocess.run(
+        [*GRAPHMEND, "check", "--output-format", "concise"],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 1
+    assert b"gr\\xf6\\xdfe.py:10:9: GM201" in done.stdout
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_clean_file_costs_no_heavy_import(project: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "graphmend_codemod", "fix", "clean.py"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    heavy = {
+        "libcst",
+        "joblib",
+        "git",
+        "rich",
+        "json",
+        "subprocess",
+        "difflib",
+        "tomli",
+        "tokenize",
+        "torch",
+        "logging",
+    }
+    assert not imported & heavy
+
+
+def test_rules_are_listed(capsys: Captured) -> None:
+    assert main(["rules"]) == 0
+    assert any(line.startswith("GM101  tensor-if-assign ") for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize("word", ["GM101", "gm101", "tensor-if-assign"])
+def test_a_rule_is_explained(word: str, capsys: Captured) -> None:
+    assert main(["rule", word]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("GM101 tensor-if-assign (control flow)\n")
+    for part in ("when compiled: ", "Example 1, before:", "Example 1, after:", "Not applied when "):
+        assert part in out
+
+
+def test_an_unknown_rule_is_told_with_close_ones(capsys: Captured) -> None:
+    assert "there is no rule `GM1O1` (did you mean `GM101`" in complaint(["rule", "GM1O1"], capsys)
