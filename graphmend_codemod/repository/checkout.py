@@ -114,7 +114,7 @@ def remarks(checkout: Checkout, commit: Commit) -> tuple[str, ...]:
     under_way = [what for entry, what in _IN_PROGRESS if _git_path(checkout, entry).exists()]
     if under_way:
         found.append(f"{under_way[0]} is in progress; the migration starts from {commit} and leaves it alone")
-    if checkout.git.text("config", "--bool", "--default", "false", "core.sparseCheckout") == "true":
+    if checkout.git.text("config", "--get", "--bool", "--default", "false", "core.sparseCheckout") == "true":
         found.append("sparse checkout: only the files in its cone are migrated")
     return tuple(found)
 
@@ -122,7 +122,7 @@ def remarks(checkout: Checkout, commit: Commit) -> tuple[str, ...]:
 def _uncommitted(checkout: Checkout) -> int:
     if checkout.top is None:
         return 0
-    status = checkout.git.bytes("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
+    status = checkout.git.output("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
     return status.count(b"\0")
 
 

@@ -52,7 +52,7 @@ def write_commits(worktree: Worktree, series: Sequence[Changes]) -> tuple[str, .
             f"{worktree.entries[path].mode} {blob}\t".encode("ascii") + os.fsencode(path) + b"\0"
             for path, blob in zip(changes.files, blobs, strict=True)
         ]
-        git.bytes("update-index", "-z", "--index-info", stdin=b"".join(lines))
+        git.output("update-index", "-z", "--index-info", stdin=b"".join(lines))
         tree = git.text("write-tree")
         parent = git.text("commit-tree", tree, "-p", parent, "-F", "-", stdin=changes.message.encode())
         written.append(parent)
@@ -66,7 +66,7 @@ def create_branch(checkout: Checkout, name: str, commit: str) -> None:
     """
     nothing = "0" * len(commit)
     try:
-        checkout.git.bytes("update-ref", "-m", "graphmend migrate", f"refs/heads/{name}", commit, nothing)
+        checkout.git.output("update-ref", "-m", "graphmend migrate", f"refs/heads/{name}", commit, nothing)
     except GitFailed as error:
         require_new_branch(checkout, name)
         raise RepositoryError(f"branch {name} cannot be made: {error.detail}") from error

@@ -13,6 +13,10 @@ import tempfile
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from git.cmd import Git as CommandLayer
 
 _OVERRIDES = (
     f"core.hooksPath={os.devnull}",
@@ -26,6 +30,8 @@ _OVERRIDES = (
     "gc.auto=0",
     "maintenance.auto=false",
 )
+
+_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
 # Where a surrounding git (a hook, an alias, `git rebase --exec`) says that *its* repository and index are.
 _INHERITED = (
@@ -76,19 +82,19 @@ class Git:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def bytes(self, *arguments: str, stdin: bytes = b"") -> bytes:
+    def output(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Standard output of a command, as it is."""
         overrides = [option for value in (*_OVERRIDES, *self._without_filters) for option in ("-c", value)]
         return self._run((*overrides, *arguments), arguments, stdin)
 
     def text(self, *arguments: str, stdin: bytes = b"") -> str:
         """Standard output without its final newline; undecodable bytes are kept as surrogates, as in file names."""
-        return os.fsdecode(self.bytes(*arguments, stdin=stdin).removesuffix(b"\n"))
+        return os.fsdecode(self.output(*arguments, stdin=stdin).removesuffix(b"\n"))
 
     def succeeds(self, *arguments: str) -> bool:
         """Whether a command that answers by its exit code says yes."""
         try:
-            self.bytes(*arguments)
+            self.output(*arguments)
         except GitFailed:
             return False
         return True
@@ -113,9 +119,8 @@ class Git:
         with tempfile.TemporaryFile() as source:
             source.write(stdin)
             source.seek(0)
-            process = runner().execute(
-                full, istream=source, as_process=True, env={"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-            ).proc
+            process = runner().execute(full, istream=source, as_process=True, env=_ENVIRONMENT).proc
+            assert process is not None
             try:
                 out, err = process.communicate()
             except BaseException:
@@ -127,9 +132,9 @@ class Git:
         return bytes(out)
 
 
-def _command_layer() -> type:
+def _command_layer() -> type[CommandLayer]:
     try:
-        from git.cmd import Git as CommandLayer  # noqa: PLC0415
+        from git.cmd import Git as CommandLayer
     except ImportError as error:
         raise RepositoryError(f"git cannot be started: install git and put it on PATH ({error})") from error
     return CommandLayer

@@ -1,6 +1,6 @@
 """A work tree of our own: in a temporary folder, registered with git while it exists, removed whatever happens.
 
-A run that was killed cannot remove its own. The next one does: a work tree whose folder nobody holds a lock on is stale.
+A run that was killed cannot remove its own. The next one does: a work tree is stale when nobody locks its folder.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
 
 from graphmend_codemod.interruption import uninterrupted
@@ -74,7 +74,7 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def worktree(checkout: Checkout, commit: Commit, folder: Path) -> Iterator[Worktree]:
-    """Check `commit` out, detached, into a new folder in `folder`, which is one of `temporary_folder`.
+    """Check `commit` out, detached, into a new folder in `folder`: one of `temporary_folder`, or a folder in it.
 
     Python files hold the committed bytes, without conversion of line endings, keywords or encodings, so that what is
     written from them changes only what was edited.
@@ -83,7 +83,7 @@ def worktree(checkout: Checkout, commit: Commit, folder: Path) -> Iterator[Workt
     """
     root = folder / _folder_name(checkout)
     try:
-        checkout.git.bytes("worktree", "add", "--quiet", "--detach", str(root), commit.oid)
+        checkout.git.output("worktree", "add", "--quiet", "--detach", str(root), commit.oid)
         git = Git(root)
         entries = dict(_entries(git))
         _undo_conversions(git, entries)
@@ -96,10 +96,11 @@ def worktree(checkout: Checkout, commit: Commit, folder: Path) -> Iterator[Workt
 def remove_stale_worktrees(checkout: Checkout) -> None:
     """Remove what runs on this machine that were killed have left. Running ones and other people's are not touched."""
     for root in _registered(checkout):
-        if _is_ours(root) and _is_abandoned(root.parent):
+        folder = _run_folder(root)
+        if folder is not None and _is_abandoned(folder):
             with uninterrupted():
                 _remove(checkout, root)
-                shutil.rmtree(root.parent, ignore_errors=True)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def blob_id(data: bytes, like: str) -> str:
@@ -109,7 +110,7 @@ def blob_id(data: bytes, like: str) -> str:
 
 
 def _entries(git: Git) -> Iterator[tuple[str, Entry]]:
-    for line in git.bytes("ls-files", "--stage", "-z").split(b"\0"):
+    for line in git.output("ls-files", "--stage", "-z").split(b"\0"):
         if line:
             facts, path = line.split(b"\t", 1)
             mode, oid, _stage = facts.decode("ascii").split()
@@ -123,7 +124,7 @@ def _undo_conversions(git: Git, entries: Mapping[str, Entry]) -> None:
         if not path.endswith((".py", ".pyi")) or not entry.is_file or not file.is_file():
             continue
         if blob_id(file.read_bytes(), like=entry.oid) != entry.oid:
-            file.write_bytes(git.bytes("cat-file", "blob", entry.oid))
+            file.write_bytes(git.output("cat-file", "blob", entry.oid))
 
 
 def _folder_name(checkout: Checkout) -> str:
@@ -145,8 +146,10 @@ def _registered(checkout: Checkout) -> list[Path]:
     return roots
 
 
-def _is_ours(root: Path) -> bool:
-    return re.fullmatch(rf"graphmend-{_host()}-[a-z0-9_]{{8}}", root.parent.name) is not None
+def _run_folder(root: Path) -> Path | None:
+    """The temporary folder of the run that made this work tree; None for other people's work trees."""
+    ours = re.compile(rf"graphmend-{_host()}-[a-z0-9_]{{8}}")
+    return next((parent for parent in root.parents[:2] if ours.fullmatch(parent.name)), None)
 
 
 def _is_abandoned(folder: Path) -> bool:
@@ -163,11 +166,11 @@ def _is_abandoned(folder: Path) -> bool:
 def _lock(file: IO[bytes]) -> None:
     """Lock until the file is closed or the process dies. Raises `OSError` when another process holds it."""
     if sys.platform == "win32":
-        import msvcrt  # noqa: PLC0415
+        import msvcrt
 
         msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
     else:
-        import fcntl  # noqa: PLC0415
+        import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -177,22 +180,17 @@ def _remove(checkout: Checkout, root: Path) -> None:
         shutil.rmtree(root, ignore_errors=True)
         return
     try:
-        checkout.git.bytes("worktree", "remove", "--force", "--force", str(root))
+        checkout.git.output("worktree", "remove", "--force", "--force", str(root))
     except RepositoryError as error:
         shutil.rmtree(root, ignore_errors=True)
         _forget(checkout, root, error)
 
 
 def _forget(checkout: Checkout, root: Path, cause: RepositoryError) -> None:
-    """Delete git's record of a work tree that git itself cannot remove, as `git worktree prune` would for all of them."""
+    """Delete git's record of a work tree that git cannot remove, as `git worktree prune` would for all of them."""
     for record in (checkout.common / "worktrees").glob("*/gitdir"):
         with contextlib.suppress(FileNotFoundError):
             if os.fsdecode(record.read_bytes().removesuffix(b"\n")) == str(root / ".git"):
                 shutil.rmtree(record.parent, ignore_errors=True)
     if root in _registered(checkout):
         raise RepositoryError(f"cannot remove the temporary work tree {root} ({cause}); run `git worktree prune`")
-
-
-def relative_to_root(path: PurePosixPath, root: PurePosixPath) -> str:
-    """`path` below `root` as git writes it."""
-    return path.relative_to(root).as_posix()

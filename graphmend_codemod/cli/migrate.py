@@ -1,0 +1,121 @@
+"""`graphmend migrate`: all fixes of a repository on a new branch, one commit a rule, with a report."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import partial
+from pathlib import Path
+
+from graphmend_codemod.cli import options
+
+_DESCRIPTION = """\
+Fix a whole repository on a new branch, one commit a rule, and report what was
+done and what was left alone. It starts from the last commit, in a temporary
+`git worktree`: your files, index, stash, hooks and HEAD are not touched, and
+if it fails or is interrupted there is no branch.
+
+With --model, it also counts graph breaks before and after. A factory takes no
+arguments and returns the module and its example inputs.
+"""
+_EPILOG = """\
+exit codes: 0 nothing to fix, 1 a branch was made (with --dry-run: would be),
+2 it could not be done, 130 interrupted. A file that cannot be checked, or a
+model that cannot be measured, is reported and costs only itself.
+
+examples:
+  graphmend migrate
+  graphmend migrate ~/src/mymodels --branch compile-whole --select GM1,GM2
+  graphmend migrate --model mymodels.zoo:small_bart --model mymodels.zoo:small_t5
+  graphmend migrate --dry-run --unsafe-fixes
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "migrate",
+        help="put all fixes on a branch",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=options.HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "repository",
+        nargs="?",
+        default=".",
+        metavar="REPO",
+        help="a git repository, or a folder in one to limit the migration to [default: .]",
+    )
+    parser.add_argument("--base", default="HEAD", metavar="REF", help="the commit to start from [default: HEAD]")
+    parser.add_argument("--branch", metavar="NAME", help="the branch to make [default: graphmend/<year>-<month>-<day>]")
+    parser.add_argument(
+        "--paths", nargs="+", action="extend", default=[], metavar="PATH", help="limit it to these, relative to REPO"
+    )
+    parser.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="MODULE:FACTORY",
+        help="a model to measure, repeatable; replaces the configured models",
+    )
+    parser.add_argument("--no-measure", action="store_true", help="measure no model, also none of the settings")
+    parser.add_argument(
+        "--model-timeout", type=_seconds, metavar="SECONDS", help="the longest to measure one model [default: 600]"
+    )
+    parser.add_argument("--report", metavar="DIR", help="where to write report.md and report.json [default: in .git]")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be committed; make no branch")
+    options.add_rule_options(parser)
+    options.add_run_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Migrate, tell what was done, and return the exit code."""
+    from graphmend_codemod.findings import Problem
+    from graphmend_codemod.interruption import Interrupted
+    from graphmend_codemod.migration import MigrationError, Request, migrate
+    from graphmend_codemod.reporting import migration as views
+    from graphmend_codemod.reporting.colour import paint_for
+    from graphmend_codemod.reporting.progress import ProgressLine
+
+    request = Request(
+        repository=Path(args.repository),
+        settings=partial(options.settings_from, args),
+        base=args.base,
+        branch=args.branch,
+        paths=tuple(Path(path) for path in args.paths),
+        models=tuple(args.model),
+        measure=not args.no_measure,
+        model_timeout=args.model_timeout,
+        report=None if args.report is None else Path(args.report),
+        dry_run=args.dry_run,
+        jobs=options.workers(args),
+        cache=not args.no_cache,
+    )
+    try:
+        with ProgressLine(sys.stderr) as progress:
+            outcome = migrate(request, progress=progress)
+    except MigrationError as error:
+        raise options.CommandError(str(error)) from error
+    except Interrupted as error:
+        print("graphmend: interrupted; nothing was changed", file=sys.stderr)
+        return error.exit_code
+    for line in views.lines(outcome, paint_for(sys.stdout, os.environ)):
+        print(line)
+    for remark in outcome.remarks:
+        print(f"graphmend: note: {remark}", file=sys.stderr)
+    problems: tuple[Problem, ...] = outcome.problems
+    options.print_problems(problems, outcome.top or Path())
+    return outcome.exit_code
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, not {text!r}")
+    return seconds

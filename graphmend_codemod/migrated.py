@@ -1,0 +1,84 @@
+"""What a migration did: the values that its summary and its report are views of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphmend_codemod.findings import Finding, Problem
+from graphmend_codemod.measuring import ModelResult
+from graphmend_codemod.repository.checkout import Commit
+from graphmend_codemod.rules.base import Rule
+
+NOTHING_TO_FIX, COMMITTED, NOTHING_DONE = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class RuleCommit:
+    """One commit: the findings whose fixes it holds and the files that it changes. `oid` is None after a dry run."""
+
+    rule: Rule
+    subject: str
+    oid: str | None
+    applied: tuple[Finding, ...]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Migration:
+    """The outcome. Paths are relative to the repository's root, `top`, which is None for a bare repository.
+
+    `branch` exists when there are commits and `dry_run` is false. `remaining` are the findings at its end, `files`
+    counts the files that were looked at, `report` is the folder that the report was written to.
+    """
+
+    repository: str
+    top: Path | None
+    base: Commit
+    branch: str
+    commits: tuple[RuleCommit, ...]
+    remaining: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    files: int
+    models: tuple[ModelResult, ...]
+    remarks: tuple[str, ...]
+    unsafe_fixes: bool
+    dry_run: bool
+    report: Path | None
+
+    @property
+    def sites(self) -> int:
+        """How many break sites were fixed."""
+        return sum(len(commit.applied) for commit in self.commits)
+
+    @property
+    def changed_files(self) -> int:
+        """How many files the branch changes."""
+        return len({path for commit in self.commits for path in commit.files})
+
+    @property
+    def exit_code(self) -> int:
+        """0 when there was nothing to fix, 1 when there are commits, 2 when no file could be looked at."""
+        if self.commits:
+            return COMMITTED
+        unreadable = {problem.path for problem in self.problems}
+        return NOTHING_DONE if unreadable and len(unreadable) >= self.files else NOTHING_TO_FIX
+
+    @property
+    def left_by_rule(self) -> Mapping[tuple[str, str], Counter[str]]:
+        """How often each reason kept a site as it is, by rule (code and slug)."""
+        reasons: dict[tuple[str, str], Counter[str]] = {}
+        for finding in self.remaining:
+            reasons.setdefault((finding.code, finding.slug), Counter())[why_left(finding)] += 1
+        return dict(sorted(reasons.items()))
+
+
+def why_left(finding: Finding) -> str:
+    """Why a finding that is still there was not fixed."""
+    if finding.declined:
+        return finding.declined
+    if finding.fixable:
+        return "an unsafe fix: read it with `graphmend fix --unsafe-fixes --diff`"
+    return "advice: nothing is written for this site"

@@ -1,0 +1,78 @@
+"""The text of a migration's commits: what changes, why it is safe, what was measured."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Collection, Iterator, Sequence
+
+from graphmend_codemod.findings import Finding, Safety
+from graphmend_codemod.measuring import Arm, ModelResult
+from graphmend_codemod.reporting.report import plural
+from graphmend_codemod.reporting.rules import explanation, summary
+from graphmend_codemod.rules.base import Rule
+
+_WIDTH = 72
+
+
+def subject(rule: Rule, applied: Sequence[Finding], files: Collection[str]) -> str:
+    """`graphmend: GM101 select with torch.where instead of branching (12 sites, 5 files)`."""
+    return f"graphmend: {rule.code} {rule.title} ({plural(len(applied), 'site')}, {plural(len(files), 'file')})"
+
+
+def message(
+    rule: Rule, applied: Sequence[Finding], files: Collection[str], models: Sequence[ModelResult], version: str
+) -> str:
+    """The whole message, its body wrapped at 72 columns."""
+    blocks = [subject(rule, applied, files), _filled(_sentence(summary(rule)))]
+    blocks += [_paragraph(block) for block in re.split(r"\n\s*\n", explanation(rule)) if block.strip()]
+    blocks.append(_filled(_safety(rule, applied)))
+    if models:
+        blocks.append("\n".join(_measured(models)))
+    blocks.append(_filled(f"Made by graphmend {version}; `graphmend rule {rule.code}` explains the rule."))
+    return "\n\n".join(blocks) + "\n"
+
+
+def breaks(arm: Arm) -> str:
+    """How many graph breaks, or that nobody knows."""
+    return "not measured" if arm.breaks is None else str(arm.breaks)
+
+
+def _safety(rule: Rule, applied: Sequence[Finding]) -> str:
+    contract = rule.contract
+    compiled = (
+        f"Under torch.compile: exceptions {contract.compiled_exceptions}; logs, prints and warnings "
+        f"{contract.compiled_logs}; attributes, buffers and random state {contract.compiled_state}."
+    )
+    unsafe = sum(finding.safety is Safety.UNSAFE for finding in applied)
+    if unsafe:
+        return (
+            f"Review with care: {unsafe} of {plural(len(applied), 'site')} took an unsafe fix (--unsafe-fixes), "
+            f"which is not proven to keep eager behaviour. {compiled}"
+        )
+    return (
+        "Why it is safe: in eager mode outputs, gradients, exceptions, logs and state are exactly what they were. "
+        f"{compiled}"
+    )
+
+
+def _measured(models: Sequence[ModelResult]) -> Iterator[str]:
+    yield "Measured over the whole branch (graph breaks, before -> after):"
+    for result in models:
+        yield f"  {result.model}  {breaks(result.before)} -> {breaks(result.after)}"
+
+
+def _paragraph(block: str) -> str:
+    """Running text is filled; a list or an indented block stays as it is."""
+    lines = block.strip("\n").splitlines()
+    if any(line.startswith((" ", "\t", "- ", "* ")) for line in lines):
+        return "\n".join(line.rstrip() for line in lines)
+    return _filled(block)
+
+
+def _filled(words: str) -> str:
+    return textwrap.fill(" ".join(words.split()), _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _sentence(words: str) -> str:
+    return words if words.endswith((".", "!", "?", ":")) else f"{words}."

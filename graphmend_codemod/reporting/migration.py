@@ -1,0 +1,245 @@
+"""A migration as lines for the terminal, as Markdown and as JSON. Each begins with the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from graphmend_codemod import __version__
+from graphmend_codemod.findings import Finding, Safety
+from graphmend_codemod.measuring import Arm, ModelResult
+from graphmend_codemod.migrated import Migration, RuleCommit, why_left
+from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.reporting.commit_message import breaks
+from graphmend_codemod.reporting.markdown import code, escaped
+from graphmend_codemod.reporting.report import plural, printable
+
+SCHEMA_VERSION = 1
+
+_REASONS_SHOWN = 3
+
+
+def headline(outcome: Migration) -> str:
+    """The answer in one line."""
+    if not outcome.commits:
+        return f"Nothing to fix in {plural(outcome.files, 'file')}{_break_totals(outcome)}"
+    would = "would be " if outcome.dry_run else ""
+    return (
+        f"{plural(outcome.sites, 'break site')} {would}fixed in {plural(outcome.changed_files, 'file')}"
+        f"{_break_totals(outcome)}"
+    )
+
+
+def lines(outcome: Migration, paint: Paint) -> Iterator[str]:
+    """The summary for a terminal. Problems and remarks are not part of it: they go to standard error."""
+    if outcome.commits:
+        verb = "would get" if outcome.dry_run else "has"
+        count = plural(len(outcome.commits), "commit")
+        yield f"Branch {paint.bold(printable(outcome.branch))} {verb} {count} from {outcome.base}:"
+        yield ""
+        for commit in outcome.commits:
+            yield f"  {commit.subject}"
+        yield ""
+    yield paint.bold(f"{headline(outcome)}.")
+    for result in outcome.models:
+        yield from _model_lines(result, paint)
+    yield from _left_lines(outcome, paint)
+    yield ""
+    if outcome.report is not None:
+        yield f"Report: {printable(str(outcome.report / 'report.md'))}"
+    if outcome.commits and not outcome.dry_run:
+        yield f"Review: {_review(outcome)}"
+        yield f"Undo:   {_undo(outcome)}"
+
+
+def markdown(outcome: Migration, folder: Path) -> str:
+    """The report as Markdown; links lead from `folder` to the files of the checkout."""
+    parts = [f"# graphmend: {headline(outcome)}", _origin(outcome)]
+    if outcome.remarks:
+        parts.append("\n".join(f"- {escaped(remark)}" for remark in outcome.remarks))
+    if outcome.models:
+        parts += ["## Models", "\n".join(_model_table(outcome)), *_model_details(outcome)]
+    if outcome.commits:
+        parts.append("## Fixed")
+        parts.append("Lines are those of the base.")
+    for commit in outcome.commits:
+        rows = "\n".join(f"- {_place(finding, outcome, folder)}" for finding in commit.applied)
+        parts += [f"### {escaped(commit.subject.removeprefix('graphmend: '))}", *_commit_note(commit), rows]
+    if outcome.remaining:
+        parts += ["## Left as they are", *_left_sections(outcome, folder)]
+    if outcome.problems:
+        listed = "\n".join(f"- {code(problem.path)}: {escaped(problem.message)}" for problem in outcome.problems)
+        parts += ["## Not checked", listed]
+    if outcome.commits and not outcome.dry_run:
+        parts += ["## What next", f"Review:\n\n    {_review(outcome)}", f"Undo:\n\n    {_undo(outcome)}"]
+    return "\n\n".join(parts) + "\n"
+
+
+def as_json(outcome: Migration) -> str:
+    """The report as a JSON object, for programs."""
+    document = {
+        "schema": SCHEMA_VERSION,
+        "graphmend": __version__,
+        "repository": outcome.repository,
+        "base": {"commit": outcome.base.oid, "name": outcome.base.name},
+        "branch": outcome.branch if outcome.commits else None,
+        "dry_run": outcome.dry_run,
+        "files": outcome.files,
+        "changed_files": outcome.changed_files,
+        "sites_fixed": outcome.sites,
+        "commits": [_commit_dict(commit) for commit in outcome.commits],
+        "models": [
+            {
+                "model": result.model,
+                "before": _arm_dict(result.before),
+                "after": _arm_dict(result.after),
+                "problems": list(result.problems),
+            }
+            for result in outcome.models
+        ],
+        "left": [{**_finding_dict(finding), "reason": why_left(finding)} for finding in outcome.remaining],
+        "problems": [
+            {"path": problem.path, "line": problem.line, "message": problem.message} for problem in outcome.problems
+        ],
+        "remarks": list(outcome.remarks),
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _break_totals(outcome: Migration) -> str:
+    """Totals over the models that were measured on both sides; the others are named in their own rows."""
+    measured = [
+        (result.before.breaks, result.after.breaks)
+        for result in outcome.models
+        if result.before.breaks is not None and result.after.breaks is not None
+    ]
+    if not measured:
+        return ""
+    before, after = (sum(counts) for counts in zip(*measured, strict=True))
+    return f", graph breaks {before} -> {after} in {plural(len(measured), 'model')}"
+
+
+def _model_lines(result: ModelResult, paint: Paint) -> Iterator[str]:
+    yield f"  {printable(result.model)}: graph breaks {breaks(result.before)} -> {breaks(result.after)}"
+    for problem in result.problems:
+        yield f"    {paint.yellow(printable(problem))}"
+
+
+def _left_lines(outcome: Migration, paint: Paint) -> Iterator[str]:
+    if not outcome.remaining:
+        return
+    yield ""
+    yield f"Left as they are: {plural(len(outcome.remaining), 'site')}"
+    for (rule, slug), reasons in outcome.left_by_rule.items():
+        yield f"  {paint.red(rule)} {slug}: {reasons.total()}"
+        for reason, count in reasons.most_common(_REASONS_SHOWN):
+            yield f"    {count} x {printable(reason)}"
+        if len(reasons) > _REASONS_SHOWN:
+            yield f"    {_beyond(reasons)} x other reasons"
+
+
+def _beyond(reasons: Counter[str]) -> int:
+    return reasons.total() - sum(count for _, count in reasons.most_common(_REASONS_SHOWN))
+
+
+def _origin(outcome: Migration) -> str:
+    if outcome.dry_run:
+        return f"A dry run from {code(str(outcome.base))}: no branch was made."
+    if not outcome.commits:
+        return f"Looked at {code(str(outcome.base))}; no branch was made."
+    return (
+        f"Branch {code(outcome.branch)}, {plural(len(outcome.commits), 'commit')} "
+        f"from {code(str(outcome.base))}, one a rule."
+    )
+
+
+def _model_table(outcome: Migration) -> Iterator[str]:
+    yield "| model | breaks before | breaks after | graphs before | graphs after | one graph |"
+    yield "|---|---:|---:|---:|---:|---|"
+    for result in outcome.models:
+        graphs = [("" if arm.graphs is None else str(arm.graphs)) for arm in (result.before, result.after)]
+        whole = "yes" if result.after.whole else "no"
+        cells = [code(result.model), breaks(result.before), breaks(result.after), *graphs, whole]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _model_details(outcome: Migration) -> Iterator[str]:
+    for result in outcome.models:
+        rows = [f"- **{escaped(problem)}**" for problem in result.problems]
+        rows += [f"- still breaks at {code(site)}" for site in result.after.sites]
+        if rows:
+            yield "\n".join([f"{code(result.model)}:", "", *rows])
+
+
+def _commit_note(commit: RuleCommit) -> Iterator[str]:
+    if commit.oid is not None:
+        yield f"Commit {code(commit.oid[:12])}, explained by {code(f'graphmend rule {commit.rule.code}')}."
+
+
+def _left_sections(outcome: Migration, folder: Path) -> Iterator[str]:
+    by_rule: dict[tuple[str, str], list[Finding]] = {}
+    for finding in outcome.remaining:
+        by_rule.setdefault((finding.code, finding.slug), []).append(finding)
+    for (rule, slug), findings in sorted(by_rule.items()):
+        yield f"### {rule} {slug} ({plural(len(findings), 'site')})"
+        yield "\n".join(
+            f"- {_place(finding, outcome, folder)}. Not applied: {escaped(why_left(finding))}" for finding in findings
+        )
+
+
+def _place(finding: Finding, outcome: Migration, folder: Path) -> str:
+    where = code(f"{finding.path}:{finding.span.start_line}")
+    if outcome.top is not None:
+        target = os.path.relpath(outcome.top / finding.path, folder).replace(os.sep, "/")
+        where = f"[{where}]({quote(target, errors='surrogateescape')}#L{finding.span.start_line})"
+    function = f" in {code(finding.function)}" if finding.function else ""
+    unsafe = " **(unsafe fix)**" if finding.fixable and finding.safety is Safety.UNSAFE else ""
+    return f"{where}{function}: {escaped(finding.message)}{unsafe}"
+
+
+def _commit_dict(commit: RuleCommit) -> dict[str, object]:
+    return {
+        "rule": commit.rule.code,
+        "slug": commit.rule.slug,
+        "title": commit.rule.title,
+        "subject": commit.subject,
+        "commit": commit.oid,
+        "files": list(commit.files),
+        "sites": [_finding_dict(finding) for finding in commit.applied],
+    }
+
+
+def _finding_dict(finding: Finding) -> dict[str, object]:
+    return {
+        "rule": finding.code,
+        "slug": finding.slug,
+        "path": finding.path,
+        "line": finding.span.start_line,
+        "function": finding.function,
+        "message": finding.message,
+        "safety": finding.safety.value,
+    }
+
+
+def _arm_dict(arm: Arm) -> dict[str, object]:
+    return {
+        "graph_breaks": arm.breaks,
+        "graphs": arm.graphs,
+        "one_graph": arm.whole,
+        "sites": list(arm.sites),
+        "error": arm.message or None,
+    }
+
+
+def _review(outcome: Migration) -> str:
+    base = outcome.base.oid[:12] if outcome.base.name == "HEAD" else outcome.base.name
+    return f"git log --reverse -p {shlex.quote(f'{base}..{outcome.branch}')}"
+
+
+def _undo(outcome: Migration) -> str:
+    return f"git branch -D {shlex.quote(outcome.branch)}"
