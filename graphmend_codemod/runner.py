@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphmend_codemod.checking import Checker
+from graphmend_codemod.discovery import discover
 from graphmend_codemod.findings import Finding, Problem
+from graphmend_codemod.fixing import FileFix, Fixing
 from graphmend_codemod.settings import Settings
+from graphmend_codemod.source import SourceError, SourceFile, write_atomically
+
+__all__ = ["CheckResult", "FileFix", "FixResult", "check", "check_text", "fix", "fix_text"]
 
 
 @dataclass(frozen=True)
@@ -17,16 +23,6 @@ class CheckResult:
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
     files: int
-
-
-@dataclass(frozen=True)
-class FileFix:
-    """One file's change. `applied` holds the findings of every pass whose edits were written."""
-
-    path: str
-    before: bytes
-    after: bytes
-    applied: tuple[Finding, ...]
 
 
 @dataclass(frozen=True)
@@ -41,21 +37,54 @@ class FixResult:
 
 def check(paths: Sequence[Path], settings: Settings, *, jobs: int = 1, cache: bool = True) -> CheckResult:
     """Check files and folders. Reads only. `paths` empty means the project root."""
-    raise NotImplementedError
+    files = discover(paths, settings)
+    found = Checker(settings).check(files.files, named=files.named)
+    return CheckResult(found.findings, (*files.problems, *found.problems), len(files.files))
 
 
 def check_text(text: bytes, path: Path, settings: Settings) -> CheckResult:
     """Check one text as if it stood at `path`."""
-    raise NotImplementedError
+    source = _source(text, path, settings)
+    if isinstance(source, Problem):
+        return CheckResult((), (source,), 1)
+    checker = Checker(settings)
+    checker.overlay(source)
+    found = checker.check((source.path,), named=True)
+    return CheckResult(found.findings, found.problems, 1)
 
 
-def fix(
-    paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int = 1, cache: bool = True
-) -> FixResult:
+def fix(paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int = 1, cache: bool = True) -> FixResult:
     """Fix files to a fixpoint: safe fixes, with `settings.unsafe_fixes` unsafe ones too. Writes only if `write`."""
-    raise NotImplementedError
+    files = discover(paths, settings)
+    fixing = Fixing(Checker(settings), settings)
+    fixing.run(files.files, named=files.named)
+    fixes = []
+    problems = [*files.problems, *fixing.problems]
+    for change in fixing.changes():
+        try:
+            if write:
+                write_atomically(settings.root / change.path, change.before, change.after, root=settings.root)
+        except SourceError as error:
+            problems.append(Problem(change.path, str(error)))
+        else:
+            fixes.append(change)
+    return FixResult(tuple(fixes), fixing.remaining, tuple(problems), len(files.files))
 
 
 def fix_text(text: bytes, path: Path, settings: Settings) -> FixResult:
     """Fix one text as if it stood at `path`; nothing is written."""
-    raise NotImplementedError
+    source = _source(text, path, settings)
+    if isinstance(source, Problem):
+        return FixResult((), (), (source,), 1)
+    checker = Checker(settings)
+    checker.overlay(source)
+    fixing = Fixing(checker, settings)
+    fixing.run((source.path,), named=True)
+    return FixResult(tuple(fixing.changes()), fixing.remaining, tuple(fixing.problems), 1)
+
+
+def _source(text: bytes, path: Path, settings: Settings) -> SourceFile | Problem:
+    try:
+        return SourceFile.from_bytes(text, path, settings.root)
+    except SourceError as error:
+        return Problem(path.as_posix(), str(error), error.line)

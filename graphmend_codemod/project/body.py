@@ -205,10 +205,10 @@ def _flow(name: str, value: ast.expr, body: Body) -> None:
 
 def _type(name: str, value: ast.expr, body: Body) -> None:
     if value.__class__ is ast.Call:
-        if spelled := dotted(value.func):  # type: ignore[attr-defined]
+        if spelled := dotted(value.func):
             body.types[name, spelled + "()"] = None
-            if spelled.rpartition(".")[2] == "partial" and value.args:  # type: ignore[attr-defined]
-                body.types[name, dotted(value.args[0])] = None  # type: ignore[attr-defined]
+            if spelled.rpartition(".")[2] == "partial" and value.args:
+                body.types[name, dotted(value.args[0])] = None
     elif value.__class__ is ast.Name or value.__class__ is ast.Attribute:
         if spelled := dotted(value):
             body.types[name, spelled] = None

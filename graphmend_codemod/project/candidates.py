@@ -16,7 +16,9 @@ LOG_METHODS = frozenset(
         "rank_zero_info", "info_rank0", "warning_rank0", "deprecation_warning",
     }
 )  # fmt: skip
-_PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "is_compiling", "is_scripting", "is_tracing"})
+_PYTHON_CALLS = frozenset(
+    {"isinstance", "issubclass", "hasattr", "callable", "len", "is_compiling", "is_scripting", "is_tracing"}
+)
 _PYTHON_METHODS = frozenset(
     {
         "dim", "size", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "is_contiguous", "element_size",
@@ -25,9 +27,23 @@ _PYTHON_METHODS = frozenset(
     }
 )  # fmt: skip
 _PYTHON_ATTRIBUTES = frozenset(
-    {"shape", "dtype", "device", "ndim", "training", "requires_grad", "is_cuda", "is_sparse", "layout", "config", "__name__"}
+    {
+        "shape",
+        "dtype",
+        "device",
+        "ndim",
+        "training",
+        "requires_grad",
+        "is_cuda",
+        "is_sparse",
+        "layout",
+        "config",
+        "__name__",
+    }
 )
-_PYTHON_ANNOTATION_WORDS = frozenset({"bool", "int", "str", "float", "Optional", "Union", "None", "typing", "Literal", "True", "False"})
+_PYTHON_ANNOTATION_WORDS = frozenset(
+    {"bool", "int", "str", "float", "Optional", "Union", "None", "typing", "Literal", "True", "False"}
+)
 
 
 def is_python_annotation(text: str) -> bool:
@@ -80,7 +96,7 @@ def _compared(node: ast.Compare) -> Iterable[ast.expr]:
         return ()
     sides = (node.left, *node.comparators)
     for side in sides:
-        if side.__class__ is ast.Constant and isinstance(side.value, str):  # type: ignore[attr-defined]
+        if side.__class__ is ast.Constant and isinstance(side.value, str):
             return ()
     return sides
 
@@ -88,12 +104,12 @@ def _compared(node: ast.Compare) -> Iterable[ast.expr]:
 def _attribute(node: ast.Attribute, names: list[str]) -> bool:
     inner: ast.expr = node
     while inner.__class__ is ast.Attribute:
-        if inner.attr in _PYTHON_ATTRIBUTES:  # type: ignore[attr-defined]
+        if inner.attr in _PYTHON_ATTRIBUTES:
             return False
-        last, inner = inner, inner.value  # type: ignore[attr-defined]
-    if inner.__class__ is ast.Name and inner.id == "config":  # type: ignore[attr-defined]
+        last, inner = inner, inner.value
+    if inner.__class__ is ast.Name and inner.id == "config":
         return False
-    if last is node and inner.__class__ is ast.Name and inner.id == "self":  # type: ignore[attr-defined]
+    if last is node and inner.__class__ is ast.Name and inner.id == "self":
         names.append(f"self.{node.attr}")
         return False
     return True
@@ -102,13 +118,13 @@ def _attribute(node: ast.Attribute, names: list[str]) -> bool:
 def _python_call(node: ast.Call) -> bool:
     function = node.func
     if function.__class__ is ast.Name:
-        return function.id in _PYTHON_CALLS  # type: ignore[attr-defined,no-any-return]
-    return function.__class__ is ast.Attribute and function.attr in _PYTHON_METHODS  # type: ignore[attr-defined,no-any-return]
+        return function.id in _PYTHON_CALLS
+    return function.__class__ is ast.Attribute and function.attr in _PYTHON_METHODS
 
 
 def is_log_call(node: ast.Call) -> bool:
     """True for calls that look like logging, printing or warning."""
     function = node.func
     if function.__class__ is ast.Attribute:
-        return function.attr in LOG_METHODS  # type: ignore[attr-defined,no-any-return]
-    return function.__class__ is ast.Name and function.id in LOG_METHODS  # type: ignore[attr-defined,no-any-return]
+        return function.attr in LOG_METHODS
+    return function.__class__ is ast.Name and function.id in LOG_METHODS

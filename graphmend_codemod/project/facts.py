@@ -45,7 +45,9 @@ class FunctionFacts:
     annotations: Mapping[str, str] = field(default_factory=dict)
     returns: str | None = None
     decorators: tuple[str, ...] = ()
-    compiling_predicate: bool = False  # its value says whether torch.compile is tracing (wraps torch.compiler.is_compiling)
+    compiling_predicate: bool = (
+        False  # its value says whether torch.compile is tracing (wraps torch.compiler.is_compiling)
+    )
 
 
 @dataclass(frozen=True)

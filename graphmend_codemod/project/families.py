@@ -49,11 +49,18 @@ MODULE_BASES = frozenset(
 )
 _MODULE_PACKAGES = ("torch.nn.", "torch.ao.nn.", "torch.nn.modules.", "torchvision.models.", "torchvision.ops.")
 _PACKAGES_OF_MODELS = ("timm.models.", "timm.layers.", "torchaudio.models.", "torchtext.models.", "open_clip.")
-_NOT_MODULES = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Buffer"})
+_NOT_MODULES = frozenset(
+    {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.Buffer", "torch.nn.parameter.Buffer"}
+)
 _NOT_MODULE_PACKAGES = ("torch.nn.utils.", "torch.nn.init.", "torch.nn.attention.", "torch.nn.functional.")
 
 PARAMETERS = frozenset(
-    {"torch.nn.Parameter", "torch.nn.parameter.Parameter", "torch.nn.UninitializedParameter", "torch.nn.parameter.UninitializedParameter"}
+    {
+        "torch.nn.Parameter",
+        "torch.nn.parameter.Parameter",
+        "torch.nn.UninitializedParameter",
+        "torch.nn.parameter.UninitializedParameter",
+    }
 )
 BUFFERS = frozenset({"torch.nn.Buffer", "torch.nn.parameter.Buffer"})
 COMPILERS = frozenset({"torch.compile", "torch._dynamo.optimize", "torch.compiler.compile"})

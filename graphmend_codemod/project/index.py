@@ -147,11 +147,12 @@ class ProjectIndex:
     def _chosen(self, module: Module, name: str) -> Binding | None:
         chosen: Binding | None = None
         for binding in module.bindings.get(name, ()):
-            if chosen is None or not binding.conditional:
-                chosen = binding
-            elif binding.kind in ("function", "class") and chosen.conditional and self._leaves(module, chosen):
-                chosen = binding
-            elif chosen.kind == "value" and binding.kind != "value":
+            if (
+                chosen is None
+                or not binding.conditional
+                or (binding.kind in ("function", "class") and chosen.conditional and self._leaves(module, chosen))
+                or (chosen.kind == "value" and binding.kind != "value")
+            ):
                 chosen = binding
         return chosen
 
@@ -289,7 +290,9 @@ class ProjectIndex:
     def is_module(self, qualified: str) -> bool:
         """True for `torch.nn.Module` and every class known to inherit from it."""
         return any(
-            base in self._module_bases or base.rpartition(".")[2] in self._module_bases or families.is_module_class(base)
+            base in self._module_bases
+            or base.rpartition(".")[2] in self._module_bases
+            or families.is_module_class(base)
             for base in self.linear(qualified)
         )
 
@@ -336,7 +339,11 @@ class ProjectIndex:
                 return AttributeFact(AttributeKind.PARAMETER, text=value.text)
             if callee in families.BUFFERS:
                 return AttributeFact(AttributeKind.BUFFER, text=value.text)
-            return AttributeFact(kind, callee, value.text) if callee else AttributeFact(AttributeKind.OTHER, text=value.text)
+            return (
+                AttributeFact(kind, callee, value.text)
+                if callee
+                else AttributeFact(AttributeKind.OTHER, text=value.text)
+            )
         if kind is AttributeKind.ARGUMENT:
             return AttributeFact(kind, self._annotation(module, function, value.spelled) or None, value.text)
         return AttributeFact(kind, text=value.text)
@@ -409,7 +416,9 @@ class ProjectIndex:
         if known is None:
             return None
         facts = [
-            self._fact(known, binding.value, None) for binding in known.bindings.get(last, ()) if binding.value is not None
+            self._fact(known, binding.value, None)
+            for binding in known.bindings.get(last, ())
+            if binding.value is not None
         ]
         if not facts:
             return None
@@ -427,5 +436,6 @@ def merge(first: AttributeFact, second: AttributeFact) -> AttributeFact:
 
 
 def _is_property(function: FunctionSummary) -> bool:
-    return any(name.rpartition(".")[2].removesuffix("()") in ("property", "cached_property") for name in function.decorators)
-
+    return any(
+        name.rpartition(".")[2].removesuffix("()") in ("property", "cached_property") for name in function.decorators
+    )

@@ -65,7 +65,9 @@ class _Search:
         for (path, qualname, line), (step, owners) in self._found.items():
             owner = next(iter(owners)) if len(owners) == 1 and _takes_self(step.function) else None
             paths.setdefault(path, []).append(ReachedFunction(qualname, line, owner, step.via))
-        return {path: tuple(sorted(found, key=lambda each: (each.line, each.qualname))) for path, found in paths.items()}
+        return {
+            path: tuple(sorted(found, key=lambda each: (each.line, each.qualname))) for path, found in paths.items()
+        }
 
     # -- where it begins -----------------------------------------------------------------------------------------
 
@@ -297,9 +299,7 @@ class _Search:
                         inside = _Step(known[0], scope or step.function, ancestor, step.via)
                         self._value(known[0], attribute.value, scope, inside, called)
 
-    def _value(
-        self, module: Module, value: Value, scope: FunctionSummary | None, step: _Step, called: bool
-    ) -> None:
+    def _value(self, module: Module, value: Value, scope: FunctionSummary | None, step: _Step, called: bool) -> None:
         """Reach what an assigned value is or holds: a function, a wrapped one, members of a table, an instance called."""
         inside = _Step(module, scope or _NOWHERE, step.own, step.via)
         names = [*value.holds]

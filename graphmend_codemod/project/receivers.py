@@ -40,7 +40,10 @@ class Receivers:
             found = [own]
         else:
             found = [
-                item for name, source in function.types if name == root for item in self.of(module, function, own, source)
+                item
+                for name, source in function.types
+                if name == root
+                for item in self.of(module, function, own, source)
             ]
             if not found:
                 return self._global(module, function, spelled)

@@ -29,7 +29,7 @@ class Lines:
         if node is None:
             return ""
         if node.__class__ is ast.Name:
-            return node.id  # type: ignore[attr-defined,no-any-return]
+            return node.id
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             return node.value.strip()
         text = self.text(node) or ast.unparse(node)
@@ -40,11 +40,11 @@ def dotted(node: ast.AST) -> str:
     """`a.b.c`, `super().f` for what is spelled so, else an empty string. `type(self)` and `self.__class__` are `self`."""
     parts: list[str] = []
     while node.__class__ is ast.Attribute:
-        if node.attr != "__class__":  # type: ignore[attr-defined]
-            parts.append(node.attr)  # type: ignore[attr-defined]
-        node = node.value  # type: ignore[attr-defined]
+        if node.attr != "__class__":
+            parts.append(node.attr)
+        node = node.value
     if node.__class__ is ast.Name:
-        root = node.id  # type: ignore[attr-defined]
+        root = node.id
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("super", "type"):
         if node.func.id == "super":
             root = "super()"
@@ -55,7 +55,7 @@ def dotted(node: ast.AST) -> str:
     else:
         return ""
     if not parts:
-        return root  # type: ignore[no-any-return]
+        return root
     parts.append(root)
     parts.reverse()
     return ".".join(parts)
@@ -71,7 +71,9 @@ def decorator(node: ast.expr) -> str:
     return f"{name}()" if name else ""
 
 
-def value_of(node: ast.expr, lines: Lines, parameters: Collection[str] = (), annotations: dict[str, str] | None = None) -> Value:
+def value_of(
+    node: ast.expr, lines: Lines, parameters: Collection[str] = (), annotations: dict[str, str] | None = None
+) -> Value:
     """Classify an assigned value. `parameters` are those of `__init__` that still have the value they came with."""
     text = lines.text(node)
     if _is_constant(node):

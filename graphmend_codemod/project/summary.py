@@ -129,7 +129,7 @@ def from_json(data: Sequence[Any]) -> ModuleSummary:
     """The summary that `to_json` wrote. Raises ValueError, TypeError or IndexError when the data has another shape."""
     bindings, stars, exports, functions, classes = data
     return ModuleSummary(
-        bindings=tuple([Binding(*row[:4], value=row[4] and _value(row[4])) for row in bindings]),
+        bindings=tuple([_binding(row) for row in bindings]),
         stars=tuple(stars),
         exports=None if exports is None else tuple(exports),
         functions=tuple([_function(row) for row in functions]),
@@ -147,6 +147,11 @@ def _plain(value: Any) -> Any:
     if value.__class__ is tuple:
         return [_plain(part) for part in value]
     return value
+
+
+def _binding(row: Sequence[Any]) -> Binding:
+    name, kind, target, conditional, value = row
+    return Binding(name, kind, target, conditional, None if value is None else _value(value))
 
 
 def _value(row: Sequence[Any]) -> Value:
@@ -193,5 +198,6 @@ def _class(row: Sequence[Any]) -> ClassSummary:
 
 
 _FIELDS: dict[type[Any], tuple[str, ...]] = {
-    kind: tuple(item.name for item in fields(kind)) for kind in (Value, Binding, Attribute, FunctionSummary, ClassSummary)
+    kind: tuple(item.name for item in fields(kind))
+    for kind in (Value, Binding, Attribute, FunctionSummary, ClassSummary)
 }

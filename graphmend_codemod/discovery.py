@@ -1,0 +1,183 @@
+"""Which files a run looks at: what git knows, what the settings leave in, and what can matter at all.
+
+Excludes, vendored folders and generated files are left out also when they are named explicitly: pre-commit names every
+file of a commit, and a file must get the same answer however it is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cached_property
+from pathlib import Path
+
+from graphmend_codemod.findings import Problem
+from graphmend_codemod.settings import Settings
+
+_VENDORED = frozenset(
+    {
+        ".bzr", ".direnv", ".eggs", ".git", ".graphmend_cache", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pants.d",
+        ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", "__pycache__", "__pypackages__", "_vendor",
+        "_vendored", "buck-out", "node_modules", "site-packages", "third-party", "third_party", "thirdparty", "vendor",
+        "vendored", "venv",
+    }
+)  # fmt: skip
+_GENERATED = re.compile(
+    rb"@generated\b|^[#\s\"']*(?:Code )?[Gg]enerated by (?:the protocol buffer compiler|\S+)", re.MULTILINE
+)
+_STILL_SOURCE = re.compile(rb"automatically generated from \S+\.py\b|@not-?generated")
+_HEAD = 600
+_TORCH = re.compile(rb"^[ \t]*(?:import|from)[ \t]+[^#\n]*\btorch\b|^[ \t]*def[ \t]+forward\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Discovered:
+    """Python files in order, relative to the root with forward slashes, and what was named but cannot be used.
+
+    `named` is true when every path named a file: then nothing but these files is asked about.
+    """
+
+    files: tuple[str, ...]
+    problems: tuple[Problem, ...] = ()
+    named: bool = False
+
+
+class Filter:
+    """Which relative paths the settings and the usual vendored folders leave in."""
+
+    def __init__(self, exclude: Iterable[str]) -> None:
+        self._exclude = tuple(pattern.rstrip("/") for pattern in exclude if pattern.rstrip("/"))
+
+    @cached_property
+    def _patterns(self) -> re.Pattern[str] | None:
+        if not self._exclude:
+            return None
+        return re.compile("|".join(translate(pattern.removeprefix("./")) for pattern in self._exclude))
+
+    def keeps(self, path: str) -> bool:
+        """False for a path that is excluded itself or stands in an excluded or vendored folder.
+
+        A pattern is a glob in which `*` also matches `/`; it is held against the path, each folder above it, and each of
+        their last parts.
+        """
+        parts = path.split("/")
+        if not _VENDORED.isdisjoint(parts[:-1]):
+            return False
+        patterns = self._patterns
+        if patterns is None:
+            return True
+        return not any(
+            patterns.match("/".join(parts[:count])) or patterns.match(parts[count - 1])
+            for count in range(1, len(parts) + 1)
+        )
+
+
+def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
+    """The Python files at `paths`; those of the whole project when there are none."""
+    root = os.path.abspath(settings.root)
+    keeps = Filter(settings.exclude).keeps
+    files: set[str] = set()
+    problems: list[Problem] = []
+    named = bool(paths)
+    for path in paths or [Path(root)]:
+        absolute = os.path.abspath(path)
+        relative = _relative(absolute, root)
+        if os.path.isdir(absolute):
+            named = False
+            files.update(found for found in _below(absolute, root) if keeps(found))
+        elif not os.path.lexists(absolute):
+            problems.append(Problem(relative, "does not exist; check the path"))
+        elif not os.path.isfile(absolute):
+            problems.append(Problem(relative, "is neither a file nor a folder"))
+        elif absolute.endswith(".py"):
+            target = (
+                _relative(os.path.realpath(absolute), os.path.realpath(root)) if os.path.islink(absolute) else relative
+            )
+            if target.startswith("../") and not relative.startswith("../"):
+                problems.append(
+                    Problem(relative, "is a symbolic link that leads out of the project; name its target instead")
+                )
+            elif keeps(relative) and keeps(target):
+                files.add(target)
+        elif not absolute.endswith(".pyi"):
+            if _is_python_script(absolute) and keeps(relative):
+                files.add(relative)
+    return Discovered(tuple(sorted(files)), tuple(problems), named)
+
+
+def _is_python_script(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(128)
+    except OSError:
+        return False
+    return first.startswith(b"#!") and b"python" in first
+
+
+def _relative(absolute: str, root: str) -> str:
+    prefix = os.path.join(root, "")
+    inside = absolute[len(prefix) :] if absolute.startswith(prefix) else os.path.relpath(absolute, root)
+    return inside.replace(os.sep, "/")
+
+
+def _below(folder: str, root: str) -> Iterator[str]:
+    names = _from_git(folder)
+    for name in _from_walk(folder) if names is None else names:
+        absolute = os.path.join(folder, name)
+        if not os.path.islink(absolute) and os.path.isfile(absolute):
+            yield _relative(absolute, root)
+
+
+def _from_git(folder: str) -> list[str] | None:
+    """Python files below `folder` that git tracks or would not ignore; None where git has no answer.
+
+    Submodules are not entered. Git runs without the environment of a hook, which names another index.
+    """
+    import subprocess
+
+    command = [
+        "git",
+        "-c",
+        "core.fsmonitor=false",
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "--",
+        "*.py",
+    ]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        listed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
+    except OSError:
+        return None
+    if listed.returncode != 0:
+        return None
+    return sorted({os.fsdecode(name) for name in listed.stdout.split(b"\0") if name})
+
+
+def _from_walk(folder: str) -> Iterator[str]:
+    for current, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _VENDORED and not name.startswith("."))
+        for name in sorted(names):
+            if name.endswith(".py"):
+                yield os.path.relpath(os.path.join(current, name), folder)
+
+
+def can_matter(raw: bytes) -> bool:
+    """False for text in which no rule can find anything and no class can be a module, by a look at its bytes."""
+    return _TORCH.search(raw) is not None
+
+
+def is_generated(raw: bytes) -> bool:
+    """True when the first lines mark the file as written by a program and not to be edited.
+
+    A file generated from other Python source of the project, as transformers' `modeling_*.py` are, is real code that
+    runs; it is not skipped.
+    """
+    head = raw[:_HEAD]
+    return _GENERATED.search(head) is not None and _STILL_SOURCE.search(head) is None

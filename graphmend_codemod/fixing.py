@@ -1,0 +1,104 @@
+"""Findings to fixed texts: find, edit, find again, until nothing more is edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from graphmend_codemod.checking import Checker
+from graphmend_codemod.findings import Finding, Problem, Safety
+from graphmend_codemod.settings import Settings
+from graphmend_codemod.source import SourceError, SourceFile
+
+_MOST_PASSES = 20
+
+
+@dataclass(frozen=True)
+class FileFix:
+    """One file's change. `applied` holds the findings of every pass whose edits were written."""
+
+    path: str
+    before: bytes
+    after: bytes
+    applied: tuple[Finding, ...]
+
+
+@dataclass
+class _Fixed:
+    before: bytes
+    source: SourceFile
+    applied: list[Finding]
+
+
+class Fixing:
+    """One run of fixes. Texts change in memory only; `remaining` and `problems` tell about the last of them."""
+
+    def __init__(self, checker: Checker, settings: Settings) -> None:
+        self._checker = checker
+        self._settings = settings
+        self._fixed: dict[str, _Fixed] = {}
+        self.remaining: tuple[Finding, ...] = ()
+        self.problems: tuple[Problem, ...] = ()
+
+    def run(self, files: Sequence[str], *, named: bool) -> None:
+        """Apply what may be applied until a pass applies nothing."""
+        for _ in range(_MOST_PASSES):
+            found = self._checker.check(files, named=named)
+            self.problems = found.problems
+            refused: dict[Finding, str] = {}
+            if not self._pass(found.findings, refused):
+                self.remaining = tuple(_declined(each, refused.get(each)) for each in found.findings)
+                return
+        self.remaining = found.findings
+        codes = ", ".join(sorted({each.code for each in found.findings if self._applies(each)}))
+        unsettled = sorted({each.path for each in found.findings if self._applies(each)})
+        message = (
+            f"the fixes of {codes} do not settle after {_MOST_PASSES} passes; it is left as it was, please report this"
+        )
+        self.problems = (*found.problems, *(Problem(path, message) for path in unsettled))
+        for path in unsettled:
+            self._fixed.pop(path, None)
+
+    def changes(self) -> Iterator[FileFix]:
+        """What changed, in order of path."""
+        for path, fixed in sorted(self._fixed.items()):
+            if fixed.source.raw != fixed.before:
+                yield FileFix(path, fixed.before, fixed.source.raw, tuple(fixed.applied))
+
+    def _applies(self, finding: Finding) -> bool:
+        if finding.edit is None:
+            return False
+        return finding.safety is Safety.SAFE or (finding.safety is Safety.UNSAFE and self._settings.unsafe_fixes)
+
+    def _pass(self, findings: Sequence[Finding], refused: dict[Finding, str]) -> bool:
+        by_path: dict[str, list[Finding]] = {}
+        for finding in findings:
+            if self._applies(finding):
+                by_path.setdefault(finding.path, []).append(finding)
+        changed = [self._edit(path, wanted, refused) for path, wanted in sorted(by_path.items())]
+        return any(changed)
+
+    def _edit(self, path: str, findings: list[Finding], refused: dict[Finding, str]) -> bool:
+        from graphmend_codemod.rewriting import apply
+
+        try:
+            source = self._checker.source(path)
+            applied = apply(source, [each.edit for each in findings if each.edit is not None])
+            if applied.text == source.text:
+                refused.update({findings[number]: reason for number, reason in applied.skipped})
+                return False
+            after = source.with_text(applied.text)
+        except SourceError as error:
+            self.problems = (*self.problems, Problem(path, str(error), error.line))
+            return False
+        fixed = self._fixed.setdefault(path, _Fixed(source.raw, source, []))
+        fixed.source = after
+        fixed.applied += [findings[number] for number in applied.applied]
+        self._checker.overlay(after)
+        return True
+
+
+def _declined(finding: Finding, reason: str | None) -> Finding:
+    return (
+        finding if reason is None else replace(finding, edit=None, declined=f"the edit cannot be made here: {reason}")
+    )

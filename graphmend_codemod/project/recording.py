@@ -1,0 +1,75 @@
+"""An index view that writes down what it was asked, so that an answer given before can be trusted or not."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from graphmend_codemod.project.facts import AttributeFact, ClassFacts, FunctionFacts
+from graphmend_codemod.project.index import ProjectIndex
+
+Question = tuple[str, str, str]
+
+
+class Answers:
+    """Questions to one index and the names of its answers, each worked out once."""
+
+    def __init__(self, index: ProjectIndex) -> None:
+        self._index = index
+        self._names: dict[Question, str] = {}
+
+    def name(self, question: Question) -> str:
+        """A short text that is equal when the answer is: the resolved name, or a digest of the facts."""
+        name = self._names.get(question)
+        if name is None:
+            kind, first, second = question
+            if kind == "resolve":
+                name = self._index.resolve(first, second) or ""
+            elif kind == "function":
+                name = _digest(self._index.function(first))
+            elif kind == "class":
+                name = _digest(self._index.class_facts(first))
+            else:
+                name = _digest(self._index.global_fact(first, second))
+            self._names[question] = name
+        return name
+
+
+class RecordingView:
+    """`IndexView` over an index; `asked` are the questions of one file."""
+
+    def __init__(self, index: ProjectIndex) -> None:
+        self._index = index
+        self.asked: dict[Question, None] = {}
+
+    def resolve(self, module: str, dotted: str) -> str | None:
+        """See `IndexView.resolve`."""
+        self.asked["resolve", module, dotted] = None
+        return self._index.resolve(module, dotted)
+
+    def function(self, qualified: str) -> FunctionFacts | None:
+        """See `IndexView.function`."""
+        self.asked["function", qualified, ""] = None
+        return self._index.function(qualified)
+
+    def class_facts(self, qualified: str) -> ClassFacts | None:
+        """See `IndexView.class_facts`."""
+        self.asked["class", qualified, ""] = None
+        return self._index.class_facts(qualified)
+
+    def global_fact(self, module: str, name: str) -> AttributeFact | None:
+        """See `IndexView.global_fact`."""
+        self.asked["global", module, name] = None
+        return self._index.global_fact(module, name)
+
+
+def _digest(facts: FunctionFacts | ClassFacts | AttributeFact | None) -> str:
+    if facts is None:
+        return ""
+    if isinstance(facts, ClassFacts):
+        text = repr(
+            (facts.qualified, facts.is_module, facts.bases, sorted(facts.properties))
+            + (sorted(facts.methods.items()), sorted((name, repr(fact)) for name, fact in facts.attributes.items()))
+        )
+    else:
+        text = repr(facts)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
