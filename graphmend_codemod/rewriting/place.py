@@ -16,6 +16,7 @@ from graphmend_codemod.source import SourceError, parse_text
 
 _ELIF = re.compile(r"elif(?!\w)")
 _TAIL_COMMENT = re.compile(r"[ \t\f]*#[^\r\n]*")
+_SEMICOLON = re.compile(r"[ \t\f]*;")
 _PRAGMA = re.compile(
     r"#+\s*(?:type:|noqa|nosec|pragma|pylint|pyright|mypy:|fmt:|yapf|isort|ruff:|graphmend:)", re.IGNORECASE
 )
@@ -40,7 +41,8 @@ def changes(blocks: Blocks, replacement: Replacement) -> list[Change]:
         return [_after_elif(layout, parts, start, end)]
     if blocks.line_mates(place) == (place.first, place.last) and layout.first_on_line(start):
         comments = _dropped(layout, parts, start, end)
-        return [_change(start, end, render(layout, (*comments, *parts), layout.indentation(start)))]
+        rendered = render(layout, (*comments, *parts), layout.indentation(start))
+        return [_change(start, _after_semicolon(layout, end), rendered)]
     return _on_shared_line(blocks, place, parts, start, end)
 
 
@@ -167,4 +169,11 @@ def _on_shared_line(blocks: Blocks, place: Place, parts: _Parts, start: int, end
             text += layout.source.text[a:b]
         text += newline + base
     text = text.removesuffix(newline + base)
-    return [Change(region_start, max(end, blocks.end(place.block[last])), text, tuple(moved))]
+    region_end = _after_semicolon(layout, max(end, blocks.end(place.block[last])))
+    return [Change(region_start, region_end, text, tuple(moved))]
+
+
+def _after_semicolon(layout: Layout, end: int) -> int:
+    """Offset after a `;` that ends the line: Python counts it to a block that ends with it."""
+    semicolon = _SEMICOLON.match(layout.source.text, end)
+    return semicolon.end() if semicolon else end
