@@ -6,11 +6,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
 
 if TYPE_CHECKING:
+    from graphmend_codemod.findings import Finding, Problem
     from graphmend_codemod.reporting.report import Report
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "markdown")
@@ -68,20 +70,34 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report(args: argparse.Namespace) -> Report:
-    from graphmend_codemod import runner
     from graphmend_codemod.reporting.report import Report
 
     path = options.stdin_path(args)
     if path is not None:
-        settings = options.settings_from(args, path)
-        text = sys.stdin.buffer.read()
-        result = runner.check_text(text, path, settings)
-        given = {finding.path: text for finding in result.findings}
-    else:
-        paths = options.paths_from(args)
-        settings = options.settings_from(args, paths[0])
+        return _stdin_report(args, path)
+    from graphmend_codemod import runner
+
+    findings: list[Finding] = []
+    problems: list[Problem] = []
+    files = 0
+    groups = options.projects(args)
+    first = groups[0][0]
+    for settings, paths in groups:
         result = runner.check(paths, settings, jobs=options.workers(args), cache=not args.no_cache)
-        given = {}
+        findings += options.rebased(result.findings, settings.root, first.root)
+        problems += options.rebased(result.problems, settings.root, first.root)
+        files += result.files
+    return Report(tuple(findings), tuple(problems), files, first.root, first.unsafe_fixes)
+
+
+def _stdin_report(args: argparse.Namespace, path: Path) -> Report:
+    from graphmend_codemod import runner
+    from graphmend_codemod.reporting.report import Report
+
+    settings = options.settings_from(args, path)
+    text = sys.stdin.buffer.read()
+    result = runner.check_text(text, path, settings)
+    given = {finding.path: text for finding in result.findings}
     return Report(result.findings, result.problems, result.files, settings.root, settings.unsafe_fixes, given)
 
 

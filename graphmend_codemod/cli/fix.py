@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,42 +51,68 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Fix, tell what was done, and return the exit code."""
     path = options.stdin_path(args)
-    paths = options.paths_from(args) if path is None else ()
-    settings = options.settings_from(args, path or paths[0])
-    result = _fix_files(args, paths, settings) if path is None else _fix_stdin(args, path, settings)
-    options.print_problems(result.problems, settings.root)
-    if result.problems:
+    changed, problems = _fix_files(args) if path is None else _fix_stdin(args, path)
+    if problems:
         return 2
-    return 1 if result.fixes and not args.exit_zero else 0
+    return 1 if changed and not args.exit_zero else 0
 
 
-def _fix_files(args: argparse.Namespace, paths: Sequence[Path], settings: Settings) -> FixResult:
+def _fix_files(args: argparse.Namespace) -> tuple[bool, bool]:
     from graphmend_codemod import runner
 
-    result = runner.fix(paths, settings, write=not args.diff, jobs=options.workers(args), cache=not args.no_cache)
+    groups = options.projects(args)
+    first = groups[0][0]
+    results = []
+    for settings, paths in groups:
+        jobs, cache = options.workers(args), not args.no_cache
+        result = runner.fix(paths, settings, write=not args.diff, jobs=jobs, cache=cache)
+        results.append(_rebased(result, settings.root, first.root))
+    total = results[0] if len(results) == 1 else _joined(results)
     if args.diff:
-        _print_diff(result, settings)
+        _print_diff(total, first.root)
     else:
-        _print_files(result, settings)
+        _print_files(total, first.root)
     # The diff must stay a diff when it is sent to a file.
-    print(_summary(result, settings, args.diff), file=sys.stderr if args.diff else sys.stdout)
-    return result
+    print(_summary(total, first, args.diff), file=sys.stderr if args.diff else sys.stdout)
+    options.print_problems(total.problems, first.root)
+    return bool(total.fixes), bool(total.problems)
 
 
-def _fix_stdin(args: argparse.Namespace, path: Path, settings: Settings) -> FixResult:
+def _rebased(result: FixResult, old: Path, new: Path) -> FixResult:
+    return replace(
+        result,
+        fixes=tuple(options.rebased(result.fixes, old, new)),
+        remaining=tuple(options.rebased(result.remaining, old, new)),
+        problems=tuple(options.rebased(result.problems, old, new)),
+    )
+
+
+def _joined(results: Sequence[FixResult]) -> FixResult:
+    return replace(
+        results[0],
+        fixes=tuple(change for result in results for change in result.fixes),
+        remaining=tuple(finding for result in results for finding in result.remaining),
+        problems=tuple(problem for result in results for problem in result.problems),
+        files=sum(result.files for result in results),
+    )
+
+
+def _fix_stdin(args: argparse.Namespace, path: Path) -> tuple[bool, bool]:
     from graphmend_codemod import runner
 
+    settings = options.settings_from(args, path)
     text = sys.stdin.buffer.read()
     result = runner.fix_text(text, path, settings)
     if args.diff:
-        _print_diff(result, settings)
+        _print_diff(result, settings.root)
     else:
         # Also when the text could not be fixed: in a pipe, nothing must be lost.
         sys.stdout.buffer.write(result.fixes[0].after if result.fixes else text)
-    return result
+    options.print_problems(result.problems, settings.root)
+    return bool(result.fixes), bool(result.problems)
 
 
-def _print_diff(result: FixResult, settings: Settings) -> None:
+def _print_diff(result: FixResult, root: Path) -> None:
     if not result.fixes:
         return
     from graphmend_codemod.reporting.colour import paint_for
@@ -94,17 +121,17 @@ def _print_diff(result: FixResult, settings: Settings) -> None:
 
     paint = paint_for(sys.stdout, os.environ)
     for change in result.fixes:
-        shown = shown_path(change.path, settings.root)
+        shown = shown_path(change.path, root)
         sys.stdout.buffer.write(unified(shown, change.before, change.after, paint))
 
 
-def _print_files(result: FixResult, settings: Settings) -> None:
+def _print_files(result: FixResult, root: Path) -> None:
     if not result.fixes:
         return
     from graphmend_codemod.reporting import fixes
 
     for change in result.fixes:
-        print(fixes.line(change, settings.root))
+        print(fixes.line(change, root))
 
 
 def _summary(result: FixResult, settings: Settings, diff: bool) -> str:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from graphmend_codemod.settings import Settings, checked_codes, load_settings
 
 if TYPE_CHECKING:
-    from graphmend_codemod.findings import Problem
+    from graphmend_codemod.findings import Finding, Problem
+    from graphmend_codemod.runner import FileFix
+
+    Placed = TypeVar("Placed", Finding, Problem, FileFix)
 
 STDIN = "-"
 
@@ -91,13 +94,22 @@ def known_codes() -> Collection[str]:
     return [rule.code for rule in all_rules()]
 
 
-def paths_from(args: argparse.Namespace) -> tuple[Path, ...]:
-    """PATHS, or the current folder; CommandError if one does not exist."""
-    paths = tuple(Path(path) for path in args.paths) or (Path(),)
-    for path in paths:
-        if not os.path.lexists(path):
-            raise CommandError(f"{path}: there is no such file or folder")
-    return paths
+def projects(args: argparse.Namespace) -> list[tuple[Settings, list[Path]]]:
+    """PATHS, or the current folder, by the settings that hold for them: a commit may touch several projects."""
+    groups: dict[Settings, list[Path]] = {}
+    known: dict[Path, Settings] = {}
+    for path in [Path(path) for path in args.paths] or [Path()]:
+        start = path if os.path.isdir(path) else path.parent
+        if start not in known:
+            known[start] = settings_from(args, start)
+        groups.setdefault(known[start], []).append(path)
+    return list(groups.items())
+
+
+def rebased(items: Iterable[Placed], old: Path, new: Path) -> Iterator[Placed]:
+    """Findings, problems or changes of one project with their paths relative to the root of another."""
+    for item in items:
+        yield item if old == new else replace(item, path=os.path.relpath(old / item.path, new).replace(os.sep, "/"))
 
 
 def stdin_path(args: argparse.Namespace) -> Path | None:

@@ -35,8 +35,9 @@ def concise(report: Report, paint: Paint) -> Iterator[str]:
 def summary(report: Report) -> str:
     """One line that says how many break sites there are and what can be done about them."""
     checked = plural(report.files, "file")
+    failed = f" {len(report.problems)} could not be checked." if report.problems else ""
     if not report.findings:
-        return f"No break sites in {checked}."
+        return f"No break sites in {checked}.{failed}"
     kinds = count_kinds(report.findings)
     parts = []
     if report.unsafe_fixes:
@@ -50,7 +51,7 @@ def summary(report: Report) -> str:
             parts.append(f"{kinds[Kind.UNSAFE]} with --unsafe-fixes")
     parts += [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
     hit = len({finding.path for finding in report.findings})
-    return f"Found {plural(len(report.findings), 'break site')} in {hit} of {checked}: {', '.join(parts)}."
+    return f"Found {plural(len(report.findings), 'break site')} in {hit} of {checked}: {', '.join(parts)}.{failed}"
 
 
 def mark(finding: Finding, unsafe_fixes: bool) -> str:

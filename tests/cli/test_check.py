@@ -133,3 +133,25 @@ def test_suppressed_findings_are_left_out(project: Path, before: str, capsys: Ca
     (project / "model.py").write_text("# graphmend: skip-file\n" + before)
     assert main(["check"]) == 0
     assert capsys.readouterr().out == "No break sites in 2 files.\n"
+
+
+def test_a_path_that_does_not_exist_is_told_and_the_others_are_checked(project: Path, capsys: Captured) -> None:
+    assert main(["check", "gone.py", "model.py"]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == "graphmend: error: gone.py: does not exist; check the path\n"
+    assert "model.py:10:9: GM201" in captured.out
+    assert captured.out.endswith(" 1 could not be checked.\n")
+
+
+def test_each_project_keeps_its_own_settings(project: Path, before: str, capsys: Captured) -> None:
+    other = project / "other"
+    other.mkdir()
+    (other / "pyproject.toml").write_text("[tool.graphmend]\nignore = ['GM2']\n")
+    (other / "model.py").write_text(before)
+    third = project / "third"
+    third.mkdir()
+    (third / "pyproject.toml").write_text("[tool.graphmend]\n")
+    (third / "model.py").write_text(before)
+    assert main(["check", "--output-format", "concise", "other/model.py", "model.py", "third/model.py"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines[:-1]] == ["model.py"] * 2 + ["third/model.py"] * 2

@@ -94,3 +94,14 @@ def test_a_broken_file_is_told_and_the_others_are_fixed(project: Path, after: st
     assert main(["fix"]) == 2
     assert "broken.py:2: cannot be parsed" in capsys.readouterr().err
     assert (project / "model.py").read_text() == after
+
+
+def test_each_project_keeps_its_own_settings(project: Path, before: str, after: str, capsys: Captured) -> None:
+    other = project / "other"
+    other.mkdir()
+    (other / "pyproject.toml").write_text("[tool.graphmend]\nignore = ['GM2']\n")
+    (other / "model.py").write_text(before)
+    assert main(["fix", "other/model.py", "model.py"]) == 1
+    assert (project / "model.py").read_text() == after
+    assert (other / "model.py").read_text() == before
+    assert capsys.readouterr().out.startswith("model.py: GM201\nFixed 1 break site in 1 file ")

@@ -155,7 +155,8 @@ def test_github_commands_are_escaped(report: Report) -> None:
 def test_markdown_lists_rules_reasons_and_problems(report: Report) -> None:
     assert markdown.render(report) == (
         """\
-Found 4 break sites in 1 of 5 files: 1 fixable with `graphmend fix`, 1 with --unsafe-fixes, 1 declined, 1 advice.
+Found 4 break sites in 1 of 5 files: 1 fixable with `graphmend fix`, 1 with --unsafe-fixes, 1 declined, 1 advice. \
+1 could not be checked.
 
 | rule | sites | safe | unsafe | declined | advice |
 |---|---:|---:|---:|---:|---:|

@@ -63,7 +63,8 @@ package/model.py:12:9: GM107 `if` on the tensor `x`
    |         ^^^^^^^^ GM107
    |
 
-Found 4 break sites in 1 of 5 files: 1 fixable with `graphmend fix`, 1 with --unsafe-fixes, 1 declined, 1 advice."""
+Found 4 break sites in 1 of 5 files: 1 fixable with `graphmend fix`, 1 with --unsafe-fixes, 1 declined, 1 advice. \
+1 could not be checked."""
     )
 
 
@@ -82,7 +83,7 @@ def test_unsafe_fixes_count_as_fixable_when_asked_for(report: Report) -> None:
     assert lines[2].startswith("package/model.py:4:9: GM301 [* unsafe] ")
     assert lines[-1] == (
         "Found 4 break sites in 1 of 5 files: 2 fixable with `graphmend fix --unsafe-fixes` (1 unsafe), 1 declined, "
-        "1 advice."
+        "1 advice. 1 could not be checked."
     )
 
 
