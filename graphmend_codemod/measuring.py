@@ -31,12 +31,16 @@ class Arm:
 
 @dataclass(frozen=True)
 class ModelResult:
-    """A model at the base and at the branch; `problems` is what a reviewer must know, one line each."""
+    """A model at the base and at the branch; `problems` is what a reviewer must know, one line each.
+
+    `versions` are names and versions of what it was measured with: python, torch, its own packages.
+    """
 
     model: str
     before: Arm
     after: Arm
     problems: tuple[str, ...]
+    versions: tuple[tuple[str, str], ...] = ()
 
 
 class Measure(Protocol):
@@ -97,7 +101,8 @@ def measure(
 
 
 def _result(row: ModelRow) -> ModelResult:
-    return ModelResult(row.model, _arm(row.before), _arm(row.after), row.problems)
+    versions = row.after.versions or row.before.versions
+    return ModelResult(row.model, _arm(row.before), _arm(row.after), row.problems, versions)
 
 
 def _arm(measured: ModelMeasurement) -> Arm:

@@ -11,10 +11,11 @@ from typing import Protocol
 
 from graphmend_codemod import runner
 from graphmend_codemod.findings import Finding, Problem, Safety, Span
+from graphmend_codemod.fixing import FileFix
 from graphmend_codemod.repository.worktree import Worktree, blob_id
 from graphmend_codemod.rules.base import Rule
 from graphmend_codemod.rules.registry import all_rules
-from graphmend_codemod.runner import CheckResult, FileFix, FixResult
+from graphmend_codemod.runner import CheckResult, FixResult
 from graphmend_codemod.settings import Settings
 
 # One rule's fix can make room for another rule's. More rounds than this would be two rules undoing each other.

@@ -38,6 +38,15 @@ def breaks(arm: Arm) -> str:
     return "not measured" if arm.breaks is None else str(arm.breaks)
 
 
+def measured_with(models: Sequence[ModelResult]) -> str:
+    """` with python 3.11.7, torch 2.13.0`, or nothing when no model could be measured."""
+    for result in models:
+        known = [f"{name} {version}" for name, version in result.versions if name in {"python", "torch"}]
+        if known:
+            return f" with {', '.join(known)}"
+    return ""
+
+
 def _safety(rule: Rule, applied: Sequence[Finding]) -> str:
     contract = rule.contract
     compiled = (
@@ -57,7 +66,7 @@ def _safety(rule: Rule, applied: Sequence[Finding]) -> str:
 
 
 def _measured(models: Sequence[ModelResult]) -> Iterator[str]:
-    yield "Measured over the whole branch (graph breaks, before -> after):"
+    yield f"Graph breaks of the whole branch, before -> after{measured_with(models)}:"
     for result in models:
         yield f"  {result.model}  {breaks(result.before)} -> {breaks(result.after)}"
 

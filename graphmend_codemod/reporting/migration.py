@@ -15,7 +15,7 @@ from graphmend_codemod.findings import Finding, Safety
 from graphmend_codemod.measuring import Arm, ModelResult
 from graphmend_codemod.migrated import Migration, RuleCommit, why_left
 from graphmend_codemod.reporting.colour import Paint
-from graphmend_codemod.reporting.commit_message import breaks
+from graphmend_codemod.reporting.commit_message import breaks, measured_with
 from graphmend_codemod.reporting.markdown import code, escaped
 from graphmend_codemod.reporting.report import plural, printable
 
@@ -64,6 +64,8 @@ def markdown(outcome: Migration, folder: Path) -> str:
         parts.append("\n".join(f"- {escaped(remark)}" for remark in outcome.remarks))
     if outcome.models:
         parts += ["## Models", "\n".join(_model_table(outcome)), *_model_details(outcome)]
+        if measured_with(outcome.models):
+            parts.append(f"Measured{measured_with(outcome.models)}.")
     if outcome.commits:
         parts.append("## Fixed")
         parts.append("Lines are those of the base.")
@@ -99,6 +101,7 @@ def as_json(outcome: Migration) -> str:
                 "before": _arm_dict(result.before),
                 "after": _arm_dict(result.after),
                 "problems": list(result.problems),
+                "versions": dict(result.versions),
             }
             for result in outcome.models
         ],

@@ -119,7 +119,9 @@ class Git:
         with tempfile.TemporaryFile() as source:
             source.write(stdin)
             source.seek(0)
-            process = runner().execute(full, istream=source, as_process=True, env=_ENVIRONMENT).proc
+            # GitPython ends a process when its wrapper is collected, so the wrapper must live as long.
+            running = runner().execute(full, istream=source, as_process=True, env=_ENVIRONMENT)
+            process = running.proc
             assert process is not None
             try:
                 out, err = process.communicate()
