@@ -16,6 +16,7 @@ from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.rules.base import Rule, Verdict
 from graphmend_codemod.rules.registry import all_rules
 from graphmend_codemod.rules.site import Site
+from graphmend_codemod.segments import functions_of, outermost, parse_function
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceFile
 
@@ -39,35 +40,32 @@ def find(
     settings: Settings,
 ) -> list[Finding]:
     """Findings in `functions` of the module that `summary` describes, in order of position."""
-    wanted = {(reached.qualname, reached.line): reached for reached in functions}
+    interesting = {(function.qualname, function.line) for function in summary.functions if function.candidates}
+    wanted = {key: reached for reached in functions if (key := (reached.qualname, reached.line)) in interesting}
+    if not wanted:
+        return []
     findings: list[Finding] = []
-    for root, prefix in _outermost(source, functions):
+    for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, prefix, summary.name, index, wanted):
-            findings.extend(_findings_in(unit, source, settings))
+            findings.extend(_findings_in(unit, source, summary, settings))
     unique = {(finding.code, finding.span): finding for finding in findings}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
 
 
-def _outermost(source: SourceFile, functions: Sequence[ReachedFunction]) -> Iterator[tuple[FunctionNode, str]]:
-    """The outermost functions that hold the reached ones, with the qualified prefix in front of their names."""
-    tree = source.parse()
-    lines = sorted(reached.line for reached in functions)
-
-    def visit(body: list[ast.stmt], prefix: str) -> Iterator[tuple[FunctionNode, str]]:
-        for node in body:
-            if isinstance(node, ast.ClassDef):
-                yield from visit(node.body, f"{prefix}{node.name}.")
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                last = node.end_lineno or node.lineno
-                if any(node.lineno <= line <= last for line in lines):
-                    yield node, prefix
-            elif isinstance(node, (ast.If, ast.Try, ast.With, ast.For, ast.While)):
-                for field in _NESTED_BLOCKS:
-                    inner = getattr(node, field, [])
-                    for part in inner:
-                        yield from visit(part.body if isinstance(part, ast.ExceptHandler) else [part], prefix)
-
-    return visit(tree.body, "")
+def _outermost(
+    source: SourceFile, summary: ModuleSummary, wanted: dict[tuple[str, int], ReachedFunction]
+) -> Iterator[tuple[FunctionNode, str]]:
+    """The outermost functions that hold the wanted ones, with the qualified prefix in front of their names."""
+    whole: dict[int, tuple[FunctionNode, str]] = {}
+    for function in outermost(summary, wanted):
+        node = parse_function(source, function)
+        if node is not None:
+            yield node, function.qualname.removesuffix(function.name)
+            continue
+        if not whole:
+            whole.update({root.lineno: (root, prefix) for root, prefix in functions_of(source)})
+        if function.line in whole:
+            yield whole[function.line]
 
 
 def _units(
@@ -101,13 +99,15 @@ def _units(
     yield from visit(root, f"{prefix}{root.name}", frozenset(), {}, None)
 
 
-def _findings_in(unit: _Unit, source: SourceFile, settings: Settings) -> Iterator[Finding]:
+def _findings_in(
+    unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings
+) -> Iterator[Finding]:
     path = source.path
     for place in unit.flow.places.values():
         if place.handled:
             continue
         for node in _matched_nodes(place, unit.evaluator):
-            site = Site(node, place, unit.flow, unit.evaluator, source, settings, unit.reached.qualname)
+            site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
             found = _judge(site)
             if found is None:
                 continue

@@ -159,7 +159,8 @@ def _torch_call(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Va
         values = [evaluator.value(argument, env) for argument in node.args]
         return evaluator.names.tensor(arms[0].dtype if same else None, evaluator.broadcast(values), fresh=True)
     if name in torch_api.RETURNS_TENSOR or name in torch_api.RANDOM:
-        return evaluator.names.tensor(fresh=True)
+        empty = bool(node.args) and isinstance(node.args[0], (ast.List, ast.Tuple)) and not node.args[0].elts
+        return evaluator.names.tensor(None, SCALAR if empty else None, fresh=True)
     return UNKNOWN
 
 

@@ -26,7 +26,7 @@ from graphmend_codemod.analysis.values import (
 from graphmend_codemod.project.facts import AttributeFact, AttributeKind
 
 Env = dict[str, Value]
-_CONFIG_NAME = re.compile(r"(^|_)(config|cfg|conf|args|hparams|opt|opts)$|[Cc]onfig")
+_CONFIG_NAME = re.compile(r"(\w*_)?(config|cfg|hparams)|config\w*")
 _ORIGINS = [Origin.CONSTANT, Origin.CONFIG, Origin.META, Origin.SHAPE, Origin.OTHER]
 
 
@@ -112,6 +112,8 @@ class Evaluator:
             return self._tensor_attribute(base, node.attr)
         if base.origin is Origin.CONFIG:
             return python(Origin.CONFIG)
+        if _CONFIG_NAME.fullmatch(node.attr):
+            return Value(Kind.UNKNOWN, origin=Origin.CONFIG)
         if base.is_python and base.origin in {Origin.META, Origin.CONSTANT, Origin.SHAPE}:
             return python(base.origin)
         return UNKNOWN
@@ -124,6 +126,8 @@ class Evaluator:
         if name == "training" and fact is None:
             return python(Origin.META)
         if fact is None:
+            if _CONFIG_NAME.fullmatch(name):
+                return Value(Kind.UNKNOWN, origin=Origin.CONFIG)
             facts = self.scope.class_facts
             if facts and name in facts.methods and name not in facts.properties:
                 return callable_value(facts.methods[name])
@@ -138,13 +142,13 @@ class Evaluator:
             return python(Origin.CONSTANT)
         if kind is AttributeKind.CONFIG:
             root = fact.text.partition(".")[0]
-            config = bool(_CONFIG_NAME.search(root))
+            config = bool(_CONFIG_NAME.fullmatch(root))
             return Value(Kind.PYTHON if config else Kind.UNKNOWN, origin=Origin.CONFIG if config else Origin.OTHER)
         if kind is AttributeKind.ARGUMENT:
-            if fact.callee:
-                return annotated.value_of(fact.callee, self.names, Origin.CONFIG)
-            config = bool(_CONFIG_NAME.search(fact.text))
-            return Value(Kind.UNKNOWN, origin=Origin.CONFIG if config else Origin.OTHER)
+            known = annotated.value_of(fact.callee, self.names, Origin.CONFIG)
+            if known.kind is Kind.UNKNOWN and _CONFIG_NAME.fullmatch(fact.text):
+                return replace(known, origin=Origin.CONFIG)
+            return known
         if kind is AttributeKind.CALL:
             return Value(Kind.UNKNOWN, instance_of=fact.callee)
         return UNKNOWN

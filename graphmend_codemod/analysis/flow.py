@@ -60,10 +60,12 @@ class Flow:
     _parents: list[ast.AST] = field(default_factory=list)
     _blocks: list[tuple[Sequence[ast.stmt], int]] = field(default_factory=list)
     _handled: int = 0
+    _has_walrus: bool = False
 
     def run(self) -> None:
         """Analyse the whole function."""
         function = self.scope.node
+        self._has_walrus = any(isinstance(node, ast.NamedExpr) for node in ast.walk(function))
         env: Env = dict(self.closure_env)
         for name in self.scope.locals:
             env.pop(name, None)
@@ -116,7 +118,7 @@ class Flow:
 
     def _statement(self, node: ast.stmt, state: State) -> State | None:
         self.places[id(node)] = Place(
-            node, dict(state.env), state.leaked, tuple(self._parents), tuple(self._blocks), self._handled > 0
+            node, state.env, state.leaked, tuple(self._parents), tuple(self._blocks), self._handled > 0
         )
         if isinstance(node, ast.If):
             return self._if(node, state)
@@ -173,6 +175,8 @@ class Flow:
         return frozenset(value.token for name in names if (value := env.get(name)) and value.token)
 
     def _walrus(self, node: ast.AST, env: Env) -> None:
+        if not self._has_walrus:
+            return
         for inner in walk_scope(node):
             if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
                 env[inner.target.id] = replace(self.evaluator.value(inner.value, env), truth=None)
@@ -245,8 +249,6 @@ class Flow:
             name: self.evaluator.names.join(one.env.get(name, UNKNOWN), other.env.get(name, UNKNOWN))
             for name in sorted(one.env.keys() | other.env.keys())
         }
-        for name in [name for name, value in env.items() if name.startswith("self.") and value == UNKNOWN]:
-            env[name] = UNKNOWN
         return State(env, one.leaked | other.leaked)
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State | None:

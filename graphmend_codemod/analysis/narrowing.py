@@ -145,6 +145,12 @@ def add_test_evidence(evaluator: Evaluator, test: ast.expr, truth: bool, env: En
         _become_tensor(evaluator, key, env)
 
 
+def add_expression_evidence(evaluator: Evaluator, expression: ast.expr, env: Env) -> None:
+    """The same for an expression that was evaluated, whatever came out."""
+    for key in _tensor_arguments(evaluator, expression, env):
+        _become_tensor(evaluator, key, env)
+
+
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
     for name, value in ast.iter_fields(statement):
         if name == "msg":

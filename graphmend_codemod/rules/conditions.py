@@ -39,6 +39,9 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
         return True
     inner = _unwrapped(site, node)
     value = site.value(inner)
+    if isinstance(inner, (ast.Name, ast.Attribute)) and value.kind is Kind.TENSOR:
+        # `if output_attentions:` with a wrong annotation is common; a real tensor of several elements would raise.
+        return value.shape == SCALAR or value.dtype == BOOL
     return value.kind is Kind.TENSOR
 
 

@@ -53,7 +53,7 @@ rule = Rule(
             after="""
             if mask is None:
                 (_warning_while_tracing if torch.compiler.is_compiling() else logger.warning)(
-                    "No mask given, everything is attended to.",
+                    "No mask given, everything is attended to."
                 )
             """,
             setup=_SETUP,
@@ -116,7 +116,7 @@ def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     helper = helper_for(call)
-    if site.settings.log_calls == "guard" or not arguments.constant or helper is None:
+    if site.settings.log_calls == "guard" or not arguments.constant or helper is None or not site.torch_at_import:
         return Verdict(message, edit=guard(site, node))
     return Verdict(message, edit=_once(site, call, helper))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
+from graphmend_codemod.analysis.narrowing import add_expression_evidence, narrow, rename_dtype
 from graphmend_codemod.analysis.values import Kind, Value
 from graphmend_codemod.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.conditions import Condition, split
@@ -100,6 +100,8 @@ def _under_static(site: Site, found: list[Arm]) -> tuple[Arm, ...]:
     """All branches where the static part of the first test holds, as it does wherever the select runs."""
     first = found[0].condition
     for arm in found:
+        if first is not None and first.tensors:
+            add_expression_evidence(site.evaluator, first.tensors[0], arm.env)
         for operand in first.static if first else ():
             narrow(site.evaluator, operand, True, arm.env)
     return tuple(found)

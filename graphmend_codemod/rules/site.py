@@ -17,6 +17,7 @@ from graphmend_codemod.analysis.flow import Flow, Place
 from graphmend_codemod.analysis.liveness import live_after
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.findings import Edit, Original, Replacement, Span
+from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceFile
 
@@ -34,6 +35,7 @@ class Site:
     flow: Flow
     evaluator: Evaluator
     source: SourceFile
+    summary: ModuleSummary
     settings: Settings
     function: str
 
@@ -79,6 +81,13 @@ class Site:
                 return name
         free = not scope.is_local("torch") and scope.resolve_global("torch") is None
         return "torch" if free else None
+
+    @cached_property
+    def torch_at_import(self) -> bool:
+        """True when `torch` is bound at the top level whatever happens, so that a decorator may use it."""
+        name = self.torch
+        bindings = [binding for binding in self.summary.bindings if binding.name == name]
+        return bool(self.imports) or any(not binding.conditional for binding in bindings)
 
     @property
     def imports(self) -> tuple[str, ...]:
@@ -213,5 +222,8 @@ class Site:
         if self.indentation(deeper) + len(line) <= self.line_limit:
             return line
         inner = "    " * (deeper + 1)
+        together = f"{inner}{', '.join(arguments)}\n"
+        if len(arguments) == 1 and "\n" not in arguments[0]:
+            return f"{before}\n{together}{'    ' * deeper}{after}"
         lines = "".join(f"{inner}{argument},\n" for argument in arguments)
         return f"{before}\n{lines}{'    ' * deeper}{after}"

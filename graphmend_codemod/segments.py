@@ -1,0 +1,89 @@
+"""Parsing one function out of a file, with the positions that it has in the file.
+
+A file's tree costs more than all questions about its few interesting functions, so only these are parsed again.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Iterable, Iterator
+
+from graphmend_codemod.analysis.scope import FunctionNode
+from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary
+from graphmend_codemod.source import SourceFile
+
+
+def outermost(summary: ModuleSummary, wanted: Iterable[tuple[str, int]]) -> list[FunctionSummary]:
+    """The functions that stand in no other function and hold the wanted ones, in order of position.
+
+    A wanted function is named by qualname and line.
+    """
+    keys = set(wanted)
+    lines = [line for _, line in keys]
+    return [
+        function
+        for function in summary.functions
+        if not function.outer and any(function.line <= line <= function.end_line for line in lines)
+    ]
+
+
+def parse_function(source: SourceFile, function: FunctionSummary) -> FunctionNode | None:
+    """The tree of one function of the file; None when its text does not parse on its own.
+
+    Raises nothing for odd text: the caller falls back on the whole file.
+    """
+    first = _first_line(source, function)
+    starts = source.line_starts
+    end = starts[function.end_line] if function.end_line < len(starts) else len(source.text)
+    text = source.text[starts[first - 1] : end]
+    indented = text[:1] in {" ", "\t"}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(f"if 1:\n{text}" if indented else text)
+    except (SyntaxError, ValueError):
+        return None
+    ast.increment_lineno(tree, first - (2 if indented else 1))
+    body = tree.body[0].body if indented and isinstance(tree.body[0], ast.If) else tree.body
+    found = body[0] if len(body) == 1 else None
+    if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) and found.lineno == function.line:
+        decorated = len(found.decorator_list) == len(function.decorators)
+        return found if decorated and found.name == function.name else None
+    return None
+
+
+def _first_line(source: SourceFile, function: FunctionSummary) -> int:
+    """The line of the first decorator, as far as each decorator stands in a line of its own."""
+    line = function.line
+    for _ in function.decorators:
+        above = line - 1
+        while above > 1 and not _line(source, above).strip():
+            above -= 1
+        if above < 1 or not _line(source, above).lstrip().startswith("@"):
+            break
+        line = above
+    return line
+
+
+def _line(source: SourceFile, number: int) -> str:
+    starts = source.line_starts
+    return source.text[starts[number - 1] : starts[number]] if number < len(starts) else source.text[starts[number - 1] :]
+
+
+def functions_of(source: SourceFile) -> Iterator[tuple[FunctionNode, str]]:
+    """Every function of the file that stands in no other, with the qualified prefix in front of its name."""
+
+    def visit(body: list[ast.stmt], prefix: str) -> Iterator[tuple[FunctionNode, str]]:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                yield from visit(node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield node, prefix
+            else:
+                for field in ("body", "orelse", "finalbody"):
+                    yield from visit(getattr(node, field, []), prefix)
+                for handler in getattr(node, "handlers", []):
+                    yield from visit(handler.body, prefix)
+
+    return visit(source.parse().body, "")
