@@ -14,10 +14,11 @@ from typing import Any
 LOG_CALLS = ("once", "guard")
 GUARDS = ("assert", "skip", "advice")
 
-_CODE = re.compile(r"GM[0-9]{0,3}")
-_MODEL = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
-_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
-_VERSION = re.compile(r"([0-9]+)\.([0-9]+)(\.[0-9]+)?")
+# Patterns are compiled where they are used: most runs need none, and the commit hook waits for each.
+_CODE = r"GM[0-9]{0,3}"
+_NAME = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
+_MODEL = f"{_NAME}:{_NAME}"
+_VERSION = r"([0-9]+)\.([0-9]+)(\.[0-9]+)?"
 
 
 class SettingsError(Exception):
@@ -71,7 +72,7 @@ def load_settings(
 def checked_codes(codes: Sequence[str], known: Collection[str], where: str) -> tuple[str, ...]:
     """The codes as they are; SettingsError for one that is no prefix of a known code."""
     for code in codes:
-        if not _CODE.fullmatch(code) or not any(one.startswith(code) for one in known):
+        if not re.fullmatch(_CODE, code) or not any(one.startswith(code) for one in known):
             families = {one[:3] for one in known}
             raise SettingsError(
                 f"{where}: unknown rule code `{code}`{_did_you_mean(code.upper(), {*known, *families})}; "
@@ -141,7 +142,7 @@ def _strings(value: object, where: str) -> tuple[str, ...]:
 def _codes(value: object, where: str) -> tuple[str, ...]:
     codes = _strings(value, where)
     for code in codes:
-        if not _CODE.fullmatch(code):
+        if not re.fullmatch(_CODE, code):
             raise SettingsError(f'{where}: `{code}` is not a rule code or the beginning of one; write "GM1" or "GM101"')
     return codes
 
@@ -168,11 +169,11 @@ def _one_of(choices: Sequence[str]) -> Callable[[object, str], str]:
     return read
 
 
-def _matching(pattern: re.Pattern[str], example: str) -> Callable[[object, str], tuple[str, ...]]:
+def _matching(pattern: str, example: str) -> Callable[[object, str], tuple[str, ...]]:
     def read(value: object, where: str) -> tuple[str, ...]:
         texts = _strings(value, where)
         for text in texts:
-            if not pattern.fullmatch(text):
+            if not re.fullmatch(pattern, text):
                 raise SettingsError(f'{where}: `{text}` must look like "{example}"')
         return texts
 
@@ -180,7 +181,7 @@ def _matching(pattern: re.Pattern[str], example: str) -> Callable[[object, str],
 
 
 def _version(value: object, where: str) -> tuple[int, int]:
-    match = _VERSION.fullmatch(value) if isinstance(value, str) else None
+    match = re.fullmatch(_VERSION, value) if isinstance(value, str) else None
     if match is None:
         raise SettingsError(f'{where} must be a string such as "2.4", not {_described(value)}')
     return int(match[1]), int(match[2])

@@ -74,7 +74,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"graphmend {__version__}")
-    subparsers = parser.add_subparsers(dest="command", metavar="command", required=True)
+    subparsers = parser.add_subparsers(prog="graphmend", dest="command", metavar="command", required=True)
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
     modules = [COMMANDS[wanted]] if wanted in COMMANDS else dict.fromkeys(COMMANDS.values())
     for module in modules:

@@ -26,10 +26,14 @@ class CommandError(Exception):
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps the line breaks of descriptions and examples; wide enough to read."""
+    """Keeps the line breaks of descriptions and examples, in a terminal's width without what `shutil` imports."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=34)
+        try:
+            columns = int(os.environ.get("COLUMNS", "")) or os.get_terminal_size().columns
+        except (ValueError, OSError):
+            columns = 80
+        super().__init__(prog, max_help_position=34, width=min(columns, 120) - 2)
 
 
 def add_paths(parser: argparse.ArgumentParser) -> None:

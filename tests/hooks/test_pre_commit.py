@@ -67,13 +67,29 @@ repos:
 def test_the_published_hooks_install_without_torch_and_run(
     tmp_path: Path, repository: Path, git: Git, before: str, after: str
 ) -> None:
+    commit = subprocess.run(
+        ["git", "-C", str(CHECKOUT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    )
+    (repository / ".pre-commit-config.yaml").write_text(
+        f"""
+repos:
+  - repo: {CHECKOUT}
+    rev: {commit.stdout.strip()}
+    hooks:
+      - id: graphmend-check
+        stages: [manual]
+      - id: graphmend
+"""
+    )
     (repository / "model.py").write_text(before)
     git("add", ".")
-    checked = pre_commit("try-repo", str(CHECKOUT), "graphmend-check", "--files", "model.py")
+    checked = pre_commit("run", "--hook-stage", "manual", "graphmend-check")
     assert checked.returncode == 1, checked.stdout + checked.stderr
     assert "model.py:11:9: GM201 [*]" in checked.stdout
-    fixed = pre_commit("try-repo", str(CHECKOUT), "graphmend", "--files", "model.py")
+    assert (repository / "model.py").read_text() == before
+    fixed = pre_commit("run")
     assert fixed.returncode == 1, fixed.stdout + fixed.stderr
     assert (repository / "model.py").read_text() == after
-    assert not list((tmp_path / "pre-commit").glob("**/site-packages/torch"))
-    assert list((tmp_path / "pre-commit").glob("**/site-packages/libcst"))
+    installed = {path.name for path in (tmp_path / "pre-commit").glob("**/site-packages/*")}
+    assert {"graphmend_codemod", "libcst"} <= installed
+    assert "torch" not in installed
