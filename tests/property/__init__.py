@@ -1,0 +1,1 @@
+"""Generated modules: whatever the rules make of them, eager mode must not be able to tell."""

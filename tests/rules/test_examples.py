@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,7 @@ from graphmend_codemod.rules.base import Clean, Declined, Example, Rule
 from graphmend_codemod.rules.registry import all_rules
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import checked, declined, embedded, transformed
+from tests.tools.fixes import checked, declined, embedded, fixed
 from tests.tools.observe import Scenario
 
 COMPILED = (Scenario(), Scenario(gradients="off"), Scenario(training=True, gradients="leaves"))
@@ -27,9 +28,9 @@ def cases(kind: type) -> Iterator[object]:
 
 @pytest.mark.parametrize(("rule", "example"), cases(Example))
 def test_an_example_becomes_what_the_rule_shows(rule: Rule, example: Example) -> None:
-    before, after = embedded(example.before, example.setup), embedded(example.after, example.setup)
-    result = transformed(before, _with_helpers(before, after, rule), select=(rule.code,), unsafe_fixes=_unsafe(rule))
-    assert {finding.code for fix in result.fixes for finding in fix.applied} == {rule.code}
+    expected = embedded(example.after, example.setup)
+    ast.parse(expected)
+    assert _without_helpers(_fixed(rule, example), known=expected) == expected
 
 
 @pytest.mark.parametrize(("rule", "example"), cases(Declined))
@@ -48,7 +49,7 @@ def test_an_example_behaves_and_is_one_graph(rule: Rule, example: Example) -> No
     if not example.inputs:
         pytest.skip("the example gives no inputs")
     before = embedded(example.before, example.setup)
-    after = _with_helpers(before, embedded(example.after, example.setup), rule)
+    after = _fixed(rule, example)
     behaves(before, after, example.inputs)
     compiles(after, example.inputs, scenarios=COMPILED)
 
@@ -71,7 +72,25 @@ def _unsafe(rule: Rule) -> bool:
     return rule.safety is Safety.UNSAFE
 
 
-def _with_helpers(before: str, after: str, rule: Rule) -> str:
-    """`after` with the module-level helpers that the fix of `before` places, which examples do not spell out."""
-    del before, rule
+def _fixed(rule: Rule, example: Example) -> str:
+    before = embedded(example.before, example.setup)
+    after, result = fixed(before, select=(rule.code,), unsafe_fixes=_unsafe(rule))
+    assert {finding.code for fix in result.fixes for finding in fix.applied} == {rule.code}
+    again, _ = fixed(after, select=(rule.code,), unsafe_fixes=_unsafe(rule))
+    assert again == after, "fixing the result again changes it"
     return after
+
+
+def _without_helpers(text: str, known: str) -> str:
+    """`text` without the functions at its top level that `known` does not have: examples do not spell them out."""
+    names = {node.name for node in ast.parse(known).body if isinstance(node, ast.FunctionDef)}
+    lines = text.splitlines(keepends=True)
+    for node in reversed(ast.parse(text).body):
+        if not isinstance(node, ast.FunctionDef) or node.name in names:
+            continue
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)]) - 1
+        last = node.end_lineno or node.lineno
+        while last < len(lines) and not lines[last].strip():
+            last += 1
+        del lines[first:last]
+    return "".join(lines)

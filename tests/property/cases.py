@@ -1,0 +1,146 @@
+"""One generated module through `fix`, and what there is to complain about."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from graphmend_codemod import runner
+from tests.property.generator import generate
+from tests.property.program import Program, shrink
+from tests.tools.behaviour import FEW_SCENARIOS, differences
+from tests.tools.compiled import compiled_differences
+from tests.tools.fixes import SUBJECT_PATH, settings_with
+from tests.tools.observe import Scenario
+
+_COMPILED = (Scenario(gradients="off"), Scenario(training=True, gradients="inner"))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one case. `applied` and `declined` count findings by rule; `complaints` is empty when all is well.
+
+    `after` is the fixed source, or the source itself. `reasons` are those of declined findings.
+    """
+
+    seed: int
+    program: Program
+    after: str
+    applied: Counter[str]
+    declined: Counter[str]
+    reasons: tuple[str, ...]
+    complaints: tuple[str, ...]
+    compiled: bool = False
+
+    @property
+    def changed(self) -> bool:
+        """True when a fix was applied."""
+        return self.after != self.program.text
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A text after `fix`, and what `fix` said."""
+
+    text: str
+    applied: Counter[str] = field(default_factory=Counter)
+    declined: Counter[str] = field(default_factory=Counter)
+    reasons: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def run_case(seed: int, *, compiled: bool = False) -> Outcome:
+    """Generate, fix, compare in eager mode, and when `compiled` under `torch.compile` as well."""
+    program = generate(seed)
+    fixed = fix(program.text)
+    complaints = tuple(itertools.islice(_complaints(program, fixed, compiled), 5))
+    return Outcome(seed, program, fixed.text, fixed.applied, fixed.declined, fixed.reasons, complaints, compiled)
+
+
+def shrunk(outcome: Outcome, tries: int = 300) -> Outcome:
+    """A smaller module with complaints of the same kind."""
+    kinds = {_kind(complaint) for complaint in outcome.complaints}
+
+    def fails(program: Program) -> bool:
+        found = next(_complaints(program, fix(program.text), outcome.compiled), None)
+        return found is not None and _kind(found) in kinds
+
+    program = shrink(outcome.program, fails, tries)
+    fixed = fix(program.text)
+    complaints = tuple(itertools.islice(_complaints(program, fixed, outcome.compiled), 3))
+    return Outcome(
+        outcome.seed, program, fixed.text, fixed.applied, fixed.declined, fixed.reasons, complaints, outcome.compiled
+    )
+
+
+def report(outcome: Outcome) -> str:
+    """What a developer needs to see of a failure."""
+    return "\n".join(
+        [
+            f"seed {outcome.seed}, rules applied: {dict(outcome.applied)}",
+            *outcome.complaints,
+            "---- before ----",
+            _from_forward(outcome.program.text),
+            "---- after ----",
+            _from_forward(outcome.after),
+            f"---- inputs ---- {list(outcome.program.inputs)}",
+        ]
+    )
+
+
+def _kind(complaint: str) -> str:
+    return complaint.partition(":")[0].partition(",")[0]
+
+
+def _from_forward(text: str) -> str:
+    """The part of a module that differs from case to case, with the helpers that a fix may have placed before."""
+    lines = text.splitlines()
+    first = next(number for number, line in enumerate(lines) if "def forward(" in line)
+    if first and lines[first - 1].strip().startswith("@"):
+        first -= 1
+    return "\n".join(lines[first:])
+
+
+def fix(text: str) -> Fixed:
+    """`text` with safe fixes."""
+    result = runner.fix_text(text.encode(), SUBJECT_PATH, settings_with())
+    after = result.fixes[0].after.decode() if result.fixes else text
+    refused = [finding for finding in result.remaining if finding.declined is not None]
+    return Fixed(
+        text=after,
+        applied=Counter(finding.code for fix in result.fixes for finding in fix.applied),
+        declined=Counter(finding.code for finding in refused),
+        reasons=tuple(f"{finding.code} {finding.declined}" for finding in refused),
+        problems=tuple(str(problem) for problem in result.problems),
+    )
+
+
+def _complaints(program: Program, fixed: Fixed, compiled: bool) -> Iterator[str]:
+    yield from (f"problem: {problem}" for problem in fixed.problems)
+    if fixed.text == program.text:
+        if fixed.applied:
+            yield "a fix was applied and nothing changed"
+        return
+    try:
+        ast.parse(fixed.text)
+    except SyntaxError as error:
+        yield f"not Python any more: {error}"
+        return
+    again = fix(fixed.text)
+    if again.text != fixed.text:
+        yield f"fixing again changes it: {dict(again.applied)}"
+    for difference in differences(program.text, fixed.text, program.inputs, scenarios=FEW_SCENARIOS):
+        yield f"eager: {difference}"
+    if compiled:
+        yield from _compiled_complaints(program.text, fixed.text, program.inputs)
+
+
+def _compiled_complaints(before: str, after: str, inputs: Sequence[str]) -> Iterator[str]:
+    """Where compiled code is worse than that of the original."""
+    for scenario in _COMPILED:
+        found = next(compiled_differences(after, inputs, scenarios=[scenario]), None)
+        if found is not None and next(compiled_differences(before, inputs, scenarios=[scenario]), None) is None:
+            yield f"compiled: {found}"
