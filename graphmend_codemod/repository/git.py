@@ -57,6 +57,8 @@ _INHERITED = (
     "GIT_ICASE_PATHSPECS",
 )
 
+_LINES_TOLD = 3
+
 
 class RepositoryError(Exception):
     """What cannot be done with a repository. The text is one line: what, cause, way out."""
@@ -68,7 +70,7 @@ class GitFailed(RepositoryError):
     def __init__(self, arguments: tuple[str, ...], status: int, stderr: str) -> None:
         lines = [line.strip() for line in stderr.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "error:"))]
-        self.detail = " ".join(telling or lines[-1:]) or _ending(status)
+        self.detail = "; ".join(telling[:_LINES_TOLD] or lines[-1:]) or _ending(status)
         super().__init__(f"git {arguments[0]}: {self.detail}")
 
 
@@ -138,7 +140,7 @@ def _command_layer() -> type[CommandLayer]:
     try:
         from git.cmd import Git as CommandLayer
     except ImportError as error:
-        raise RepositoryError(f"git cannot be started: install git and put it on PATH ({error})") from error
+        raise RepositoryError("git cannot be started: install git and put it on PATH") from error
     return CommandLayer
 
 

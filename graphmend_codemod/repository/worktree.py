@@ -20,7 +20,7 @@ from typing import IO
 
 from graphmend_codemod.interruption import uninterrupted
 from graphmend_codemod.repository.checkout import Checkout, Commit
-from graphmend_codemod.repository.git import Git, RepositoryError
+from graphmend_codemod.repository.git import Git, GitFailed, RepositoryError
 
 _REGULAR = {"100644", "100755"}
 _SUBMODULE = "160000"
@@ -83,7 +83,7 @@ def worktree(checkout: Checkout, commit: Commit, folder: Path) -> Iterator[Workt
     """
     root = folder / _folder_name(checkout)
     try:
-        checkout.git.output("worktree", "add", "--quiet", "--detach", str(root), commit.oid)
+        _add(checkout, commit, root)
         git = Git(root)
         entries = dict(_entries(git))
         _undo_conversions(git, entries)
@@ -107,6 +107,20 @@ def blob_id(data: bytes, like: str) -> str:
     """The id that git gives to a file's bytes, in the hash function of the id `like`."""
     algorithm = hashlib.sha256 if len(like) == hashlib.sha256().digest_size * 2 else hashlib.sha1
     return algorithm(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def _add(checkout: Checkout, commit: Commit, root: Path) -> None:
+    try:
+        checkout.git.output("worktree", "add", "--quiet", "--detach", str(root), commit.oid)
+    except GitFailed as error:
+        # Git does not say why it could not write a file.
+        if "unable to write" not in error.detail:
+            raise
+        free = shutil.disk_usage(root.parent).free // 2**20
+        raise RepositoryError(
+            f"{commit} cannot be checked out into {root.parent} ({free} MiB free): {error.detail}; "
+            "make space, or set TMPDIR to a folder with more of it"
+        ) from error
 
 
 def _entries(git: Git) -> Iterator[tuple[str, Entry]]:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from graphmend_codemod.cli.main import main
+
+CHECKOUT = Path(__file__).parent.parent.parent
 BROKEN = """\
 import logging
 
@@ -34,6 +41,8 @@ class Model(nn.Module):
             y = y * 3
         return y
 """
+TODAY = f"graphmend/{datetime.date.today().isoformat()}"
+COMMAND = (sys.executable, "-m", "graphmend_codemod", "migrate")
 CLEAN = "from torch import nn\n\n\nclass Clean(nn.Module):\n    def forward(self, x):\n        return x + 1\n"
 
 
@@ -55,6 +64,7 @@ def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path, *, identity: bool = T
         ("GIT_CONFIG_NOSYSTEM", "1"),
     ):
         monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join((str(CHECKOUT), str(CHECKOUT / "evaluation"))))
     monkeypatch.delenv("EMAIL", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
 
@@ -133,7 +143,7 @@ def untouched(repository: Repository, *, but: str | None = None) -> Iterator[Non
     finally:
         after = _state(repository)
         if but is not None:
-            assert f"refs/heads/{but}" in after.pop("refs")
+            assert f"refs/heads/{but}" in str(after.pop("refs"))
             before.pop("refs")
             for kind in ("refs", "logs/refs"):
                 after.pop(f".git/{kind}/heads/{but}", None)
@@ -164,3 +174,14 @@ def _state(repository: Repository) -> dict[str, object]:
 
 def _has_work_tree(repository: Repository) -> bool:
     return repository.git("rev-parse", "--is-inside-work-tree") == "true"
+
+
+def run(repository: Repository, *options: str) -> int:
+    """`graphmend migrate` in this process; its exit code."""
+    return main(["migrate", str(repository.folder), "--jobs", "1", "--no-cache", *options])
+
+
+def report_of(repository: Repository, branch: str = TODAY) -> tuple[str, dict[str, Any]]:
+    """The report's Markdown and JSON."""
+    folder = repository.common / "graphmend" / f"report-{branch.replace('/', '-')}"
+    return (folder / "report.md").read_text(), json.loads((folder / "report.json").read_text())
