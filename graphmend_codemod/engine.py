@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
-from graphmend_codemod.analysis.flow import Flow, Place, function_nodes
-from graphmend_codemod.analysis.scope import FunctionNode, Scope, local_names
+from graphmend_codemod.analysis.flow import Flow, Place
+from graphmend_codemod.analysis.scope import FunctionNode, Scope, children, outline
 from graphmend_codemod.analysis.values import Names
 from graphmend_codemod.findings import Finding, Safety
 from graphmend_codemod.project.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary import ModuleSummary
-from graphmend_codemod.rules.base import Rule, Verdict
+from graphmend_codemod.rules.base import Match, Rule, Verdict
 from graphmend_codemod.rules.registry import all_rules
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.segments import functions_of, outermost, parse_function
@@ -83,13 +84,13 @@ def _units(
         reached = wanted.get((qualname, node.lineno))
         if reached is not None and reached.class_qualified is not None:
             class_qualified = reached.class_qualified
-        scope = Scope(module, index, node, class_qualified, local_names(node), closure)
+        scope = Scope(module, index, node, class_qualified, outline(node), closure)
         evaluator = Evaluator(scope, names)
         flow = Flow(scope, evaluator, env)
         flow.run()
         if reached is not None:
             yield _Unit(reached, flow, evaluator)
-        for inner in function_nodes(node):
+        for inner in scope.outline.nested:
             inner_env = flow.nested.get(id(inner), {})
             kept = {key: value for key, value in inner_env.items() if value.callee is not None}
             yield from visit(
@@ -128,6 +129,8 @@ def _findings_in(
 def _matched_nodes(place: Place, evaluator: Evaluator) -> Iterator[ast.AST]:
     """The statement itself and the expressions that it evaluates, without those of nested statements."""
     yield place.statement
+    if not evaluator.scope.outline.has_conditional_expression:
+        return
     stack: list[ast.AST] = [
         child
         for name, field in ast.iter_fields(place.statement)
@@ -144,28 +147,30 @@ def _matched_nodes(place: Place, evaluator: Evaluator) -> Iterator[ast.AST]:
             if evaluator.value(node.test, place.env).compiling is not None:
                 continue
         if not isinstance(node, ast.Lambda):
-            stack.extend(ast.iter_child_nodes(node))
+            stack += children(node)
 
 
 def _judge(site: Site) -> tuple[Rule, Verdict] | None:
     """The verdict of the first selected rule that has an edit, or else of the first that has a reason."""
     declined: tuple[Rule, Verdict] | None = None
-    for rule in _rules_in_order():
-        for match in rule.matches.get(type(site.node), ()):
-            verdict = match(site, site.node)
-            if verdict is None or not _selected(rule.code, site.settings, site.source.path):
-                continue
-            if verdict.edit is not None:
-                return rule, verdict
-            declined = declined or (rule, verdict)
+    for rule, match in _matches(type(site.node)):
+        if not _selected(rule.code, site.settings):
+            continue
+        verdict = match(site, site.node)
+        if verdict is None:
+            continue
+        if verdict.edit is not None:
+            return rule, verdict
+        declined = declined or (rule, verdict)
     return declined
 
 
-def _rules_in_order() -> tuple[Rule, ...]:
-    """More specific rules first: the general select of GM101 comes last among its family."""
-    return tuple(sorted(all_rules(), key=lambda rule: (rule.code == "GM101", -int(rule.code[2:]))))
+@cache
+def _matches(node_type: type[ast.AST]) -> tuple[tuple[Rule, Match], ...]:
+    """Match functions for a node type, more specific rules first: the general select of GM101 comes last."""
+    ordered = sorted(all_rules(), key=lambda rule: (rule.code == "GM101", -int(rule.code[2:])))
+    return tuple((rule, match) for rule in ordered for match in rule.matches.get(node_type, ()))
 
 
-def _selected(code: str, settings: Settings, path: str) -> bool:
-    del path
+def _selected(code: str, settings: Settings) -> bool:
     return code.startswith(settings.select) and not (settings.ignore and code.startswith(settings.ignore))

@@ -41,10 +41,11 @@ def parse_function(source: SourceFile, function: FunctionSummary) -> FunctionNod
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(f"if 1:\n{text}" if indented else text)
+            # Blank lines in front give every node the line that it has in the file.
+            blank = "\n" * (first - (2 if indented else 1))
+            tree = ast.parse(f"{blank}if 1:\n{text}" if indented else blank + text)
     except (SyntaxError, ValueError):
         return None
-    ast.increment_lineno(tree, first - (2 if indented else 1))
     body = tree.body[0].body if indented and isinstance(tree.body[0], ast.If) else tree.body
     found = body[0] if len(body) == 1 else None
     if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) and found.lineno == function.line:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.scope import children, walk
 from graphmend_codemod.analysis.values import Kind
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def escaping_names(evaluator: Evaluator, statement: ast.stmt, env: Env) -> set[s
             elif isinstance(node, ast.expr):
                 found.update(_escaping(evaluator, node, env, True))
             elif isinstance(node, ast.AST):
-                found.update(inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
+                found.update(inner.id for inner in walk(node) if isinstance(inner, ast.Name))
     return found
 
 
@@ -36,7 +37,7 @@ def _escaping(evaluator: Evaluator, node: ast.expr, env: Env, kept: bool) -> Ite
         if kept and isinstance(node.ctx, ast.Load):
             yield node.id
     elif isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.JoinedStr, ast.FormattedValue)):
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.expr):
                 yield from _escaping(evaluator, child, env, False)
     elif isinstance(node, ast.Attribute):
@@ -44,11 +45,11 @@ def _escaping(evaluator: Evaluator, node: ast.expr, env: Env, kept: bool) -> Ite
     elif isinstance(node, ast.Call):
         yield from _call(evaluator, node, env, kept)
     elif isinstance(node, (ast.BoolOp, ast.IfExp, ast.Tuple, ast.List, ast.Subscript, ast.Starred)):
-        for child in ast.iter_child_nodes(node):
+        for child in children(node):
             if isinstance(child, ast.expr):
                 yield from _escaping(evaluator, child, env, kept)
     elif not isinstance(node, ast.Constant):
-        yield from (inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name))
+        yield from (inner.id for inner in walk(node) if isinstance(inner, ast.Name))
 
 
 def _call(evaluator: Evaluator, node: ast.Call, env: Env, kept: bool) -> Iterator[str]:

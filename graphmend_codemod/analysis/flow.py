@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from graphmend_codemod.analysis import annotated, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
-from graphmend_codemod.analysis.scope import FunctionNode, Scope, parameters, walk_scope
+from graphmend_codemod.analysis.scope import Scope, parameters, walk_scope
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, Origin, Value, callable_value, python
 
 
@@ -50,22 +51,24 @@ class Place:
 
 @dataclass
 class Flow:
-    """Runs once over a function; `places` are the statements that Dynamo can reach, in source order."""
+    """Runs once over a function; `places` are the statements that Dynamo can reach, in source order.
+
+    `answers` keeps what rules worked out about a node, by question, node and environment.
+    """
 
     scope: Scope
     evaluator: Evaluator
     closure_env: Env = field(default_factory=dict)
     places: dict[int, Place] = field(default_factory=dict)
     nested: dict[int, Env] = field(default_factory=dict)
+    answers: dict[tuple[str, int, int], Any] = field(default_factory=dict)
     _parents: list[ast.AST] = field(default_factory=list)
     _blocks: list[tuple[Sequence[ast.stmt], int]] = field(default_factory=list)
     _handled: int = 0
-    _has_walrus: bool = False
 
     def run(self) -> None:
         """Analyse the whole function."""
         function = self.scope.node
-        self._has_walrus = any(isinstance(node, ast.NamedExpr) for node in ast.walk(function))
         env: Env = dict(self.closure_env)
         for name in self.scope.locals:
             env.pop(name, None)
@@ -175,7 +178,7 @@ class Flow:
         return frozenset(value.token for name in names if (value := env.get(name)) and value.token)
 
     def _walrus(self, node: ast.AST, env: Env) -> None:
-        if not self._has_walrus:
+        if not self.scope.outline.has_walrus:
             return
         for inner in walk_scope(node):
             if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
@@ -332,10 +335,16 @@ class Flow:
         return after
 
 
+def walk_with_root(root: ast.AST) -> Iterator[ast.AST]:
+    """`root` and every node below it that runs in its scope."""
+    yield root
+    yield from walk_scope(root)
+
+
 def _bound_in(*nodes: ast.AST) -> Iterator[str]:
     names: set[str] = set()
     for root in nodes:
-        for node in [root, *walk_scope(root)]:
+        for node in walk_with_root(root):
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 names.add(node.id)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
@@ -344,8 +353,3 @@ def _bound_in(*nodes: ast.AST) -> Iterator[str]:
                 names.add(node.name)
     return iter(sorted(names))
 
-
-def function_nodes(root: FunctionNode) -> Iterator[FunctionNode]:
-    """Functions defined directly inside `root`, in source order."""
-    found = [node for node in walk_scope(root) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    return iter(sorted(found, key=lambda node: (node.lineno, node.col_offset)))

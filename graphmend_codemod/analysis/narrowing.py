@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.scope import children, walk
 from graphmend_codemod.analysis.values import FLOATING, NONE, Kind, Origin, Value, canonical_dtype, is_floating_dtype
 
 if TYPE_CHECKING:
@@ -124,9 +124,13 @@ def add_evidence(evaluator: Evaluator, statement: ast.stmt, env: Env) -> None:
 
     Only names that the statement did not bind itself, and only calls that ran whatever happened.
     """
-    bound = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    bound: set[str] | None = None
     for expression in _expressions(statement):
         for key in _tensor_arguments(evaluator, expression, env):
+            if bound is None:
+                bound = {
+                    node.id for node in walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                }
             if key not in bound:
                 _become_tensor(evaluator, key, env)
 
@@ -155,7 +159,7 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
     for name, value in ast.iter_fields(statement):
         if name == "msg":
             continue
-        if isinstance(value, ast.expr):
+        if isinstance(value, ast.expr) and not isinstance(value, (ast.Name, ast.Constant)):
             yield value
 
 
@@ -171,7 +175,7 @@ def _always_run(node: ast.AST) -> Iterator[ast.AST]:
         elif not isinstance(
             current, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef)
         ):
-            stack.extend(ast.iter_child_nodes(current))
+            stack += children(current)
 
 
 def _tensor_arguments(evaluator: Evaluator, expression: ast.expr, env: Env) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from graphmend_codemod.project.facts import AttributeFact, ClassFacts, IndexView
 
@@ -24,14 +25,35 @@ def dotted(node: ast.expr) -> str | None:
     return ".".join(reversed(parts))
 
 
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes directly below `node`, without the `ctx` markers. Faster than `ast.iter_child_nodes`."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if value.__class__ is list:
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif name != "ctx" and isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+def walk(root: ast.AST) -> Iterator[ast.AST]:
+    """`root` and every node below it."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += children(node)
+
+
 def walk_scope(root: ast.AST) -> Iterator[ast.AST]:
     """Every node below `root` that runs in the scope of `root` (nested functions and classes are yielded, not entered)."""
-    stack = list(ast.iter_child_nodes(root))
+    stack = children(root)
     while stack:
         node = stack.pop()
         yield node
         if not isinstance(node, SCOPES):
-            stack.extend(ast.iter_child_nodes(node))
+            stack += children(node)
 
 
 def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
@@ -41,24 +63,44 @@ def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
     return named + [arg for arg in (args.vararg, args.kwarg) if arg is not None]
 
 
-def local_names(function: FunctionNode) -> frozenset[str]:
-    """Names that the function binds: parameters, assignments, imports, nested definitions; not `global` ones."""
-    names = {arg.arg for arg in parameters(function)}
+@dataclass(frozen=True)
+class Outline:
+    """What one look at a function tells: names that it binds, functions inside, and which rarer forms it uses."""
+
+    names: frozenset[str]
+    nested: tuple[FunctionNode, ...]
+    has_walrus: bool
+    has_conditional_expression: bool
+
+
+def outline(function: FunctionNode) -> Outline:
+    """Parameters, assignments, imports and nested definitions are bound; `global` and `nonlocal` names are not."""
+    names = {argument.arg for argument in parameters(function)}
     outer: set[str] = set()
+    nested: list[FunctionNode] = []
+    walrus = conditional = False
     for node in walk_scope(function):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        kind = node.__class__
+        if kind is ast.Name:
+            if node.ctx.__class__ is not ast.Load:  # type: ignore[attr-defined]
+                names.add(node.id)  # type: ignore[attr-defined]
+        elif kind is ast.IfExp:
+            conditional = True
+        elif kind is ast.NamedExpr:
+            walrus = True
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            names.add(node.name)
+            nested.append(node)
+        elif isinstance(node, ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             names.update((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
+        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
             names.add(node.name)
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
             outer.update(node.names)
-        elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
-            names.add(node.name)
-    return frozenset(names - outer)
+    nested.sort(key=lambda node: (node.lineno, node.col_offset))
+    return Outline(frozenset(names - outer), tuple(nested), walrus, conditional)
 
 
 @dataclass
@@ -72,11 +114,16 @@ class Scope:
     index: IndexView
     node: FunctionNode
     class_qualified: str | None
-    locals: frozenset[str]
+    outline: Outline
     closure: frozenset[str] = frozenset()
     _resolved: dict[str, str | None] = field(default_factory=dict)
 
     @property
+    def locals(self) -> frozenset[str]:
+        """Names that the function binds itself."""
+        return self.outline.names
+
+    @cached_property
     def self_name(self) -> str | None:
         """The name by which the function calls its instance, if it is a method or gets `self` handed over."""
         args = [*self.node.args.posonlyargs, *self.node.args.args]
@@ -87,7 +134,7 @@ class Scope:
                 return None
         return args[0].arg
 
-    @property
+    @cached_property
     def class_facts(self) -> ClassFacts | None:
         """Facts of the class whose instance `self` is."""
         return self.index.class_facts(self.class_qualified) if self.class_qualified else None

@@ -47,6 +47,10 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
 
 def split(site: Site, test: ast.expr) -> Condition | None:
     """Split a test; None when no tensor decides it, or when Dynamo folds it."""
+    return site.remembered("split", test, lambda: _split(site, test))
+
+
+def _split(site: Site, test: ast.expr) -> Condition | None:
     whole = site.value(test)
     if whole.truth is not None or whole.compiling is not None or not reads_tensor(site, test):
         return None

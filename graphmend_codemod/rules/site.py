@@ -7,9 +7,10 @@ import contextlib
 import io
 import re
 import tokenize
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar, cast
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
@@ -21,6 +22,7 @@ from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceFile
 
+T = TypeVar("T")
 TORCH_NAMES = ("torch", "th", "T", "pt")
 _LONGEST_LINE = 120
 _SHORTEST_LIMIT = 79
@@ -38,6 +40,13 @@ class Site:
     summary: ModuleSummary
     settings: Settings
     function: str
+
+    def remembered(self, question: str, node: ast.AST, answer: Callable[[], T]) -> T:
+        """`answer()`, worked out once for this question about this node where names hold what they hold here."""
+        key = (question, id(node), id(self.place.env))
+        if key not in self.flow.answers:
+            self.flow.answers[key] = (answer(), self.place.env)
+        return cast("T", self.flow.answers[key][0])
 
     # questions
 
@@ -203,9 +212,12 @@ class Site:
         loose = isinstance(node, (ast.IfExp, ast.Lambda, ast.NamedExpr))
         return f"({text})" if loose or (isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)) else text
 
-    @cached_property
+    @property
     def line_limit(self) -> int:
         """The longest line that the file itself has, within reason."""
+        return self.remembered("line limit", self.evaluator.scope.node, self._line_limit)
+
+    def _line_limit(self) -> int:
         longest = max((len(line) for line in self.source.text.splitlines()), default=0)
         return min(max(longest, _SHORTEST_LIMIT), _LONGEST_LINE)
 
