@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 from graphmend_codemod.rewriting.text import Layout, RewriteError
 
@@ -58,11 +57,10 @@ class Blocks:
             raise RewriteError(f"Python does not tell where line {node.lineno} ends")
         return self.layout.source.offset(node.end_lineno, node.end_col_offset)
 
-    @cached_property
-    def interpolated(self) -> tuple[tuple[int, int], ...]:
-        """Ranges of f-strings, in which `ast` gives wrong positions before Python 3.12."""
-        nodes = (node for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr))
-        return tuple((self.start(node), self.end(node)) for node in nodes)
+    def in_f_string(self, place: Place, start: int, end: int) -> bool:
+        """True if a range lies inside an f-string, where `ast` gives wrong positions before Python 3.12."""
+        strings = (node for node in ast.walk(place.block[place.first]) if isinstance(node, ast.JoinedStr))
+        return any(self.start(node) < start and end < self.end(node) for node in strings)
 
     def find(self, start: int, end: int) -> Place:
         """The innermost place that holds a range. RewriteError if the range is outside of all statements."""

@@ -27,10 +27,10 @@ def changes(blocks: Blocks, replacement: Replacement) -> list[Change]:
     """What a replacement changes. RewriteError if it cannot be placed."""
     layout = blocks.layout
     start, end = offsets(layout, replacement.span)
-    if sys.version_info < (3, 12) and any(a < start and end < b for a, b in blocks.interpolated):
-        raise RewriteError("it stands inside an f-string")
     place, parts = blocks.find(start, end), replacement.parts
     if not place.whole or start == end:
+        if sys.version_info < (3, 12) and blocks.in_f_string(place, start, end):
+            raise RewriteError("it stands inside an f-string")
         rendered = render(layout, parts, layout.indentation(start))
         return [*_rescued(blocks, place, parts, start, end), _change(start, end, rendered)]
     node = place.block[place.first]
@@ -153,6 +153,7 @@ def _on_shared_line(blocks: Blocks, place: Place, parts: _Parts, start: int, end
         return [_change(start, end, rendered)]
     first, last = blocks.line_mates(place)
     region_start, text = blocks.start(place.block[first]), ""
+    base = layout.indentation(region_start)
     if not layout.first_on_line(region_start):
         region_start, base = blocks.header_end(place, first)
         base += layout.source.indent

@@ -11,6 +11,7 @@ from functools import cached_property
 from graphmend_codemod.source import SourceFile
 
 NEWLINE = re.compile(r"\r\n?|\n")
+_MAY_SPAN_LINES = re.compile(r"\"\"\"|\'\'\'|\\[\r\n]|[fFtT][rR]?[\"\']|[rR][fFtT][\"\']")
 _LEAD = re.compile(r"[ \t\f]*")
 _STRING_BEGINS = {getattr(tokenize, name) for name in ("FSTRING_START", "TSTRING_START") if hasattr(tokenize, name)}
 _STRING_ENDS = {getattr(tokenize, name) for name in ("FSTRING_END", "TSTRING_END") if hasattr(tokenize, name)}
@@ -162,12 +163,13 @@ class Layout:
         # print a whole statement anew. Here every byte that is not leading white space is copied, so the only thing
         # left to prove is the tree, and that is compared after every edit.
         text = self.source.text
+        strings = _MAY_SPAN_LINES.search(text, start, end) is not None
         lines = [text[start : min(end, self.next_line(start))]]
         at = start + len(lines[0])
         while at < end:
             stop = min(end, self.next_line(at))
             line = text[at:stop]
-            unmoved = old == new or not line.strip() or self.inside_string(self.source.line_at(at))
+            unmoved = old == new or not line.strip() or (strings and self.inside_string(self.source.line_at(at)))
             lines.append(line if unmoved else _reindented(line, old, new))
             at = stop
         return "".join(lines)
