@@ -106,7 +106,7 @@ def text(rule: Rule, paint: Paint) -> Iterator[str]:
         yield from _block(f"Example {number}, before", example.before, paint)
         yield from _block(f"Example {number}, after", example.after, paint)
     for declined in _declines(rule):
-        yield from _block(f"Not applied when {declined.because}", declined.source, paint)
+        yield from _block(f'Not applied ("{declined.because}")', declined.source, paint)
 
 
 def markdown(rule: Rule) -> str:
@@ -127,7 +127,7 @@ def markdown(rule: Rule) -> str:
     if _declines(rule):
         parts.append("## When it is not applied")
     for declined in _declines(rule):
-        parts += [f"The report says: {declined.because}", _fenced(declined.source)]
+        parts += [f'Reported with the reason "{declined.because}":', _fenced(declined.source)]
     quiet = [example for example in rule.examples if isinstance(example, Clean)]
     if quiet:
         parts += ["## What it does not report", *(_fenced(example.source) for example in quiet)]

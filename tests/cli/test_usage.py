@@ -160,7 +160,7 @@ def test_a_rule_is_explained(word: str, capsys: Captured) -> None:
     assert main(["rule", word]) == 0
     out = capsys.readouterr().out
     assert out.startswith("GM101 tensor-if-assign (control flow)\n")
-    for part in ("when compiled: ", "Example 1, before:", "Example 1, after:", "Not applied when "):
+    for part in ("when compiled: ", "Example 1, before:", "Example 1, after:", 'Not applied ("'):
         assert part in out
 
 
