@@ -144,7 +144,6 @@ def clean_environment(environment: Mapping[str, str] | None, folder: Path) -> di
         **kept,
         **_FIXED,
         "TMPDIR": str(temporary),
-        "PYTHONPYCACHEPREFIX": str(folder.parent / "pycache"),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         "TRITON_CACHE_DIR": str(folder / "triton"),
     }

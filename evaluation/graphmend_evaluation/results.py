@@ -94,11 +94,16 @@ class Counts:
 
 @dataclass(frozen=True)
 class Message:
-    """One log record (`stream` is the logger's name), warning (`warnings`) or print (`stdout`, `stderr`)."""
+    """One log record (`stream` is the logger's name), warning (`warnings`) or print (`stdout`, `stderr`).
+
+    `where` is the file that reports it, relative to the repository root if inside, and for a log record the function.
+    Line numbers are left out: an edit above moves them.
+    """
 
     stream: str
     level: str
     text: str
+    where: str
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,226 @@
+"""Small models with random weights, one for each row: the same classes, dtypes and inputs as in the published table.
+
+Factories for `graphmend_evaluation.measure`. Two layers, two heads, width 64: the break sites are in the code, not in
+the size.
+"""
+
+# mypy: allow-untyped-calls
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import GenerationMixin, PreTrainedModel  # noqa: F401 - half of the seconds of every row's import
+
+Inputs = dict[str, Any]
+
+VOCABULARY = 128
+_SEQ2SEQ: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "d_model": 64,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 128,
+    "decoder_ffn_dim": 128,
+    "max_position_embeddings": 64,
+}
+_ENCODER: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 128,
+    "max_position_embeddings": 64,
+}
+
+
+def t5() -> tuple[nn.Module, Inputs]:
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    config = T5Config(vocab_size=VOCABULARY, d_model=64, d_kv=32, d_ff=128, num_layers=2, num_heads=2)
+    return T5ForConditionalGeneration(config), _encoder_and_decoder_ids()
+
+
+def whisper() -> tuple[nn.Module, Inputs]:
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+
+    sizes = {name: size for name, size in _SEQ2SEQ.items() if name != "max_position_embeddings"}
+    config = WhisperConfig(
+        **sizes,
+        max_source_positions=50,
+        max_target_positions=32,
+        num_mel_bins=16,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+        suppress_tokens=None,
+        begin_suppress_tokens=None,
+    )
+    inputs = {"input_features": torch.randn(1, 16, 100), "decoder_input_ids": _ids(1, 8)}
+    return WhisperForConditionalGeneration(config), inputs
+
+
+def bart() -> tuple[nn.Module, Inputs]:
+    return _bart(), _encoder_and_decoder_ids()
+
+
+def bart_float16() -> tuple[nn.Module, Inputs]:
+    return _bart().half(), _batch_with_mask()
+
+
+def marian() -> tuple[nn.Module, Inputs]:
+    return _marian(), _encoder_and_decoder_ids()
+
+
+def marian_float16() -> tuple[nn.Module, Inputs]:
+    return _marian().half(), _batch_with_mask()
+
+
+def blenderbot() -> tuple[nn.Module, Inputs]:
+    from transformers import BlenderbotConfig, BlenderbotForConditionalGeneration
+
+    return BlenderbotForConditionalGeneration(BlenderbotConfig(**_SEQ2SEQ)), _encoder_and_decoder_ids()
+
+
+def pegasus() -> tuple[nn.Module, Inputs]:
+    from transformers import PegasusConfig, PegasusForCausalLM
+
+    return PegasusForCausalLM(PegasusConfig(**_SEQ2SEQ)), {"input_ids": _ids(1, 8)}
+
+
+def biogpt() -> tuple[nn.Module, Inputs]:
+    from transformers import BioGptConfig, BioGptForCausalLM
+
+    return BioGptForCausalLM(BioGptConfig(**_ENCODER)), {"input_ids": _ids(1, 8)}
+
+
+def layoutlmv3() -> tuple[nn.Module, Inputs]:
+    from transformers import LayoutLMv3Config, LayoutLMv3Model
+
+    config = LayoutLMv3Config(**_ENCODER, visual_embed=False, coordinate_size=8, shape_size=16)
+    boxes = torch.zeros(1, 8, 4, dtype=torch.long)
+    return LayoutLMv3Model(config), {"input_ids": _ids(1, 8), "bbox": boxes}
+
+
+def phi3() -> tuple[nn.Module, list[Inputs]]:
+    """One short call, as the published count has it."""
+    return _phi3(), [{"input_ids": _ids(1, 8)}]
+
+
+def phi3_short_long_short() -> tuple[nn.Module, list[Inputs]]:
+    """Calls below, above and again below the length at which the rotary frequencies change."""
+    return _phi3(), [{"input_ids": _ids(1, 8)}, {"input_ids": _ids(1, 24)}, {"input_ids": _ids(1, 8)}]
+
+
+def phi3_long_short_long() -> tuple[nn.Module, list[Inputs]]:
+    """The same, with the long call first."""
+    return _phi3(), [{"input_ids": _ids(1, 24)}, {"input_ids": _ids(1, 8)}, {"input_ids": _ids(1, 24)}]
+
+
+def longformer() -> tuple[nn.Module, Inputs]:
+    """20 tokens: not a multiple of the attention window, so that they are padded."""
+    from transformers import LongformerConfig, LongformerModel
+
+    return LongformerModel(LongformerConfig(**_ENCODER, attention_window=8)), {"input_ids": _ids(1, 20)}
+
+
+def grounding_dino() -> tuple[nn.Module, Inputs]:
+    from transformers import GroundingDinoConfig, GroundingDinoForObjectDetection, SwinConfig
+
+    backbone = SwinConfig(
+        window_size=7,
+        embed_dim=8,
+        depths=[1, 1, 1, 1],
+        num_heads=[1, 1, 1, 1],
+        image_size=32,
+        out_features=["stage2", "stage3", "stage4"],
+        out_indices=[2, 3, 4],
+    )
+    # 101 and 102 open and close a text, 1012 ends a phrase: the vocabulary must know them.
+    text = {**_ENCODER, "vocab_size": 1100, "model_type": "bert"}
+    config = GroundingDinoConfig(
+        d_model=64,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=128,
+        decoder_ffn_dim=128,
+        num_queries=4,
+        num_feature_levels=3,
+        encoder_n_points=2,
+        decoder_n_points=2,
+        max_text_len=16,
+        backbone_config=backbone,
+        text_config=text,
+    )
+    ids = torch.tensor([[101, 5, 6, 1012, 7, 8, 1012, 102]])
+    inputs = {"pixel_values": torch.randn(1, 3, 32, 32), "input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    return GroundingDinoForObjectDetection(config), inputs
+
+
+def clap() -> tuple[nn.Module, Inputs]:
+    """Fusion on, and a clip that is longer than the window."""
+    from transformers import ClapConfig, ClapModel
+
+    audio = {
+        "hidden_size": 32,
+        "patch_embeds_hidden_size": 16,
+        "depths": [1, 1],
+        "num_attention_heads": [2, 2],
+        "enable_fusion": True,
+    }
+    ids = _ids(1, 8)
+    inputs = {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "input_features": torch.randn(1, 4, 1001, 64),
+        "is_longer": torch.tensor([[True]]),
+    }
+    return ClapModel(ClapConfig(text_config=dict(_ENCODER), audio_config=audio, projection_dim=32)), inputs
+
+
+def _ids(batch: int, length: int) -> Tensor:
+    return torch.randint(3, VOCABULARY, (batch, length))
+
+
+def _encoder_and_decoder_ids() -> Inputs:
+    return {"input_ids": _ids(1, 8), "decoder_input_ids": _ids(1, 8)}
+
+
+def _batch_with_mask() -> Inputs:
+    mask = torch.ones(4, 32, dtype=torch.long)
+    return {"input_ids": _ids(4, 32), "attention_mask": mask, "decoder_input_ids": _ids(4, 1)}
+
+
+def _bart() -> nn.Module:
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    return BartForConditionalGeneration(BartConfig(**_SEQ2SEQ))
+
+
+def _marian() -> nn.Module:
+    from transformers import MarianConfig, MarianMTModel
+
+    return MarianMTModel(MarianConfig(**_SEQ2SEQ, pad_token_id=0, decoder_start_token_id=0))
+
+
+def _phi3() -> nn.Module:
+    from transformers import Phi3Config, Phi3ForCausalLM
+
+    rotary = {"type": "longrope", "short_factor": [1.0] * 16, "long_factor": [2.0] * 16}
+    config = Phi3Config(
+        **_ENCODER,
+        num_key_value_heads=2,
+        original_max_position_embeddings=16,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        rope_scaling=rotary,
+    )
+    return Phi3ForCausalLM(config)

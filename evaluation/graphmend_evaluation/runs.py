@@ -1,0 +1,248 @@
+"""Run a model's calls, in eager mode or compiled, and keep all that can be observed of them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from graphmend_evaluation.compare import (
+    Leaves,
+    close_difference,
+    digest,
+    exact_differences,
+    sequence_difference,
+    storages,
+    take_apart,
+)
+from graphmend_evaluation.counting import BreakRecorder, Call, strict_error
+from graphmend_evaluation.loading import Factory, Model, load_pins, save_pins, seed
+from graphmend_evaluation.messages import listening
+from graphmend_evaluation.results import Counts, Message, from_json
+
+_TORCH_ATTRIBUTES = frozenset({*vars(torch.nn.Module()), "_compiled_call_impl"})
+
+
+@dataclass
+class Observed:
+    """One call. `state` maps names of parameters, buffers, attributes, inputs and random number generators, as they
+    are after the call, to digests; `result` also holds gradients, where the factory asks for them.
+    """
+
+    error: str | None
+    result: Leaves = field(default_factory=Leaves)
+    state: dict[str, str] = field(default_factory=dict)
+    messages: tuple[Message, ...] = ()
+
+
+def eager_run(factory: Factory, folder: Path, pins: Path | None) -> None:
+    """Run every call in eager mode and save what is observed; without `pins` also this run's weights and inputs."""
+    model = factory.make()
+    if pins is None:
+        save_pins(model, folder)
+    else:
+        load_pins(model, pins)
+    save(_observe(model, model.target, factory.root), folder / "eager.pt")
+
+
+def compiled_run(factory: Factory, folder: Path, pins: Path) -> Counts:
+    """Run every call compiled, save what is observed, and count; then ask for the strict verdict on a new model."""
+    model = factory.make()
+    load_pins(model, pins)
+    recorder = BreakRecorder(factory.root)
+    with recorder.recording(len(model.calls)):
+        compiled = torch.compile(model.target, backend=recorder.backend, dynamic=False)
+        observed = _observe(model, compiled, factory.root)
+    save(observed, folder / "compiled.pt")
+    again = factory.make()
+    load_pins(again, pins)
+    with _modes(again), listening(factory.root):
+        seed()
+        return recorder.counts(strict_error(again.target, again.calls))
+
+
+def save(observed: list[Observed], path: Path) -> None:
+    """Save for `load`, in another process."""
+    torch.save(
+        [
+            {
+                "error": each.error,
+                "result": {name: getattr(each.result, name) for name in ("values", "placement", "tensors")},
+                "state": each.state,
+                "messages": [asdict(message) for message in each.messages],
+            }
+            for each in observed
+        ],
+        path,
+    )
+
+
+def load(path: Path) -> list[Observed]:
+    """What `save` wrote. Nothing in the file is executed."""
+    return [
+        Observed(
+            item["error"],
+            Leaves(**item["result"]),
+            item["state"],
+            tuple(from_json(Message, message) for message in item["messages"]),
+        )
+        for item in torch.load(path, weights_only=True)
+    ]
+
+
+def eager_differences(before: list[Observed], after: list[Observed]) -> tuple[str, ...]:
+    """What is not identical in two eager runs of the same calls, in words."""
+    found: list[str] = []
+    for number, (old, new) in enumerate(zip(before, after, strict=True), 1):
+        if old.error != new.error:
+            found.append(f"call {number} {_ended(old)}, now {_ended(new)}")
+        found += [f"call {number}, {line}" for line in exact_differences(old.result, new.result)]
+        message = sequence_difference(old.messages, new.messages, "message")
+        if message is not None:
+            found.append(f"call {number}, {message}")
+        changed = [name for name in {**old.state, **new.state} if old.state.get(name) != new.state.get(name)]
+        if changed:
+            found.append(f"call {number}, other state after it: {', '.join(changed[:5])}")
+    return tuple(found)
+
+
+def compiled_difference(eager: Observed, compiled: Observed) -> str | None:
+    """The first thing in a compiled call that is further from the eager one than its dtype's tolerance."""
+    if eager.error is not None or compiled.error is not None:
+        return None
+    return close_difference(eager.result, compiled.result)
+
+
+def _ended(observed: Observed) -> str:
+    return f"raised {observed.error}" if observed.error is not None else "returned"
+
+
+def _observe(model: Model, target: Callable[..., Any], root: Path) -> list[Observed]:
+    with _modes(model), listening(root) as stream:
+        seed()
+        found = []
+        for call in model.calls:
+            observed = _one_call(model, target, call, root)
+            observed.state = _state(model, call)
+            observed.messages = stream.take()
+            found.append(observed)
+        return found
+
+
+def _one_call(model: Model, target: Callable[..., Any], call: Call, root: Path) -> Observed:
+    known = _memory(model, call)
+    try:
+        output = call.on(target)
+        if model.gradients:
+            _backward(model, output)
+    except Exception as error:  # the model's own exceptions are observed like its outputs
+        return Observed(f"{type(error).__name__}: {error}")
+    result = take_apart(output, known=known)
+    if model.gradients:
+        result.tensors.update(_gradients(model, call))
+    # A later call may write into what this one returned.
+    result.tensors = {path: tensor.detach().clone() for path, tensor in result.tensors.items()}
+    return Observed(None, result)
+
+
+@contextlib.contextmanager
+def _modes(model: Model) -> Iterator[None]:
+    with torch.set_grad_enabled(model.gradients):
+        yield
+
+
+def _backward(model: Model, output: Any) -> None:
+    for tensor in _parameters(model).values():
+        tensor.grad = None
+    leaves = _Differentiable()
+    leaves.visit(output)
+    if leaves.total is not None:
+        leaves.total.backward()  # type: ignore[no-untyped-call]
+
+
+class _Differentiable:
+    """Sums all outputs that have a gradient, each entry with a weight of its own so that none cancels another."""
+
+    def __init__(self) -> None:
+        self.total: torch.Tensor | None = None
+        self._seen: set[int] = set()
+
+    def visit(self, value: Any) -> None:
+        if id(value) in self._seen:
+            return
+        self._seen.add(id(value))
+        if isinstance(value, torch.Tensor):
+            if value.requires_grad and value.is_floating_point() and value.numel():
+                weights = torch.linspace(0.5, 1.5, value.numel(), device=value.device).view(value.shape)
+                term = (value.float() * weights).sum()
+                self.total = term if self.total is None else self.total + term
+        elif isinstance(value, Mapping):
+            for item in value.values():
+                self.visit(item)
+        elif isinstance(value, tuple | list):
+            for item in value:
+                self.visit(item)
+
+
+def _parameters(model: Model) -> dict[str, torch.Tensor]:
+    return {} if model.module is None else dict(model.module.named_parameters())
+
+
+def _gradients(model: Model, call: Call) -> dict[str, torch.Tensor]:
+    """Of parameters and of those arguments that gather them."""
+    named: dict[str, Any] = {f"argument {number}": value for number, value in enumerate(call.args)}
+    named.update({f"argument {name}": value for name, value in (call.kwargs or {}).items()})
+    leaves = {name: value for name, value in named.items() if isinstance(value, torch.Tensor) and value.is_leaf}
+    candidates = {**_parameters(model), **leaves}
+    return {f"gradient of {name}": each.grad for name, each in candidates.items() if each.grad is not None}
+
+
+def _memory(model: Model, call: Call) -> dict[int, str]:
+    """Which storages exist before a call: an output that shares one of them is an alias."""
+    known = storages(take_apart([call.args, dict(call.kwargs or {})]), "input")
+    if model.module is not None:
+        for name, tensor in [*model.module.named_parameters(), *model.module.named_buffers()]:
+            known.update(storages(take_apart(tensor), name))
+    return known
+
+
+def _state(model: Model, call: Call) -> dict[str, str]:
+    state = {"torch random numbers": digest(torch.get_rng_state()), "python random numbers": _hash(random.getstate())}
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        state["numpy random numbers"] = _hash(numpy.random.get_state()[1].tobytes())
+    state.update(_digests(take_apart([call.args, dict(call.kwargs or {})]), "input"))
+    seen: set[int] = set()
+    for name, module in [] if model.module is None else model.module.named_modules():
+        for attribute, value in _attributes(module):
+            if id(value) not in seen:  # one configuration object serves all layers
+                seen.add(id(value))
+                state.update(_digests(take_apart(value), f"{name}.{attribute}".lstrip(".")))
+    return state
+
+
+def _attributes(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
+    """Parameters, buffers and what the model's own code keeps on the module."""
+    yield from module.named_parameters(recurse=False)
+    yield from module.named_buffers(recurse=False)
+    for name, value in vars(module).items():
+        if name not in _TORCH_ATTRIBUTES and not isinstance(value, torch.nn.Module):
+            yield name, value
+
+
+def _digests(leaves: Leaves, name: str) -> dict[str, str]:
+    return {
+        f"{name}{path}": digest(leaves.tensors[path]) if path in leaves.tensors else text
+        for path, text in leaves.values.items()
+    }
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:32]
