@@ -111,6 +111,11 @@ class _Generator:
         connective = self.pick(["and", "or"])
         return f"{self.wrapped(self.tensor_test())} {connective} {self.wrapped(self.tensor_test())}"
 
+    def rare_test(self) -> str:
+        """A test that is seldom true, so that a guard on it lets the rest of the function run."""
+        test = self.filled(self.pick(grammar.RARE_TESTS))
+        return f"{self.static_test()} and {test}" if self.chance(0.2) else test
+
     def wrapped(self, text: str) -> str:
         return f"({text})" if " or " in text or " and " in text or text.startswith("not ") else text
 
@@ -173,11 +178,11 @@ class _Generator:
             (8, self.guard),
             (5, self.assertion),
             (9, self.message),
-            (5, self.early_return),
+            (9, self.early_return),
             (6, self.effect),
             (6, self.binding),
-            (6, self.state_branch),
-            (5, self.list_guard),
+            (8, self.state_branch),
+            (7, self.list_guard),
         ]
         if depth < _DEEPEST:
             makers += [
@@ -258,15 +263,17 @@ class _Generator:
 
     def guard(self, depth: int) -> list[Statement]:
         body: tuple[Statement, ...] = (self.simple(self.filled(self.pick(grammar.ERRORS))),)
+        test = self.rare_test() if self.chance(0.7) else self.test()
         if self.chance(0.08):
             body = (Simple(self.filled(self.pick(grammar.EFFECTS))), *body)
-        clauses = [Clause(self.header("if", self.test()), body)]
+        clauses = [Clause(self.header("if", test), body)]
         if self.chance(0.1):
             clauses.append(Clause("else:", self.arm([self.pick(self.floats)])))
         return [Compound(tuple(clauses))]
 
     def assertion(self, depth: int) -> list[Statement]:
-        return [self.simple(self.filled(self.pick(grammar.ASSERTIONS), c=self.test()))]
+        test = f"not {self.wrapped(self.rare_test())}" if self.chance(0.7) else self.test()
+        return [self.simple(self.filled(self.pick(grammar.ASSERTIONS), c=test))]
 
     def message(self, depth: int) -> list[Statement]:
         text = self.simple(self.filled(self.pick(grammar.MESSAGES)))
@@ -277,14 +284,20 @@ class _Generator:
         return [Compound((Clause(self.header("if", test), (text,)),))]
 
     def early_return(self, depth: int) -> list[Statement]:
-        if not self.chance(0.5):
-            return [Compound((Clause(self.header("if", self.test()), (Simple(f"return {self.value()}"),)),))]
-        clauses = [Clause(self.header("if", self.test()), (Simple(f"return {self.value()}"),))]
-        if self.chance(0.3):
-            clauses.append(Clause(self.header("elif", self.test()), (Simple(f"return {self.value()}"),)))
-        if self.chance(0.3):
-            return [Compound((*clauses, Clause("else:", (Simple(f"return {self.value()}"),))))]
-        return [Compound(tuple(clauses)), Simple(f"return {self.value()}")]
+        base = self.pick(self.floats)
+        form = self.random.random()
+
+        def leave() -> tuple[Statement, ...]:
+            return (Simple(f"return {self.value(base)}"),)
+
+        clauses = [Clause(self.header("if", self.test()), leave())]
+        if form < 0.3:
+            return [Compound(tuple(clauses))]
+        if form < 0.45:
+            clauses.append(Clause(self.header("elif", self.test()), leave()))
+        if form < 0.6:
+            return [Compound((*clauses, Clause("else:", leave())))]
+        return [Compound(tuple(clauses)), *leave()]
 
     def effect(self, depth: int) -> list[Statement]:
         return [self.simple(self.filled(self.pick(grammar.EFFECTS)))]
@@ -372,13 +385,17 @@ class _Generator:
 
     def result(self) -> str:
         form = self.random.random()
-        if form < 0.5:
+        if form < 0.15:
             return f"return {self.pick(self.floats)}"
-        if form < 0.65:
-            return f"return {self.pick(self.floats)}, {self.pick(self.floats)}"
-        if form < 0.75:
+        if form < 0.5:
+            return f"return {', '.join(dict.fromkeys(self.pick(self.floats) for _ in range(4)))}"
+        if form < 0.8:
+            names = sorted(set(self.floats))
+            self.random.shuffle(names)
+            return f"return {', '.join(names)}"
+        if form < 0.9:
             return f'return {{"out": {self.pick(self.floats)}, "count": self.count}}'
-        if form < 0.85:
+        if form < 0.95:
             return f"return self.linear({self.pick(self.floats)})"
         return f"return {self.value()}"
 

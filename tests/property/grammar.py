@@ -62,7 +62,14 @@ class Model(Base):
 TENSOR_TESTS = """
 {t}.sum() > {n}
 {t}.sum() > {n}
+{t}.sum() < {n}
+({t} * {u}).sum() > {n}
+({t} != {u}).any()
+{t}.isinf().any()
+{t}.min() < {n}
+{t}.amax() > 9
 {t}.mean() > self.limit
+{t}.mean() > 0
 {t}.mean() <= -self.limit
 {t}.abs().max() > {n}
 torch.isnan({t}).any()
@@ -97,12 +104,24 @@ float({t}.sum()) > {n}
 self.scale.sum() > {n}
 self.scale[0] > {n}
 {t} > {n}
-{t}.sum(dim=0) > {n}
 {t}.sum(dim=(0, 1), keepdim=True) > {n}
 {t}.sum().reshape(1) > {n}
 {t}.int().sum() % 2 == 0
 squash({t}).sum() > {n}
 torch.rand(()) > 0.5
+""".strip().splitlines()
+
+RARE_TESTS = """
+({t} > 50).any()
+{t}.sum() > 99
+{t}.abs().max() > 1e3
+torch.isnan({t}).any()
+torch.isinf({t}).any() or {t}.isnan().any()
+{t}.min() < -99
+({t} != {t}).any()
+not torch.equal({t}, {t})
+{m}.sum() > 99
+(({t} < -50) | ({t} > 50)).any()
 """.strip().splitlines()
 
 STATIC_TESTS = """

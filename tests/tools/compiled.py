@@ -24,10 +24,17 @@ def compiles(
     *,
     name: str = "Model",
     scenarios: Sequence[Scenario] = (Scenario(),),
+    strict: bool = True,
+    state: bool = True,
 ) -> None:
-    """Assert that `source` runs as one graph for all of `inputs`, with the results of eager mode."""
+    """Assert that `source` has the results of eager mode for all of `inputs`, and when `strict` is one graph.
+
+    Without `state`, what it leaves in attributes and buffers is not looked at.
+    """
     __tracebackhide__ = True
-    found = list(compiled_differences(source, inputs, name=name, scenarios=scenarios, strict=True))
+    found = list(
+        compiled_differences(source, inputs, name=name, scenarios=scenarios, strict=strict, state=state)
+    )
     if found:
         raise AssertionError("\n".join(["compiled is not as it should be:", *found, "", source]))
 
@@ -39,6 +46,7 @@ def compiled_differences(
     name: str = "Model",
     scenarios: Sequence[Scenario] = (Scenario(),),
     strict: bool = False,
+    state: bool = True,
 ) -> Iterator[str]:
     """Where the compiled module differs from itself in eager mode; when `strict`, graph breaks are differences too.
 
@@ -53,7 +61,7 @@ def compiled_differences(
                 allowed = not strict or any(call.outcome[0] == "raised" for call in eager)
                 compiled = observe(registered, name, inputs, scenario, _compiler(graphs, allowed))
             for number, (old, new) in enumerate(zip(eager, compiled, strict=True), 1):
-                yield from _compared(old, new, f"compiled, {scenario}, call {number}")
+                yield from _compared(old, new, f"compiled, {scenario}, call {number}", state)
             if strict and not sum(graphs):
                 yield f"compiled, {scenario}: nothing was captured"
     finally:
@@ -89,7 +97,7 @@ def _clean_dynamo() -> Iterator[None]:
         torch._dynamo.reset()
 
 
-def _compared(old: Observation, new: Observation, where: str) -> Iterator[str]:
+def _compared(old: Observation, new: Observation, where: str, state: bool) -> Iterator[str]:
     if old.outcome[0] != new.outcome[0]:
         error = new.outcome if new.outcome[0] == "raised" else old.outcome
         kind, text, _ = error[1]
@@ -98,7 +106,7 @@ def _compared(old: Observation, new: Observation, where: str) -> Iterator[str]:
         return
     if old.outcome[0] == "raised":
         return
-    for name in ("outcome", "inputs", "state", "gradients"):
+    for name in ("outcome", "inputs", "gradients", *(("state",) if state else ())):
         yield from itertools.islice(_distance(getattr(old, name), getattr(new, name), f"{where}: {name}"), 3)
 
 
@@ -109,7 +117,7 @@ def _distance(old: Any, new: Any, where: str) -> Iterator[str]:
         if not (same and _close(old, new)):
             yield f"{where}: {old} became {new}"
     elif old is None and isinstance(new, TensorSnapshot):
-        if _tensor(new).count_nonzero():
+        if new.tensor().count_nonzero():
             yield f"{where}: no gradient became {new}"
     elif isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
         for position, (first, second) in enumerate(zip(old, new, strict=True)):
@@ -118,17 +126,10 @@ def _distance(old: Any, new: Any, where: str) -> Iterator[str]:
         yield f"{where}: {old!r:.200} became {new!r:.200}"
 
 
-def _tensor(snapshot: TensorSnapshot) -> torch.Tensor:
-    dtype = getattr(torch, snapshot.dtype.removeprefix("torch."))
-    if not snapshot.data:
-        return torch.empty(snapshot.shape, dtype=dtype)
-    return torch.frombuffer(bytearray(snapshot.data), dtype=dtype).reshape(snapshot.shape)
-
-
 def _close(old: TensorSnapshot, new: TensorSnapshot) -> bool:
     if old.data == new.data:
         return True
     tolerance = _TOLERANCE.get(old.dtype)
     if tolerance is None:
         return False
-    return torch.allclose(_tensor(old), _tensor(new), rtol=tolerance, atol=tolerance, equal_nan=True)
+    return torch.allclose(old.tensor(), new.tensor(), rtol=tolerance, atol=tolerance, equal_nan=True)

@@ -79,7 +79,7 @@ def installed(module: types.ModuleType) -> Iterator[None]:
 
 def seed(number: int = _SEED) -> None:
     """Put every random number generator into a known state."""
-    torch.manual_seed(number)
+    torch.default_generator.manual_seed(number)  # torch.manual_seed keeps a stack trace a call for CUDA
     random.seed(number)
     numpy.random.seed(number)
 
@@ -206,6 +206,8 @@ def _globals(module: types.ModuleType) -> dict[str, Any]:
     """What the module's own names hold: no functions and modules, and of its classes the plain attributes."""
     found: dict[str, Any] = {}
     for name, value in vars(module).items():
+        if name.startswith("sub_") and value is None:
+            continue  # Dynamo leaves such a name behind for every function that it runs while it traces
         if isinstance(value, type) and value.__module__ == module.__name__:
             plain = {key: item for key, item in vars(value).items() if not _is_code(key, item)}
             found[name] = {key: plain[key] for key in sorted(plain)}
@@ -288,12 +290,15 @@ class _Events(logging.Handler):
         root.addHandler(self)
         # Not the root's level: Dynamo writes its whole trace to loggers that inherit it.
         logging.getLogger(SUBJECT).setLevel(logging.DEBUG)
+        always = torch.is_warn_always_enabled()
+        torch.set_warn_always(True)  # else torch itself warns once a process: before, and not after
         out, err = _Stream(lambda text: self._text("stdout", text)), _Stream(lambda text: self._text("stderr", text))
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
                 yield
         finally:
             root.removeHandler(self)
+            torch.set_warn_always(always)
 
     @contextlib.contextmanager
     def call(self, number: int) -> Iterator[None]:

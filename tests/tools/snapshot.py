@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,7 +29,7 @@ SUBJECT = "subject"
 """The name of every module under test."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TensorSnapshot:
     """A tensor as it was. `storage` and `identity` are numbers in order of first sight: equal numbers, same thing."""
 
@@ -39,10 +39,23 @@ class TensorSnapshot:
     requires_grad: bool
     storage: int
     identity: int
-    shown: str = field(compare=False)
+
+    def tensor(self) -> torch.Tensor:
+        """A new tensor with the same elements."""
+        dtype = getattr(torch, self.dtype.removeprefix("torch."))
+        if not self.data:
+            return torch.empty(self.shape, dtype=dtype)
+        return torch.frombuffer(bytearray(self.data), dtype=dtype).reshape(self.shape)
 
     def __str__(self) -> str:
-        return f"{self.shown} (requires_grad={self.requires_grad}, storage #{self.storage}, object #{self.identity})"
+        flat = self.tensor().reshape(-1)
+        values = ", ".join(str(value) for value in flat[:_MAX_SHOWN].tolist())
+        more = ", ..." if flat.numel() > _MAX_SHOWN else ""
+        kind = f"{self.dtype.removeprefix('torch.')}{list(self.shape)}"
+        sharing = f"requires_grad={self.requires_grad}, storage #{self.storage}, object #{self.identity}"
+        return f"{kind} [{values}{more}] ({sharing})"
+
+    __repr__ = __str__
 
 
 class Snapshots:
@@ -115,7 +128,6 @@ class Snapshots:
             requires_grad=tensor.requires_grad,
             storage=storage,
             identity=identity,
-            shown=_shown(plain),
         )
 
 
@@ -127,13 +139,6 @@ def _bytes(plain: torch.Tensor) -> bytes:
     if kept.is_floating_point():
         kept[torch.isnan(kept)] = torch.nan
     return bytes(kept.reshape(-1).view(torch.uint8).numpy().tobytes())
-
-
-def _shown(plain: torch.Tensor) -> str:
-    flat = plain.reshape(-1)
-    values = ", ".join(str(value) for value in flat[:_MAX_SHOWN].tolist())
-    more = ", ..." if flat.numel() > _MAX_SHOWN else ""
-    return f"{str(plain.dtype).removeprefix('torch.')}{list(plain.shape)} [{values}{more}]"
 
 
 def differences(before: Any, after: Any, where: str) -> Iterator[str]:
