@@ -90,7 +90,7 @@ class SourceFile:
                 f"is not {encoding} text ({error.reason}); save it as UTF-8 or declare its encoding", line
             ) from error
         except (LookupError, ValueError) as error:
-            raise SourceError(f"cannot be decoded as {encoding}; save it as UTF-8", 1) from error
+            raise SourceError(f"cannot be decoded: {error}; save it as UTF-8", 1) from error
         if not encoding.startswith("utf-8") and text.encode(encoding, "replace") != raw:
             raise SourceError(f"its encoding {encoding} cannot be written back unchanged; save it as UTF-8", 1)
         absolute, folder = os.path.abspath(path), os.path.join(os.path.abspath(root), "")
@@ -225,8 +225,8 @@ def _encoding(raw: bytes) -> str:
     lines = io.BytesIO(head.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
     try:
         return tokenize.detect_encoding(lines.readline)[0]
-    except SyntaxError as error:
-        raise SourceError(f"cannot be decoded: {error.msg}", 1) from error
+    except (SyntaxError, LookupError) as error:
+        raise SourceError(f"cannot be decoded: {error}", 1) from error
 
 
 def parse_text(text: str, path: str = "<text>") -> ast.Module:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import symtable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,23 +101,19 @@ class Names:
                 found.add(node.name)
         return frozenset(found)
 
-    @cached_property
-    def _table(self) -> symtable.SymbolTable:
-        source = self.blocks.layout.source
-        try:
-            return symtable.symtable(source.text, source.path, "exec")
-        except SyntaxError as error:
-            raise RewriteError(f"Python cannot compile the file: {error.msg}, line {error.lineno}") from error
-
     def shadowed(self, name: str, at: int) -> str | None:
         """The name of a function around offset `at` that binds `name` itself; None if `at` sees the module's."""
-        table = self._table
         found = None
         for scope in self._scopes(at):
-            table = _scope_table(table, scope)
-            if not isinstance(scope, ast.ClassDef) and name in table.get_identifiers():
-                symbol = table.lookup(name)
-                found = scope.name if symbol.is_local() else None if symbol.is_declared_global() else found
+            if isinstance(scope, ast.ClassDef):
+                continue
+            declared = [node for node in ast.walk(scope) if isinstance(node, ast.Global) and name in node.names]
+            if declared:
+                found = None
+            elif name in _parameters(scope) or any(
+                binding.name == name for node in scope.body for binding in _bindings(node, 0, at_runtime=False)
+            ):
+                found = scope.name
         return found
 
     def imported_locally(self, dotted: str, at: int) -> bool:
@@ -144,16 +139,12 @@ class Names:
             block = [inner for _, nested in blocks(node) for inner in nested]
 
 
-def _scope_table(table: symtable.SymbolTable, scope: _Definition) -> symtable.SymbolTable:
-    """The table of a definition right inside of another's; past that of its type parameters, if it has one."""
-    for child in table.get_children():
-        if child.get_name() == scope.name and child.get_lineno() == scope.lineno:
-            plain = str(child.get_type()) in ("function", "class")
-            return child if plain else _scope_table(child, scope)
-    raise RewriteError(f"the scope of `{scope.name}` is not clear")
+def _parameters(scope: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    return {node.arg for node in ast.walk(scope.args) if isinstance(node, ast.arg)}
 
 
-def _bindings(node: ast.AST, top: int) -> Iterator[Binding]:
+def _bindings(node: ast.AST, top: int, *, at_runtime: bool = True) -> Iterator[Binding]:
+    """What a statement binds in its own scope; `at_runtime` leaves out what is under `if TYPE_CHECKING`."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             if alias.asname is None:
@@ -170,20 +161,25 @@ def _bindings(node: ast.AST, top: int) -> Iterator[Binding]:
         for owner, block in blocks(node):
             if isinstance(owner, ast.ExceptHandler) and owner.name:
                 yield Binding(owner.name, top, owner)
-            if not (type_checking(node) and block is getattr(node, "body", None)):
+            if not (at_runtime and type_checking(node) and block is getattr(node, "body", None)):
                 for inner in block:
-                    yield from _bindings(inner, top)
+                    yield from _bindings(inner, top, at_runtime=at_runtime)
 
 
 def _assigned(node: ast.AST, top: int) -> Iterator[Binding]:
-    """Names that a statement stores outside of its blocks; those of comprehensions and lambdas are theirs alone."""
-    own_scope = ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    """Names that a statement stores outside of its blocks; the targets of comprehensions are theirs alone."""
     waiting = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
     while waiting:
         child = waiting.pop()
-        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
+        if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store | ast.Del):
             yield Binding(child.id, top, node)
         if isinstance(child, ast.MatchAs | ast.MatchStar) and child.name:
             yield Binding(child.name, top, node)
-        if not isinstance(child, own_scope | ast.ExceptHandler | ast.match_case):
+        if isinstance(child, ast.MatchMapping) and child.rest:
+            yield Binding(child.rest, top, node)
+        if isinstance(child, ast.comprehension):
+            waiting.extend([child.iter, *child.ifs])
+        elif isinstance(child, ast.match_case):
+            waiting.extend([child.pattern, *([child.guard] if child.guard else [])])
+        elif not isinstance(child, ast.Lambda | ast.ExceptHandler):
             waiting.extend(ast.iter_child_nodes(child))

@@ -180,6 +180,10 @@ def test_a_module_that_means_something_else_by_the_name_is_left_alone(header: st
         "def f():\n    for torch in x:\n        use\n",
         "def f(torch):\n    def g():\n        use\n",
         "class A:\n    @property\n    def f(self, *torch):\n        use\n",
+        "def f():\n    use\n    if TYPE_CHECKING:\n        import torch\n",
+        "def f():\n    use\n    [(torch := a) for a in b]\n",
+        "def f():\n    use\n    match a:\n        case {**torch}: pass\n",
+        "def f():\n    use\n    try: pass\n    except E as torch: pass\n",
     ],
 )
 def test_a_function_with_a_local_of_that_name_is_left_alone(function: str) -> None:

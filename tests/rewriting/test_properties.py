@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import random
 import re
 import sys
@@ -188,8 +189,10 @@ def test_many_edits_at_once_are_made_or_wait(text: str, rng: random.Random) -> N
 
 @pytest.mark.slow
 def test_statements_of_real_models_say_the_same_after_they_moved() -> None:
-    transformers = pytest.importorskip("transformers")
-    files = sorted(Path(transformers.__file__).parent.glob("models/*/modeling_*.py"))
+    transformers = importlib.util.find_spec("transformers")  # found, not imported: only its text is needed
+    if transformers is None or transformers.origin is None:
+        pytest.skip("transformers is not installed")
+    files = sorted(Path(transformers.origin).parent.glob("models/*/modeling_*.py"))
     rng = random.Random(20)
     moved = 0
     for file in rng.sample(files, 40):
