@@ -71,7 +71,7 @@ class _Ending:
     """How a child ended: `stopped` says why it was killed, None if it ended by itself."""
 
     returncode: int
-    stopped: str | None
+    stopped: tuple[Status, str] | None
     seconds: float
 
 
@@ -181,17 +181,17 @@ def _run(command: list[str], worktree: Path, folder: Path, policy: Policy) -> _E
     return _Ending(returncode, stopped, time.monotonic() - started)
 
 
-def _watch(process: subprocess.Popen[bytes], started: float, timeout: float, folder: Path) -> str | None:
+def _watch(process: subprocess.Popen[bytes], started: float, timeout: float, folder: Path) -> tuple[Status, str] | None:
     """Wait for the end. The reason to kill the process, None when it ended by itself."""
     for pause in _pauses():
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(pause)
             return None
         if time.monotonic() - started >= timeout:
-            return f"no result after {timeout:g} s"
+            return Status.TIMEOUT, f"no result after {timeout:g} s"
         written = sum((folder / name).stat().st_size for name in ("stdout.txt", "stderr.txt"))
         if written > LARGEST_OUTPUT:
-            return f"wrote more than {LARGEST_OUTPUT // 2**20} MiB to its standard streams"
+            return Status.FAILED, f"wrote more than {LARGEST_OUTPUT // 2**20} MiB to its standard streams"
     return None
 
 
@@ -213,7 +213,8 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 def _read(result: Path, model: str, ending: _Ending, folder: Path) -> ModelMeasurement:
     if ending.stopped is not None:
-        return ModelMeasurement(model, Status.TIMEOUT, f"{ending.stopped}{_stage(folder)}", ending.seconds)
+        status, reason = ending.stopped
+        return ModelMeasurement(model, status, f"{reason}{_stage(folder)}", ending.seconds)
     try:
         return from_json(ModelMeasurement, json.loads(result.read_text(encoding="utf-8")))
     except FileNotFoundError:

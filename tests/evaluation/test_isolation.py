@@ -1,0 +1,252 @@
+"""A model in a child process: what is measured, and that a bad one costs only its own row."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from graphmend_evaluation.isolation import (
+    Policy,
+    clean_environment,
+    evaluate_model,
+    evaluate_models,
+    measure_model,
+)
+from graphmend_evaluation.results import ModelMeasurement, ModelRow, Status
+
+BEFORE = """
+    import logging
+    import warnings
+
+    import torch
+
+    logger = logging.getLogger(__name__)
+
+
+    class Scale(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(4, 4)
+            self.register_buffer("seen", torch.zeros(()))
+
+        def forward(self, x, shift=0.0):
+            self.seen += 1
+            x = self.linear(x)
+            logger.warning("scaled")
+            if x.shape[0] > 2:
+                raise ValueError(f"too many: {x.shape[0]}")
+            return {"scaled": x * 2 + shift, "shape": tuple(x.shape)}
+
+
+    def scale():
+        return Scale(), [(torch.rand(2, 4),), {"x": torch.rand(1, 4), "shift": 0.5}, (torch.rand(3, 4),)]
+
+"""
+# The guard is right; other random numbers are drawn before the model is made, which pinned weights must survive.
+AFTER = BEFORE.replace(
+    '        logger.warning("scaled")',
+    '        if not torch.compiler.is_compiling():\n                logger.warning("scaled")',
+).replace("return Scale(), [", "torch.rand(7)\n        return Scale(), [")
+BAD = """
+    import ctypes
+    import os
+    import sys
+    import time
+
+    import torch
+
+
+    def leaves():
+        os._exit(0)
+
+
+    def crashes():
+        ctypes.string_at(0)
+
+
+    def prints():
+        print("}{ garbage " * 1000)
+        os.write(1, b"\\xff\\x00")
+        return torch.nn.Linear(2, 2), (torch.ones(2),)
+
+
+    def needs_much():
+        return torch.nn.Linear(2, 2), (torch.empty(1 << 40),)
+"""
+
+
+def tree(folder: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tree(tmp_path_factory.mktemp("base"), tiny__nested____init__="", tiny____init__="", tiny__models=BEFORE)
+
+
+@pytest.fixture(scope="module")
+def row(base: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[ModelRow, Path]:
+    head = tree(tmp_path_factory.mktemp("head"), tiny____init__="", tiny__models=AFTER)
+    folder = tmp_path_factory.mktemp("run")
+    return evaluate_model(base, head, "tiny.models:scale", folder=folder), folder
+
+
+def test_breaks_before_and_none_after(row: tuple[ModelRow, Path]) -> None:
+    found, _ = row
+    assert found.before.counts is not None
+    assert found.after.counts is not None, found.after.message
+    assert [site.path for site in found.before.counts.sites] == ["tiny/models.py"] * len(found.before.counts.sites)
+    assert 'logger.warning("scaled")' in [site.source for site in found.before.counts.sites]
+    assert 'logger.warning("scaled")' not in [site.source for site in found.after.counts.sites]
+
+
+def test_right_rewrite_is_identical_in_eager_mode(row: tuple[ModelRow, Path]) -> None:
+    found, _ = row
+    assert found.after.against_base is not None
+    assert found.after.against_base.differences == ()
+    assert found.problems == ()
+    assert found.ok
+
+
+def test_every_call_is_observed(row: tuple[ModelRow, Path]) -> None:
+    calls = row[0].after.calls
+    assert [call.eager_error for call in calls] == [None, None, "ValueError: too many: 3"]
+    assert [call.compiled_error for call in calls] == [None, None, "ValueError: too many: 3"]
+    assert [call.compiled_difference for call in calls] == [None, None, None]
+    assert [[message.text for message in call.eager_messages] for call in calls] == [["scaled"]] * 3
+    assert [call.compiled_messages for call in calls[:2]] == [(), ()]
+    assert calls[0].eager_messages[0].where == "tiny/models.py:forward"
+
+
+@pytest.mark.parametrize(
+    ("factory", "status", "told"),
+    [
+        ("leaves", Status.CRASHED, "ended with exit code 0 and no result, while running in eager mode"),
+        ("crashes", Status.CRASHED, "ended by SIGSEGV, while running in eager mode"),
+        ("prints", Status.OK, ""),
+    ],
+)
+def test_bad_model_costs_its_own_row(tmp_path: Path, factory: str, status: Status, told: str) -> None:
+    found = measure_model(tree(tmp_path / "tree", bad=BAD), f"bad:{factory}", folder=tmp_path / "run")
+    assert found.status is status, found
+    assert told in found.message
+    assert "\n" not in found.message
+
+
+def test_memory_limit_costs_the_row_of_the_model_that_needs_more(tmp_path: Path) -> None:
+    policy = Policy(memory_bytes=8 << 30)
+    found = measure_model(tree(tmp_path / "tree", bad=BAD), "bad:needs_much", folder=tmp_path / "run", policy=policy)
+    assert found.status is Status.FAILED
+    assert "memory" in found.message
+
+
+# A module named `torch` in the worktree is what the child imports first: these children end before they load much.
+def measured_with_own_torch(tmp_path: Path, source: str, timeout: float = 20) -> ModelMeasurement:
+    root = tree(tmp_path / "tree", torch=source)
+    return measure_model(root, "torch:factory", folder=tmp_path / "run", policy=Policy(timeout=timeout))
+
+
+def test_hanging_child_is_killed_with_all_that_it_started(tmp_path: Path) -> None:
+    marker = tmp_path / "pid"
+    found = measured_with_own_torch(
+        tmp_path,
+        f"""
+        import subprocess, time
+        child = subprocess.Popen(["sleep", "600"])
+        open({str(marker)!r}, "w").write(str(child.pid))
+        time.sleep(600)
+        """,
+        timeout=2,
+    )
+    assert found.status is Status.TIMEOUT
+    assert found.message == "no result after 2 s, while importing"
+    assert ended(int(marker.read_text()))
+
+
+def ended(pid: int) -> bool:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        state = Path(f"/proc/{pid}/stat")
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("import os; os._exit(3)", "the process ended with exit code 3 and left no result, while importing"),
+        ("import os; os.kill(os.getpid(), 9)", "the process was ended by SIGKILL (out of memory?), while importing"),
+        ("raise RuntimeError('no luck')", "RuntimeError: no luck"),
+        ("import sys; sys.exit('enough')", "while importing: enough"),
+    ],
+)
+def test_child_that_dies_early_is_told_in_one_line(tmp_path: Path, source: str, told: str) -> None:
+    found = measured_with_own_torch(tmp_path, source)
+    assert found.status is Status.CRASHED
+    assert told in found.message
+    assert "\n" not in found.message
+
+
+def test_child_that_floods_its_streams_is_killed(tmp_path: Path) -> None:
+    found = measured_with_own_torch(tmp_path, "while True: print('x' * 1000000)")
+    assert found.status is Status.FAILED
+    assert found.message.startswith("wrote more than 64 MiB to its standard streams")
+
+
+def test_rows_come_one_by_one_and_in_order(tmp_path: Path) -> None:
+    root = tree(tmp_path / "tree", torch="raise RuntimeError('never')")
+    told: list[str] = []
+    rows = evaluate_models(
+        root,
+        root,
+        ["torch:one", "torch:two"],
+        folder=tmp_path / "run",
+        progress=lambda row: told.append(row.model),
+    )
+    assert [row.model for row in rows] == told == ["torch:one", "torch:two"]
+    assert all(not row.ok for row in rows)
+
+
+def test_children_see_no_secrets(tmp_path: Path) -> None:
+    environment = {
+        "PATH": "/bin",
+        "HOME": "/home/someone",
+        "GITHUB_TOKEN": "x",
+        "HF_TOKEN": "x",
+        "HF_HOME": "/x",
+        "AWS_REGION": "x",
+        "MY_SECRET": "x",
+        "DB_PASSWORD": "x",
+        "API_KEY": "x",
+        "SSH_AUTH_SOCK": "x",
+        "google_application_credentials": "x",
+        "HTTPS_PROXY": "http://user:pass@proxy:3128",
+        "http_proxy": "http://proxy:3128",
+        "TORCH_LOGS": "+dynamo",
+        "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS": "1",
+    }
+    cleaned = clean_environment(environment, tmp_path)
+    assert {name: cleaned.get(name) for name in environment if name in cleaned} == {
+        "PATH": "/bin",
+        "HOME": "/home/someone",
+        "http_proxy": "http://proxy:3128",
+    }
+    assert cleaned["HF_HUB_OFFLINE"] == "1"
+
+
+def test_measuring_imports_no_torch_into_the_parent(tmp_path: Path) -> None:
+    script = "import sys, graphmend_evaluation.isolation; sys.exit('torch' in sys.modules)"
+    path = os.pathsep.join(str(folder) for folder in Path(__file__).resolve().parents[2].glob("evaluation"))
+    assert (
+        os.spawnve(os.P_WAIT, "/usr/bin/env", ["env", "python3", "-c", script], {**os.environ, "PYTHONPATH": path}) == 0
+    )
