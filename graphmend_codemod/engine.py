@@ -18,7 +18,7 @@ from graphmend_codemod.rules.base import Match, Rule, Verdict
 from graphmend_codemod.rules.registry import all_rules
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.segments import functions_of, outermost, parse_function
-from graphmend_codemod.settings import Settings
+from graphmend_codemod.settings import Settings, selects
 from graphmend_codemod.source import SourceFile
 
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -104,12 +104,13 @@ def _findings_in(
     unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings
 ) -> Iterator[Finding]:
     path = source.path
+    codes = frozenset(rule.code for rule in all_rules() if selects(settings, rule.code, path))
     for place in unit.flow.places.values():
         if place.handled:
             continue
         for node in _matched_nodes(place, unit.evaluator):
             site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
-            found = _judge(site)
+            found = _judge(site, codes)
             if found is None:
                 continue
             rule, verdict = found
@@ -150,11 +151,11 @@ def _matched_nodes(place: Place, evaluator: Evaluator) -> Iterator[ast.AST]:
             stack += children(node)
 
 
-def _judge(site: Site) -> tuple[Rule, Verdict] | None:
+def _judge(site: Site, codes: frozenset[str]) -> tuple[Rule, Verdict] | None:
     """The verdict of the first selected rule that has an edit, or else of the first that has a reason."""
     declined: tuple[Rule, Verdict] | None = None
     for rule, match in _matches(type(site.node)):
-        if not _selected(rule.code, site.settings):
+        if rule.code not in codes:
             continue
         verdict = match(site, site.node)
         if verdict is None:
@@ -170,7 +171,3 @@ def _matches(node_type: type[ast.AST]) -> tuple[tuple[Rule, Match], ...]:
     """Match functions for a node type, more specific rules first: the general select of GM101 comes last."""
     ordered = sorted(all_rules(), key=lambda rule: (rule.code == "GM101", -int(rule.code[2:])))
     return tuple((rule, match) for rule in ordered for match in rule.matches.get(node_type, ()))
-
-
-def _selected(code: str, settings: Settings) -> bool:
-    return code.startswith(settings.select) and not (settings.ignore and code.startswith(settings.ignore))

@@ -292,7 +292,7 @@ class ProjectIndex:
         return any(
             base in self._module_bases
             or base.rpartition(".")[2] in self._module_bases
-            or families.is_module_class(base)
+            or (self.class_summary(base) is None and families.is_module_class(base))
             for base in self.linear(qualified)
         )
 
