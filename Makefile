@@ -46,7 +46,7 @@ demo-small: $(VENV)/.installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
 docs: $(VENV)/.installed
-	$(BIN)/python docs/write_rule_pages.py
+	$(BIN)/python scripts/document_rules.py
 
 bench: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/speed.py

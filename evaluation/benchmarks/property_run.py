@@ -79,8 +79,8 @@ def run_batch(seeds: Iterable[int], compiled_every: int, tries: int) -> tuple[Co
 
 def _print_table(totals: Counter[str], seconds: float) -> None:
     print(
-        f"{totals['cases']} modules in {seconds:.0f} s: {totals['changed']} changed, {totals['compiled']} of them compiled,"
-        f" {totals['different']} different"
+        f"{totals['cases']} modules in {seconds:.0f} s: {totals['changed']} changed, "
+        f"{totals['compiled']} of them compiled, {totals['different']} different"
     )
     codes = sorted({key.rpartition(" ")[2] for key in totals if " " in key})
     print(f"{'rule':<8}{'applied':>10}{'in cases':>10}{'declined':>10}")

@@ -347,9 +347,15 @@ class _Generator:
         body = self.block(depth + 1)
         if self.chance(0.3):
             word = self.pick(["break", "continue"])
-            body = (*body, Compound((Clause(self.header("if", self.test()), (Simple(word),)),)), *self.block(depth + 1, 1))
+            body = (
+                *body,
+                Compound((Clause(self.header("if", self.test()), (Simple(word),)),)),
+                *self.block(depth + 1, 1),
+            )
         self.loops += 1
-        header = self.pick(["for i in range(2):", "for name in ('p', 'q'):", "for row in x:", "for i, row in enumerate(y):"])
+        header = self.pick(
+            ["for i in range(2):", "for name in ('p', 'q'):", "for row in x:", "for i, row in enumerate(y):"]
+        )
         clauses = [Clause(header, body)]
         if self.chance(0.15):
             clauses.append(Clause("else:", self.block(depth + 1, 1)))

@@ -1,12 +1,12 @@
 """The pieces from which modules are generated.
 
-`{t}` and `{u}` stand for tensors, `{m}` for a bool tensor of their shape, `{n}` for a small number. Most pieces are what
-models really hold, some are what breaks a careless rewrite: other dtypes and shapes, aliases, effects, exceptions.
+`{t}` and `{u}` stand for tensors, `{m}` for a bool tensor of their shape, `{n}` for a small number. Most pieces are
+what models really hold, some are what breaks a careless rewrite: other dtypes and shapes, aliases, effects, exceptions.
 """
 
 from __future__ import annotations
 
-HEAD = '''\
+HEAD = """\
 import logging
 import warnings
 
@@ -57,7 +57,7 @@ class Model(Base):
 
     def build(self, factor):
         return torch.full((4,), factor, device=self.scale.device)
-'''
+"""
 
 TENSOR_TESTS = """
 {t}.sum() > {n}
@@ -343,7 +343,16 @@ not {m}.any()
 {m}.all()
 """.strip().splitlines()
 
-FILLS = ("0.0", "0.0", "float('-inf')", "-1", "torch.finfo({a}.dtype).min", "{a}.min()", "torch.tensor(0.5)", "self.limit")
+FILLS = (
+    "0.0",
+    "0.0",
+    "float('-inf')",
+    "-1",
+    "torch.finfo({a}.dtype).min",
+    "{a}.min()",
+    "torch.tensor(0.5)",
+    "self.limit",
+)
 
 OVERFLOW_TESTS = """
 torch.isinf({a}).any()
@@ -353,13 +362,13 @@ not torch.isfinite({a}).all()
 {a}.isinf().any()
 """.strip().splitlines()
 
-OVERFLOW_STATIC = """
-{a}.dtype == torch.float16 and
-{a}.dtype == torch.float16 and
-{a}.dtype == torch.float32 and
-self.limit > 0 and
-
-""".split("\n")[1:]
+OVERFLOW_STATIC = (
+    "{a}.dtype == torch.float16 and",
+    "{a}.dtype == torch.float16 and",
+    "{a}.dtype == torch.float32 and",
+    "self.limit > 0 and",
+    "",
+)
 
 OVERFLOW_BODIES = (
     "clamp_value = torch.finfo({a}.dtype).max - 1000\n{a} = torch.clamp({a}, min=-clamp_value, max=clamp_value)",

@@ -13,10 +13,7 @@ _MODES = ((False, "off"), (False, "parameters"), (True, "leaves"), (True, "inner
 _MAX_SHOWN = 8
 
 EVERY_SCENARIO: tuple[Scenario, ...] = (
-    *(
-        Scenario(training, gradients, variant)
-        for (training, gradients), variant in itertools.product(_MODES, VARIANTS)
-    ),
+    *(Scenario(training, gradients, variant) for (training, gradients), variant in itertools.product(_MODES, VARIANTS)),
     Scenario(False, "inference"),
     Scenario(False, "off", shared=True),
     Scenario(True, "inner", shared=True),

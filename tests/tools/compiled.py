@@ -32,9 +32,7 @@ def compiles(
     Without `state`, what it leaves in attributes and buffers is not looked at.
     """
     __tracebackhide__ = True
-    found = list(
-        compiled_differences(source, inputs, name=name, scenarios=scenarios, strict=strict, state=state)
-    )
+    found = list(compiled_differences(source, inputs, name=name, scenarios=scenarios, strict=strict, state=state))
     if found:
         raise AssertionError("\n".join(["compiled is not as it should be:", *found, "", source]))
 
@@ -101,7 +99,8 @@ def _compared(old: Observation, new: Observation, where: str, state: bool) -> It
     if old.outcome[0] != new.outcome[0]:
         error = new.outcome if new.outcome[0] == "raised" else old.outcome
         kind, text, _ = error[1]
-        what = "graph break" if kind == _BREAK else f"{kind} only {'compiled' if error is new.outcome else 'in eager mode'}"
+        where_only = "compiled" if error is new.outcome else "in eager mode"
+        what = "graph break" if kind == _BREAK else f"{kind} only {where_only}"
         yield f"{where}: {what}: {' '.join(text.split())[:400]}"
         return
     if old.outcome[0] == "raised":

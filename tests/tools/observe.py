@@ -169,7 +169,7 @@ def _observed(
     result = None
     try:
         result = called(*args, **kwargs)
-    except Exception as error:  # noqa: BLE001 - any exception is an outcome
+    except Exception as error:  # any exception is an outcome
         outcome = ("raised", _exception(error))
     else:
         outcome = ("returned", snapshots.of(result))
