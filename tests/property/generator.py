@@ -53,7 +53,7 @@ class _Generator:
         body += self.prelude()
         body += self.block(0, self.random.randint(2, 5))
         body.append(Simple(self.result()))
-        old, new = self.pick(_LIBRARY_SPELLINGS)
+        old, new = self.random.choice(_LIBRARY_SPELLINGS)
         head = grammar.HEAD.replace(old, new)
         return Program(head, signature, tuple(body), tuple(self.call(ordered) for _ in range(3)))
 

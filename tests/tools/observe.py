@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TextIO
 
 import numpy
 import torch
@@ -272,7 +272,15 @@ class _Events(logging.Handler):
         place = () if own else (record.pathname, record.lineno)
         self._events.append(Event((*what, *place), record.lineno if own else None))
 
-    def _warning(self, message: Any, category: type[Warning], filename: str, lineno: int, *_: Any) -> None:
+    def _warning(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
         own = filename == self._source.filename
         place = () if own else (filename, lineno)
         self._events.append(Event(("warning", category.__name__, str(message), *place), lineno if own else None))
