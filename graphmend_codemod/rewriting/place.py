@@ -118,15 +118,17 @@ def _rescued(blocks: Blocks, place: Place, parts: Sequence[str | Original], star
 
 
 def _after_elif(layout: Layout, parts: _Parts, start: int, end: int) -> Change:
-    """An `elif` becomes another `elif` if what replaces it is one `if`, else an `else` with the replacement in it."""
+    """An `elif` becomes another `elif` if what replaces it is that or one `if`, else an `else` that holds it."""
     base = layout.indentation(start)
     comments = _dropped(layout, parts, start, end)
     rendered = render(layout, parts, base)
+    if _ELIF.match(rendered.text):
+        if comments:
+            raise RewriteError("a comment inside it would be lost")
+        return _change(start, end, rendered)
     statements = _statements(rendered.text, base)
     if not comments and len(statements) == 1 and isinstance(statements[0], ast.If) and rendered.text.startswith("if"):
-        # An original that is this `if` begins with our `el`.
-        moved = (replace(piece.later(2), new_start=piece.new_start and piece.new_start + 2) for piece in rendered.moved)
-        return Change(start, end, f"el{rendered.text}", tuple(moved))
+        return Change(start, end, f"el{rendered.text}", tuple(piece.later(2) for piece in rendered.moved))
     inner = base + layout.source.indent
     opening = f"else:{layout.source.newline}{inner}"
     rendered = render(layout, (*comments, *parts), inner)

@@ -98,6 +98,17 @@ def test_an_elif_that_becomes_something_else_moves_into_an_else() -> None:
     )
 
 
+def test_a_replacement_may_spell_elif_itself_and_put_the_original_behind_el() -> None:
+    source = from_text("if a:\n    b\nelif t:  # why\n    c\nelse:\n    d\n")
+    node = node_at(source, "elif t", ast.If)
+    expected = "elif compiling():\n    fast()\nelif t:  # why\n    c\nelse:\n    d\n"
+    assert made(source, edit(node, "elif compiling():\n    fast()\nel", original(node))) == f"if a:\n    b\n{expected}"
+    assert made(source, edit(node, "if compiling():\n    fast()\nel", original(node))) == f"if a:\n    b\n{expected}"
+    alone = from_text("if t:\n    c\n")
+    node = node_at(alone, "if t", ast.If)
+    assert made(alone, edit(node, "if u:\n    e\nel", original(node))) == "if u:\n    e\nelif t:\n    c\n"
+
+
 def test_the_test_of_an_elif_is_replaced_in_place() -> None:
     source = from_text("if a:\n    b\nelif t.any():\n    c\n")
     assert made(source, edit(node_at(source, "t.any()", ast.Call), "u")) == "if a:\n    b\nelif u:\n    c\n"
