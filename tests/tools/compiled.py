@@ -74,10 +74,10 @@ def _compiler(graphs: list[int], breaks_allowed: bool) -> Callable[[Any], Any]:
         return graph.forward
 
     def wrap(made: Any) -> Any:
-        compiled = torch.compile(made, backend=backend, dynamic=False)
+        compiled: Any = torch.compile(made, backend=backend, dynamic=False)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            with torch._dynamo.error_on_graph_break(not breaks_allowed):  # type: ignore[no-untyped-call]
+            with torch._dynamo.error_on_graph_break(not breaks_allowed):
                 return compiled(*args, **kwargs)
 
         return call

@@ -228,20 +228,24 @@ def _tensors(value: Any) -> list[torch.Tensor]:
 
 def _gradients(result: Any, leaves: list[torch.Tensor], made: Any) -> Any:
     """The gradients of inputs and parameters for a fixed random cotangent; the sign of a zero is no difference."""
-    outputs = [tensor for tensor in _tensors(result) if tensor.requires_grad]
+    numbered = [(number, tensor) for number, tensor in enumerate(_tensors(result)) if tensor.requires_grad]
     parameters = list(made.parameters()) if isinstance(made, nn.Module) else []
     wanted = [*leaves, *(parameter for parameter in parameters if parameter.requires_grad)]
-    if not outputs or not wanted or not torch.is_grad_enabled():
+    if not numbered or not wanted or not torch.is_grad_enabled():
         return None
-    generator = torch.Generator().manual_seed(_SEED)
-    cotangents = [
-        torch.randn(output.shape, generator=generator, dtype=torch.float64).to(output.dtype) for output in outputs
-    ]
+    cotangents = [_cotangent(number, output) for number, output in numbered]
+    outputs = [output for _, output in numbered]
     try:
         found = torch.autograd.grad(outputs, wanted, cotangents, allow_unused=True)
     except RuntimeError as error:
         return ("raised", _exception(error))
     return tuple(None if gradient is None else Snapshots(signed_zero=False).of(gradient) for gradient in found)
+
+
+def _cotangent(number: int, output: torch.Tensor) -> torch.Tensor:
+    """Random numbers that depend on the output's place alone."""
+    generator = torch.Generator().manual_seed(_SEED + number)
+    return torch.randn(output.shape, generator=generator, dtype=torch.float64).to(output.dtype)
 
 
 def _forget_loggers() -> None:
