@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
+from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.flow import Flow, Place
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, children, outline
@@ -114,6 +115,7 @@ def _findings_in(
             if found is None:
                 continue
             rule, verdict = found
+            verdict = _within_target(verdict, settings)
             yield Finding(
                 code=rule.code,
                 slug=rule.slug,
@@ -125,6 +127,21 @@ def _findings_in(
                 edit=verdict.edit if (verdict.safety or rule.safety) is not Safety.ADVICE else None,
                 declined=verdict.declined,
             )
+
+
+def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
+    """The verdict without its edit where that writes an API newer than the torch that the project supports."""
+    if verdict.edit is None or settings.target_torch is None:
+        return verdict
+    written = [part for each in verdict.edit.replacements for part in each.parts if isinstance(part, str)]
+    written += [helper.source for helper in verdict.edit.helpers]
+    for name, since in torch_api.SINCE.items():
+        if settings.target_torch < since and any(name in text for text in written):
+            needed, supported = ".".join(map(str, since)), ".".join(map(str, settings.target_torch))
+            api = name.rstrip("(")
+            reason = f"`torch.{api}` needs torch {needed}, and the project supports {supported} (setting `target-torch`)"
+            return replace(verdict, edit=None, declined=reason)
+    return verdict
 
 
 def _matched_nodes(place: Place, evaluator: Evaluator) -> Iterator[ast.AST]:

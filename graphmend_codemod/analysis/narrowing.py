@@ -149,10 +149,9 @@ def add_test_evidence(evaluator: Evaluator, test: ast.expr, truth: bool, env: En
         _become_tensor(evaluator, key, env)
 
 
-def add_expression_evidence(evaluator: Evaluator, expression: ast.expr, env: Env) -> None:
-    """The same for an expression that was evaluated, whatever came out."""
-    for key in _tensor_arguments(evaluator, expression, env):
-        _become_tensor(evaluator, key, env)
+def evidence(evaluator: Evaluator, expression: ast.expr, env: Env) -> list[str]:
+    """Keys of names that are not known as tensors in `env`, and must be ones once `expression` was evaluated."""
+    return list(_tensor_arguments(evaluator, expression, env))
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:

@@ -143,6 +143,9 @@ COMPILING_PREDICATES = _names(
     torch._dynamo.external_utils.is_compiling torch._utils.is_compiling torch.compiler.is_exporting_or_compiling"""
 )
 
+SINCE = {"compiler.is_compiling(": (2, 1), "compiler.assume_constant_result": (2, 1), "_assert_async(": (2, 1)}
+"""The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
+
 FALSE_PREDICATES = _names(
     "torch.jit.is_scripting torch.onnx.is_in_onnx_export torch._C._get_tracing_state torch.jit.is_tracing"
 )

@@ -58,7 +58,7 @@ rule = Rule(
             """,
             after="""
             if torch.compiler.is_compiling():
-                torch._assert_async((x >= 0).all(), "negative: {x.min()}")
+                torch._assert_async((x >= 0).all(), "negative: ...")
             else:
                 assert (x >= 0).all(), f"negative: {x.min()}"
             """,
@@ -137,7 +137,7 @@ def _why_not(site: Site, condition: Condition) -> str | None:
         return "the name `torch` is taken by something else in this module"
     if site.place.in_try:
         return "the guard stands inside `try`, and its exception may be caught"
-    if condition.several is not None:
+    if condition.several is not None and _combines(condition):
         return f"`{condition.several}` may hold more than one element"
     if condition.verdict.impure is not None:
         return condition.verdict.impure
@@ -146,12 +146,17 @@ def _why_not(site: Site, condition: Condition) -> str | None:
     return None
 
 
+def _combines(condition: Condition) -> bool:
+    """True when several tensors decide. A single one may have any shape: `_assert_async` takes what `if` would take."""
+    return len(condition.tensors) > 1 or any(isinstance(node, ast.BoolOp) for node in ast.walk(condition.tensors[0]))
+
+
 def _check(site: Site, text: str, described: ast.expr | None) -> str:
     return site.call(f"{site.torch}._assert_async(", [text, _message(described)], deeper=1)
 
 
 def _message(node: ast.expr | None) -> str:
-    """The constant text of a message or an exception; placeholders stay as the author wrote them."""
+    """The constant text of a message or an exception, with `...` for what eager mode would fill in."""
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         text = _template(node.args[0]) if node.args else None
@@ -179,7 +184,7 @@ def _template(node: ast.expr) -> str | None:
 
 def _piece(node: ast.expr) -> str:
     if isinstance(node, ast.FormattedValue):
-        return "{" + ast.unparse(node.value) + "}"
+        return "..."
     return str(node.value) if isinstance(node, ast.Constant) else ""
 
 

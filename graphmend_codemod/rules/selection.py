@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.narrowing import add_expression_evidence, narrow, rename_dtype
-from graphmend_codemod.analysis.values import Kind, Value
+from graphmend_codemod.analysis.narrowing import evidence, narrow, rename_dtype
+from graphmend_codemod.analysis.values import UNKNOWN, Kind, Value
 from graphmend_codemod.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.conditions import Condition, split
 from graphmend_codemod.rules.site import Site
@@ -100,8 +100,9 @@ def _under_static(site: Site, found: list[Arm]) -> tuple[Arm, ...]:
     """All branches where the static part of the first test holds, as it does wherever the select runs."""
     first = found[0].condition
     for arm in found:
-        if first is not None and first.tensors:
-            add_expression_evidence(site.evaluator, first.tensors[0], arm.env)
+        if first is not None:
+            for key in evidence(site.evaluator, first.tensors[0], arm.env):
+                arm.env[key] = found[0].env.get(key, UNKNOWN)
         for operand in first.static if first else ():
             narrow(site.evaluator, operand, True, arm.env)
     return tuple(found)
