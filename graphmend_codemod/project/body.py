@@ -6,27 +6,38 @@ Python's own recursion limit is no limit here: the walk keeps its own stack.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from graphmend_codemod.project.candidates import is_log_call, is_python_annotation, needs
+from graphmend_codemod.project.candidates import LOG_METHODS, is_log_call, is_python_annotation, needs
 from graphmend_codemod.project.spelling import Lines, dotted
 
 _IGNORED_FIELDS = frozenset({"ctx", "op", "ops", "type_comment", "kind", "conversion", "annotation", "type_params"})
 
 
+_REGISTRATIONS = {"register_buffer": "buffer", "register_parameter": "parameter"}
+_SPECIAL_CALLS = frozenset({"compile", "isinstance", *_REGISTRATIONS})
+
+
 @dataclass(slots=True)
 class Body:
-    """What a walk over one function body collects. `own` is the name of its first parameter if that is an instance."""
+    """What a walk over one function body collects. `own` is the name of its first parameter if that is an instance.
+
+    `names` are plain names read, `reads` dotted ones, `calls` what is called (`?.f` on something unknown).
+    """
 
     lines: Lines
     own: str = ""
     parameters: dict[str, str] = field(default_factory=dict)
-    uses: set[str] = field(default_factory=set)
+    python: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    reads: set[str] = field(default_factory=set)
+    calls: set[str] = field(default_factory=set)
     stores: set[str] = field(default_factory=set)
+    assigned: list[tuple[str, ast.expr]] = field(default_factory=list)
+    tests: list[ast.expr] = field(default_factory=list)
     dynamic: set[str] = field(default_factory=set)
-    flows: list[tuple[str, str]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     test: bool = False
     log: bool = False
@@ -37,70 +48,107 @@ class Body:
     compiles: list[tuple[str, str]] = field(default_factory=list)
     attributes: list[tuple[str, str, ast.expr | None]] = field(default_factory=list)
     definitions: list[ast.stmt] = field(default_factory=list)
+    _flows: list[tuple[str, str]] | None = None
+
+    def flows(self) -> list[tuple[str, str]]:
+        """(name, what it may hold) for assignments of Python values; names with other values join `dynamic`."""
+        if self._flows is None:
+            self._flows = []
+            for name, value in self.assigned:
+                sources: list[str] = []
+                if needs(value, sources):
+                    self.dynamic.add(name)
+                else:
+                    self._flows += [(name, source) for source in sources]
+        return self._flows
 
 
-def walk(roots: list[ast.stmt], body: Body) -> None:
+def walk(roots: Sequence[ast.stmt], body: Body) -> None:
     """Walk statements and everything in them but nested definitions, which are put aside in `body.definitions`."""
     stack: list[Any] = list(roots)
-    pop = stack.pop
-    uses = body.uses
-    name, attribute, constant = ast.Name, ast.Attribute, ast.Constant
-    load = ast.Load
+    pop, push = stack.pop, stack.append
+    read_name, read = body.names.add, body.reads.add
+    name, attribute, constant, load = ast.Name, ast.Attribute, ast.Constant, ast.Load
+    handlers, children = _HANDLERS, _CHILDREN
     while stack:
         node = pop()
         kind = node.__class__
         if kind is name:
             if node.ctx.__class__ is load:
-                uses.add(node.id)
+                read_name(node.id)
             else:
                 body.stores.add(node.id)
         elif kind is constant:
             continue
         elif kind is attribute:
-            spelled = dotted(node)
-            if not spelled:
-                stack.append(node.value)
+            inner = node.value
+            if inner.__class__ is name and node.attr != "__class__":
+                read(f"{inner.id}.{node.attr}")
+            elif spelled := dotted(node):
+                read(spelled)
             else:
-                uses.add(spelled)
-        else:
-            handler = _HANDLERS.get(kind)
-            if handler is None or handler(node, body, stack):
-                for name_of_field in _CHILDREN.get(kind, ()):
-                    child = getattr(node, name_of_field)
-                    if child.__class__ is list:
-                        stack += child
-                    elif child is not None:
-                        stack.append(child)
+                push(inner)
+        elif kind not in handlers or handlers[kind](node, body, stack):
+            for child_name in children.get(kind, ()):
+                child = getattr(node, child_name)
+                if child.__class__ is list:
+                    stack += child
+                elif child is not None:
+                    push(child)
+
+
+def walk_construction(roots: list[ast.stmt], body: Body) -> None:
+    """Walk the statements of a module's `__init__` for what it assigns; nothing else in it is ever traced."""
+    stack: list[Any] = list(roots)
+    ignored: list[Any] = []
+    while stack:
+        node = stack.pop()
+        kind = node.__class__
+        if kind is ast.Assign or kind is ast.AnnAssign or kind is ast.AugAssign:
+            _HANDLERS[kind](node, body, ignored)
+        elif kind is ast.Expr:
+            call = node.value
+            if call.__class__ is ast.Call and call.func.__class__ is ast.Attribute:
+                _registration(call, dotted(call.func), body)
+        elif kind in _BLOCKS:
+            for name in _BLOCKS[kind]:
+                stack += getattr(node, name)
+            if kind is ast.For:
+                _loop_target(node.target, node.iter, body)
+        elif kind in _ASIDE:
+            _HANDLERS[kind](node, body, ignored)
 
 
 def _call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
     function = node.func
-    spelled = dotted(function)
+    spelled = function.id if function.__class__ is ast.Name else dotted(function)
     if spelled:
-        body.uses.add(spelled + "()")
+        body.calls.add(spelled)
         last = spelled.rpartition(".")[2]
-        if last == "compile" and (node.args or node.keywords):
-            body.compiles.append((spelled, dotted(node.args[0] if node.args else node.keywords[0].value)))
-        elif last == "isinstance" and len(node.args) == 2:
-            _isinstance(node.args, body)
-        elif last in ("register_buffer", "register_parameter") and spelled.startswith(f"{body.own}.") and node.args:
-            _register(node, last, body)
-        if last in _SUPER_NEEDS_ARGUMENTS and spelled == last:
-            return True
-    elif isinstance(function, ast.Attribute):
-        body.uses.add(f"?.{function.attr}()")
+        if last in _SPECIAL_CALLS:
+            _special(node, spelled, last, body)
+    elif function.__class__ is ast.Attribute:
+        last = function.attr
+        body.calls.add(f"?.{last}")
         stack.append(function.value)
     else:
+        last = ""
         stack.append(function)
-    if not body.log and is_log_call(node):
-        body.log = True
+    if last in LOG_METHODS and not body.log:
+        body.log = is_log_call(node)
     stack += node.args
     for keyword in node.keywords:
         stack.append(keyword.value)
     return False
 
 
-_SUPER_NEEDS_ARGUMENTS = frozenset({"super"})
+def _special(node: ast.Call, spelled: str, last: str, body: Body) -> None:
+    if last == "compile" and (node.args or node.keywords):
+        body.compiles.append((spelled, dotted(node.args[0] if node.args else node.keywords[0].value)))
+    elif last == "isinstance" and len(node.args) == 2:
+        _isinstance(node.args, body)
+    else:
+        _registration(node, spelled, body)
 
 
 def _isinstance(arguments: list[ast.expr], body: Body) -> None:
@@ -112,11 +160,13 @@ def _isinstance(arguments: list[ast.expr], body: Body) -> None:
                 body.types[subject.id, f":{spelled}"] = None
 
 
-def _register(node: ast.Call, kind: str, body: Body) -> None:
-    first = node.args[0]
-    if isinstance(first, ast.Constant) and isinstance(first.value, str):
-        value = node.args[1] if len(node.args) > 1 else None
-        body.attributes.append((first.value, "buffer" if kind == "register_buffer" else "parameter", value))
+def _registration(node: ast.Call, spelled: str, body: Body) -> None:
+    owner, _, last = spelled.rpartition(".")
+    if last in _REGISTRATIONS and owner == body.own and node.args:
+        first = node.args[0]
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            value = node.args[1] if len(node.args) > 1 else None
+            body.attributes.append((first.value, _REGISTRATIONS[last], value))
 
 
 def _assign(node: ast.Assign, body: Body, stack: list[Any]) -> bool:
@@ -142,7 +192,7 @@ def _augmented(node: ast.AugAssign, body: Body, stack: list[Any]) -> bool:
     target = node.target
     if isinstance(target, ast.Name):
         body.stores.add(target.id)
-        _flow(target.id, node.value, body)
+        body.assigned.append((target.id, node.value))
     elif isinstance(target, ast.Attribute) and dotted(target.value) == body.own:
         body.attributes.append((target.attr, "changed", None))
     else:
@@ -162,8 +212,7 @@ def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> N
     if kind is ast.Name:
         name = target.id  # type: ignore[attr-defined]
         body.stores.add(name)
-        _flow(name, value, body)
-        _type(name, value, body)
+        body.assigned.append((name, value))
     elif kind is ast.Attribute:
         if body.own and target.value.__class__ is ast.Name and target.value.id == body.own:  # type: ignore[attr-defined]
             body.attributes.append((target.attr, "", value))  # type: ignore[attr-defined]
@@ -185,7 +234,7 @@ def _unpacked(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -
         target = target.value
     if isinstance(target, ast.Name):
         body.stores.add(target.id)
-        _flow(target.id, value, body)
+        body.assigned.append((target.id, value))
     elif isinstance(target, ast.Attribute) and body.own and dotted(target.value) == body.own:
         body.attributes.append((target.attr, "other", None))
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -195,34 +244,26 @@ def _unpacked(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -
         stack.append(target)
 
 
-def _flow(name: str, value: ast.expr, body: Body) -> None:
-    sources: list[str] = []
-    if needs(value, sources):
-        body.dynamic.add(name)
-    else:
-        body.flows.extend([(name, source) for source in sources])
-
-
-def _type(name: str, value: ast.expr, body: Body) -> None:
-    if value.__class__ is ast.Call:
+def types_of(value: ast.expr) -> Iterator[str]:
+    """What is known of an assigned value: `C()` for a call, `other` for an alias, both arms of a choice."""
+    if isinstance(value, ast.Call):
         if spelled := dotted(value.func):
-            body.types[name, spelled + "()"] = None
-            if spelled.rpartition(".")[2] == "partial" and value.args:
-                body.types[name, dotted(value.args[0])] = None
-    elif value.__class__ is ast.Name or value.__class__ is ast.Attribute:
+            yield spelled + "()"
+            if spelled.rpartition(".")[2] == "partial" and value.args and (inner := dotted(value.args[0])):
+                yield inner
+    elif isinstance(value, (ast.Name, ast.Attribute)):
         if spelled := dotted(value):
-            body.types[name, spelled] = None
+            yield spelled
     elif isinstance(value, ast.IfExp):
-        _type(name, value.body, body)
-        _type(name, value.orelse, body)
+        yield from types_of(value.body)
+        yield from types_of(value.orelse)
     elif isinstance(value, ast.BoolOp):
         for part in value.values:
-            _type(name, part, body)
+            yield from types_of(part)
 
 
 def _test(node: ast.If | ast.While | ast.IfExp | ast.Assert, body: Body, stack: list[Any]) -> bool:
-    if not body.test:
-        body.test = needs(node.test, body.asked)
+    body.tests.append(node.test)
     return True
 
 
@@ -233,14 +274,16 @@ def _for(node: ast.For | ast.AsyncFor, body: Body, stack: list[Any]) -> bool:
 
 def _comprehension(node: ast.comprehension, body: Body, stack: list[Any]) -> bool:
     _loop_target(node.target, node.iter, body)
-    for test in node.ifs:
-        if not body.test:
-            body.test = needs(test, body.asked)
+    body.tests += node.ifs
     return True
 
 
 def _loop_target(target: ast.expr, iterated: ast.expr, body: Body) -> None:
-    counts = isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id == "range"
+    called = iterated.func.id if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) else ""
+    if called == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
+        body.stores.add(target.elts[0].id)
+        target = target.elts[-1]
+    counts = called == "range"
     for part in ast.walk(target):
         if isinstance(part, ast.Name):
             body.stores.add(part.id)
@@ -252,7 +295,7 @@ def _with(node: ast.With | ast.AsyncWith, body: Body, stack: list[Any]) -> bool:
     for item in node.items:
         if isinstance(item.optional_vars, ast.Name):
             body.dynamic.add(item.optional_vars.id)
-            _type(item.optional_vars.id, item.context_expr, body)
+            body.assigned.append((item.optional_vars.id, item.context_expr))
     return True
 
 
@@ -345,16 +388,20 @@ def import_root(target: str) -> str:
     return target.partition(":")[0].partition(".")[0]
 
 
-def settled_dynamic(body: Body) -> bool:
-    """True when a name that a test asks for may hold a tensor. Names of attributes are left to the caller."""
-    if body.test:
-        return True
-    if not body.asked:
-        return False
+def settle(body: Body) -> None:
+    """Decide `body.test`: whether a test may hold a tensor. What then is left in `body.asked` only the class can tell."""
+    if not body.tests:
+        return
+    for test in body.tests:
+        if needs(test, body.asked):
+            body.test = True
+            return
+    flows = body.flows()
     dynamic = body.dynamic | {
-        name for name, annotation in body.parameters.items() if not (annotation and is_python_annotation(annotation))
+        name
+        for name, annotation in body.parameters.items()
+        if name not in body.python and not (annotation and is_python_annotation(annotation))
     }
-    flows = body.flows
     grew = True
     while grew:
         grew = False
@@ -362,11 +409,9 @@ def settled_dynamic(body: Body) -> bool:
             if source in dynamic and name not in dynamic:
                 dynamic.add(name)
                 grew = True
-    if not dynamic.isdisjoint(body.asked):
-        return True
-    into = {name for name in body.asked}
-    body.asked += [source for name, source in flows if name in into and source.startswith("self.")]
-    return False
+    body.test = not dynamic.isdisjoint(body.asked)
+    asked = set(body.asked)
+    body.asked += [source for name, source in flows if name in asked and source.startswith("self.")]
 
 
 Handler = Callable[[Any, Body, "list[Any]"], bool]
@@ -396,6 +441,15 @@ _HANDLERS: dict[type[ast.AST], Handler] = {
     ast.ExceptHandler: _handler,
     ast.MatchAs: _capture,
     ast.MatchStar: _capture,
+}
+_ASIDE = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom})
+_BLOCKS: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.If: ("body", "orelse"),
+    ast.For: ("body", "orelse"),
+    ast.While: ("body", "orelse"),
+    ast.With: ("body",),
+    ast.Try: ("body", "handlers", "orelse", "finalbody"),
+    ast.ExceptHandler: ("body",),
 }
 _CHILDREN: dict[type[ast.AST], tuple[str, ...]] = {}
 for _kind in vars(ast).values():

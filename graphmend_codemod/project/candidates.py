@@ -7,7 +7,10 @@ values of a configuration, names that only ever hold such values.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
+
+from graphmend_codemod.project.spelling import dotted
 
 LOG_METHODS = frozenset(
     {
@@ -16,31 +19,22 @@ LOG_METHODS = frozenset(
         "rank_zero_info", "info_rank0", "warning_rank0", "deprecation_warning",
     }
 )  # fmt: skip
-_PYTHON_CALLS = frozenset(
-    {"isinstance", "issubclass", "hasattr", "callable", "len", "is_compiling", "is_scripting", "is_tracing"}
-)
+_PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})
+_AS_THEIR_ARGUMENTS = frozenset({"int", "float", "bool", "min", "max", "sum", "any", "all", "abs", "round", "getattr", "tuple"})
+_PYTHON_PREDICATE = re.compile(r"_?is_(?:\w+_)?(?:available|compiling|tracing|scripting|enabled|initialized|proxy|exporting)")
 _PYTHON_METHODS = frozenset(
     {
-        "dim", "size", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "is_contiguous", "element_size",
-        "get_device", "startswith", "endswith", "keys", "items", "is_grad_enabled", "is_compiling", "is_scripting",
-        "is_tracing", "is_available", "is_torchdynamo_compiling", "is_autocast_enabled",
+        "dim", "size", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "is_contiguous", "get_device",
+        "element_size", "startswith", "endswith", "keys", "items", "get_world_size", "get_rank",
     }
 )  # fmt: skip
 _PYTHON_ATTRIBUTES = frozenset(
     {
-        "shape",
-        "dtype",
-        "device",
-        "ndim",
-        "training",
-        "requires_grad",
-        "is_cuda",
-        "is_sparse",
-        "layout",
-        "config",
-        "__name__",
+        "shape", "dtype", "device", "ndim", "training", "requires_grad", "is_cuda", "is_sparse", "is_leaf", "layout", "itemsize",
+        "config", "__name__", "__class__",
     }
-)
+)  # fmt: skip
+_NEVER = frozenset({ast.Constant, ast.JoinedStr, ast.Dict})
 _PYTHON_ANNOTATION_WORDS = frozenset(
     {"bool", "int", "str", "float", "Optional", "Union", "None", "typing", "Literal", "True", "False"}
 )
@@ -61,31 +55,39 @@ def needs(node: ast.expr, names: list[str]) -> bool:
     while todo:
         node = todo.pop()
         kind = node.__class__
-        if kind is ast.Constant:
-            continue
-        if kind is ast.Name:
-            names.append(node.id)  # type: ignore[attr-defined]
-        elif kind is ast.BoolOp:
-            todo.extend(node.values)  # type: ignore[attr-defined]
-        elif kind is ast.UnaryOp:
-            todo.append(node.operand)  # type: ignore[attr-defined]
-        elif kind is ast.Compare:
-            todo.extend(_compared(node))  # type: ignore[arg-type]
-        elif kind is ast.BinOp:
-            todo += (node.left, node.right)  # type: ignore[attr-defined]
-        elif kind is ast.IfExp:
-            todo += (node.body, node.orelse)  # type: ignore[attr-defined]
-        elif kind is ast.Tuple or kind is ast.List:
-            todo.extend(node.elts)  # type: ignore[attr-defined]
-        elif kind is ast.Subscript:
-            todo.append(node.value)  # type: ignore[attr-defined]
+        if kind is ast.Call:
+            function = node.func
+            if function.__class__ is ast.Name:
+                called = function.id
+                if called in _AS_THEIR_ARGUMENTS:
+                    todo += node.args
+                    continue
+                python = called in _PYTHON_CALLS
+            else:
+                called = function.attr if function.__class__ is ast.Attribute else ""
+                python = called in _PYTHON_METHODS
+            if not python and not (called.startswith(("is_", "_is_")) and _PYTHON_PREDICATE.fullmatch(called)):
+                return True
+        elif kind is ast.Name:
+            names.append(node.id)
         elif kind is ast.Attribute:
-            if _attribute(node, names):  # type: ignore[arg-type]
+            if _attribute(node, names):
                 return True
-        elif kind is ast.Call:
-            if not _python_call(node):  # type: ignore[arg-type]
-                return True
-        elif kind is not ast.JoinedStr:
+        elif kind is ast.BinOp:
+            todo += (node.left, node.right)
+        elif kind is ast.Compare:
+            todo += _compared(node)
+        elif kind is ast.BoolOp:
+            todo += node.values
+        elif kind is ast.UnaryOp:
+            todo.append(node.operand)
+        elif kind is ast.Subscript:
+            todo.append(node.value)
+        elif kind is ast.IfExp:
+            todo += (node.body, node.orelse)
+        elif kind is ast.Tuple or kind is ast.List:
+            todo += node.elts
+        elif kind not in _NEVER:
             return True
     return False
 
@@ -95,36 +97,36 @@ def _compared(node: ast.Compare) -> Iterable[ast.expr]:
     if operator is ast.Is or operator is ast.IsNot:
         return ()
     sides = (node.left, *node.comparators)
-    for side in sides:
-        if side.__class__ is ast.Constant and isinstance(side.value, str):
-            return ()
-    return sides
+    return () if any(map(_is_text, sides)) else sides
+
+
+def _is_text(node: ast.expr) -> bool:
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return bool(node.elts) and all(map(_is_text, node.elts))
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def _attribute(node: ast.Attribute, names: list[str]) -> bool:
     inner: ast.expr = node
-    while inner.__class__ is ast.Attribute:
+    last = node
+    while isinstance(inner, ast.Attribute):
         if inner.attr in _PYTHON_ATTRIBUTES:
             return False
         last, inner = inner, inner.value
-    if inner.__class__ is ast.Name and inner.id == "config":
-        return False
-    if last is node and inner.__class__ is ast.Name and inner.id == "self":
-        names.append(f"self.{node.attr}")
-        return False
-    return True
-
-
-def _python_call(node: ast.Call) -> bool:
-    function = node.func
-    if function.__class__ is ast.Name:
-        return function.id in _PYTHON_CALLS
-    return function.__class__ is ast.Attribute and function.attr in _PYTHON_METHODS
+    if not isinstance(inner, ast.Name):
+        return True
+    if inner.id == "self":
+        names.append(f"self.{last.attr}")
+    elif inner.id != "config":
+        names.append(inner.id)
+    return False
 
 
 def is_log_call(node: ast.Call) -> bool:
     """True for calls that look like logging, printing or warning."""
     function = node.func
-    if function.__class__ is ast.Attribute:
+    if isinstance(function, ast.Attribute):
+        if function.attr == "log":
+            return "log" in dotted(function.value).lower()
         return function.attr in LOG_METHODS
-    return function.__class__ is ast.Name and function.id in LOG_METHODS
+    return isinstance(function, ast.Name) and function.id in LOG_METHODS

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 import sys
 from dataclasses import dataclass, field
 
-from graphmend_codemod.project.body import Body, import_root, imported, imported_from, settled_dynamic, walk
+from graphmend_codemod.project.body import Body, import_root, imported, imported_from, settle, types_of, walk, walk_construction
+from graphmend_codemod.project.candidates import is_python_annotation
+from graphmend_codemod.project.held import Held
 from graphmend_codemod.project.spelling import Lines, decorator, dotted, value_of
 from graphmend_codemod.project.summary import (
     Attribute,
@@ -22,8 +25,9 @@ _BUILTINS = frozenset(dir(builtins)) - {"super"}
 _UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {
     "einops", "jax", "flax", "numpy", "pandas", "PIL", "scipy", "tensorflow", "torch", "torchvision", "tqdm", "typing_extensions",
 }  # fmt: skip
-_KEPT_CALLS = frozenset({"compile", "partial", "disable"})
-_PYTHON_KINDS = frozenset({"constant", "config", "argument"})
+
+
+_COMPILE_CALL = re.compile(r"compile\s*\(")
 
 
 @dataclass(slots=True)
@@ -35,24 +39,36 @@ class _Pending:
     local: set[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """The class whose body is being read. `is_module` is true when it looks like a module: its `__init__` is not traced."""
+
+    qualname: str
+    outer: str
+    is_module: bool
+    attributes: dict[Attribute, None]
+
+
 @dataclass(slots=True)
 class _Scan:
     lines: Lines
+    compiles: bool
     bindings: list[Binding] = field(default_factory=list)
     stars: list[str] = field(default_factory=list)
     exports: tuple[str, ...] | None = None
     functions: list[_Pending] = field(default_factory=list)
     classes: list[ClassSummary] = field(default_factory=list)
     methods: set[str] = field(default_factory=set)
+    held: Held = field(default_factory=Held)
 
 
 def summarise(tree: ast.Module, text: str) -> ModuleSummary:
     """The summary of the module whose source is `text` and whose tree is `tree`; it keeps no reference to either."""
-    scan = _Scan(Lines(text))
+    scan = _Scan(Lines(text), _COMPILE_CALL.search(text) is not None)
     body = Body(scan.lines)
     _module(tree.body, scan, False)
     loose = [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
-    if "compile" in text:
+    if scan.compiles:
         walk([*loose], body)
     top = FunctionSummary("", 1, 1, compiles=tuple(body.compiles))
     bound = {binding.name for binding in scan.bindings if _may_lead_home(binding)}
@@ -132,18 +148,16 @@ def _strings(node: ast.List | ast.Tuple) -> tuple[str, ...] | None:
 def _class(node: ast.ClassDef, qualname: str, scan: _Scan, outer: str = "") -> None:
     attributes: dict[Attribute, None] = {}
     first = len(scan.functions)
-    _class_body(node.body, qualname, scan, outer, attributes)
+    is_module = bool(node.bases) and any(getattr(each, "name", "") == "forward" for each in node.body)
+    _class_body(node.body, _Class(qualname, outer, is_module, attributes), scan)
     own = scan.functions[first:]
     for pending in own:
         if pending.summary.owner == qualname:
+            scan.held.add_method(qualname, pending.body, pending.summary.name == "__init__")
             for attribute in _attributes(pending, scan.lines):
                 attributes[attribute] = None
-    python = _python_attributes(attributes)
-    for pending in own:
-        if pending.summary.owner == qualname and not pending.body.test:
-            asked = [name[5:] for name in pending.body.asked if name.startswith("self.")]
-            pending.body.test = any(name not in python for name in asked)
     bases = tuple(spelled for base in node.bases if (spelled := _base(base)))
+    scan.held.add_class(qualname, bases)
     decorators = tuple(filter(None, map(decorator, node.decorator_list)))
     scan.classes.append(ClassSummary(qualname, node.lineno, outer, bases, decorators, tuple(attributes)))
 
@@ -156,36 +170,30 @@ def _base(node: ast.expr) -> str:
     return dotted(node)
 
 
-def _class_body(
-    statements: list[ast.stmt], qualname: str, scan: _Scan, outer: str, attributes: dict[Attribute, None]
-) -> None:
+def _class_body(statements: list[ast.stmt], owner: _Class, scan: _Scan) -> None:
+    qualname, attributes = owner.qualname, owner.attributes
     for node in statements:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             scan.methods.add(node.name)
-            _function(node, f"{qualname}.{node.name}", scan, owner=qualname, outer=outer)
+            _function(node, f"{qualname}.{node.name}", scan, qualname, owner.outer, owner.is_module and node.name == "__init__")
         elif isinstance(node, ast.ClassDef):
-            _class(node, f"{qualname}.{node.name}", scan, outer)
+            _class(node, f"{qualname}.{node.name}", scan, owner.outer)
         elif isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
+                    scan.held.add_value(qualname, target.id, node.value)
                     attributes[Attribute(target.id, value_of(node.value, scan.lines))] = None
         elif isinstance(node, ast.AnnAssign):
             if isinstance(node.target, ast.Name):
+                if node.value is not None or is_python_annotation(scan.lines.annotation(node.annotation)):
+                    scan.held.add_value(qualname, node.target.id, node.value)
                 value = Value("argument", scan.lines.annotation(node.annotation))
                 if node.value is not None and not isinstance(node.value, ast.Constant):
                     value = value_of(node.value, scan.lines)
                 attributes[Attribute(node.target.id, value)] = None
         else:
             for block in _blocks(node):
-                _class_body(block, qualname, scan, outer, attributes)
-
-
-def _python_attributes(attributes: dict[Attribute, None]) -> set[str]:
-    python: dict[str, bool] = {}
-    for attribute in attributes:
-        good = attribute.value.kind in _PYTHON_KINDS
-        python[attribute.name] = good and python.get(attribute.name, True)
-    return {name for name, good in python.items() if good}
+                _class_body(block, owner, scan)
 
 
 def _attributes(pending: _Pending, lines: Lines) -> list[Attribute]:
@@ -203,14 +211,22 @@ def _attributes(pending: _Pending, lines: Lines) -> list[Attribute]:
 
 
 def _function(
-    node: ast.FunctionDef | ast.AsyncFunctionDef, qualname: str, scan: _Scan, owner: str = "", outer: str = ""
+    node: ast.FunctionDef | ast.AsyncFunctionDef,
+    qualname: str,
+    scan: _Scan,
+    owner: str = "",
+    outer: str = "",
+    light: bool = False,
 ) -> None:
     decorators = tuple(filter(None, map(decorator, node.decorator_list)))
     parameters, annotations = _signature(node.args, scan.lines)
     static = "staticmethod" in decorators
     own = parameters[0] if owner and parameters and not static else ""
-    body = Body(scan.lines, own, dict.fromkeys(parameters, "") | annotations)
-    walk([*node.body], body)
+    body = Body(scan.lines, own, dict.fromkeys(parameters, "") | annotations, python=_python_parameters(node.args))
+    if light and not scan.compiles:
+        walk_construction(node.body, body)
+    else:
+        walk(node.body, body)
     summary = FunctionSummary(
         qualname=qualname,
         line=node.lineno,
@@ -225,7 +241,8 @@ def _function(
     )
     local = {*parameters, *body.stores, *(name for name, _ in body.imports)}
     scan.functions.append(_Pending(summary, body, local))
-    body.test = settled_dynamic(body) or bool(outer and _free(body, local)) or bool(not owner and _asks_self(body))
+    settle(body)
+    body.test = body.test or bool(outer and _free(body, local)) or bool(not owner and _asks_self(body))
     for name in body.changes:
         scan.bindings.append(Binding(name, "value", "", True, Value("changed")))
     for inner in body.definitions:
@@ -233,6 +250,18 @@ def _function(
             _class(inner, f"{qualname}.{inner.name}", scan, qualname)
         elif isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
             _function(inner, f"{qualname}.{inner.name}", scan, outer=qualname)
+
+
+def _python_parameters(arguments: ast.arguments) -> set[str]:
+    """Parameters whose default says that they are switches or numbers, for want of an annotation."""
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
+    defaults += [pair for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if pair[1]]  # type: ignore[misc]
+    return {
+        each.arg
+        for each, default in defaults
+        if each.annotation is None and isinstance(default, ast.Constant) and default.value is not None
+    }
 
 
 def _free(body: Body, local: set[str]) -> bool:
@@ -258,55 +287,69 @@ def _signature(arguments: ast.arguments, lines: Lines) -> tuple[tuple[str, ...],
 
 def _finish(pending: _Pending, bound: set[str], scan: _Scan) -> FunctionSummary:
     summary, body = pending.summary, pending.body
-    nested = bool(summary.outer)
-    reachable = bound if not scan.stars else None
-    own = body.own or ("self" if "self" in body.parameters or nested else "")
+    if summary.owner and not body.test:
+        asked = [name[5:] for name in body.asked if name.startswith("self.")]
+        body.test = not all(scan.held.is_python(summary.owner, name) for name in asked)
     types: dict[str, list[str]] = {}
     for name, spelled in body.types:
         types.setdefault(name, []).append(spelled)
     for name, annotation in body.parameters.items():
-        if annotation and name != own:
+        if annotation and name != body.own:
             types.setdefault(name, []).append(f":{annotation}")
-    imports = {name for name, target in summary.imports if import_root(target) not in _UNINTERESTING_ROOTS}
-    inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
-    refs, wanted = [], set()
-    for use in body.uses:
-        root, _, rest = use.partition(".")
-        name = root.removesuffix("()")
-        if use + "()" in body.uses:
-            continue
-        if name == own or root == "super()":
-            if rest:
-                refs.append("self." + rest if root == body.own else use)
-        elif name == "?":
-            if rest[:-2] in scan.methods:
-                refs.append(use)
-        elif name in imports or name in inner:
-            refs.append(use)
-        elif name in pending.local:
-            if rest and rest.removesuffix("()") in scan.methods:
-                refs.append(f"?.{rest}" if name not in types else use)
-            elif name in types and (rest or root != name):
-                refs.append(use)
-            wanted.add(name)
-        elif (reachable is None or name in reachable or nested) and (name not in _BUILTINS or name in bound):
-            refs.append(use)
-    return _with_body(summary, body, refs, types, wanted)
+    for name, value in body.assigned:
+        types.setdefault(name, []).extend(types_of(value))
+    keep = _Keep(pending, bound, scan, types)
+    refs = [f"{kept}()" for call in body.calls if (kept := keep.ref(call, True))]
+    refs += [kept for read in body.reads.difference(body.calls) if (kept := keep.ref(read, False))]
+    names = body.names.difference(body.calls, pending.local, _BUILTINS).union(keep.inner & body.names)
+    refs += [kept for name in names if (kept := keep.ref(name, False))]
+    return _with_body(summary, body, sorted(set(refs)), types)
+
+
+class _Keep:
+    """Which of the names that a function uses are worth following."""
+
+    def __init__(self, pending: _Pending, bound: set[str], scan: _Scan, types: dict[str, list[str]]) -> None:
+        body, summary = pending.body, pending.summary
+        self._local, self._bound, self._methods, self._types = pending.local, bound, scan.methods, types
+        self._open = bool(scan.stars or summary.outer)
+        self._own = body.own or ("self" if "self" in body.parameters or summary.outer else "")
+        self._renamed = bool(body.own)
+        self._imports = {name for name, target in summary.imports if import_root(target) not in _UNINTERESTING_ROOTS}
+        self.inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
+
+    def ref(self, used: str, called: bool) -> str:
+        """The reference to keep, an empty string for none."""
+        root, _, rest = used.partition(".")
+        if root == self._own or root == "super()":
+            if self._renamed and rest and root == self._own:
+                return f"self.{rest}"
+            return used if rest or called else ""
+        if root == "?":
+            return used if rest in self._methods else ""
+        if root in self._imports or root in self.inner:
+            return used
+        if root in self._local:
+            if root in self._types:
+                return used if rest or called else ""
+            return f"?.{rest}" if rest in self._methods else ""
+        if root in self._bound or (self._open and root not in _BUILTINS):
+            return used
+        return ""
 
 
 def _with_body(
-    summary: FunctionSummary, body: Body, refs: list[str], types: dict[str, list[str]], wanted: set[str]
+    summary: FunctionSummary, body: Body, refs: list[str], types: dict[str, list[str]]
 ) -> FunctionSummary:
-    refs.sort()
     used = {ref.partition(".")[0].removesuffix("()") for ref in refs}
-    pairs: list[tuple[str, str]] = []
+    pairs: dict[tuple[str, str], None] = {}
     todo = [name for name in sorted(used) if name in types]
     done = set(todo)
     while todo:
         name = todo.pop()
         for spelled in types[name]:
-            pairs.append((name, spelled))
-            source = spelled.partition(".")[0]
+            pairs[name, spelled] = None
+            source = spelled.partition(".")[0].removesuffix("()")
             if source in types and source not in done:
                 done.add(source)
                 todo.append(source)
