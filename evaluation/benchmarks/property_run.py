@@ -67,6 +67,7 @@ def run_batch(seeds: Iterable[int], compiled_every: int, tries: int) -> tuple[Co
         outcome = run_case(seed, compiled=bool(compiled_every) and seed % compiled_every == 0)
         counts["cases"] += 1
         counts["changed"] += outcome.changed
+        counts["without"] += outcome.changed and "is_compiling" not in outcome.after
         counts["compiled"] += outcome.compiled and outcome.changed
         counts["different"] += bool(outcome.complaints)
         counts.update(f"applied {code}" for code in outcome.applied.elements())
@@ -79,7 +80,8 @@ def run_batch(seeds: Iterable[int], compiled_every: int, tries: int) -> tuple[Co
 
 def _print_table(totals: Counter[str], seconds: float) -> None:
     print(
-        f"{totals['cases']} modules in {seconds:.0f} s: {totals['changed']} changed, "
+        f"{totals['cases']} modules in {seconds:.0f} s: {totals['changed']} changed "
+        f"({totals['without']} without a second path), "
         f"{totals['compiled']} of them compiled, {totals['different']} different"
     )
     codes = sorted({key.rpartition(" ")[2] for key in totals if " " in key})

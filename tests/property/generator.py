@@ -208,12 +208,27 @@ class _Generator:
         names = [self.pick(self.floats) for _ in range(self.random.choice([1, 1, 1, 2]))]
         if self.chance(0.1):
             names[0] = self.new_name()
+        first, last = self.own_tensor(names[0]) if self.chance(0.4) else ([], [])
         clauses = [Clause(self.header("if", self.test()), self.arm(names))]
         while self.chance(0.2):
             clauses.append(Clause(self.header("elif", self.test()), self.arm(names)))
         if self.chance(0.45):
             clauses.append(Clause("else:", self.arm(names)))
-        return [Compound(tuple(clauses))]
+        return [*first, Compound(tuple(clauses)), *last]
+
+    def own_tensor(self, name: str) -> tuple[list[Statement], list[Statement]]:
+        """A tensor that nothing else refers to, or that something does after all: how it is made, how that is seen."""
+        made = self.filled(self.pick(grammar.OWN_TENSORS), t=name)
+        self.learn(name)
+        first: list[Statement] = [Simple(f"{name} = {made}")]
+        if self.chance(0.7):
+            return first, []
+        reference, seen = self.random.choice(grammar.REFERENCES)
+        first.append(Simple(reference.format(t=name)))
+        if not seen:
+            return first, []
+        self.learn("other")
+        return first, [Simple(f"other = {seen}")]
 
     def arm(self, names: Sequence[str]) -> tuple[Statement, ...]:
         found: list[Statement] = []
@@ -285,6 +300,7 @@ class _Generator:
 
     def early_return(self, depth: int) -> list[Statement]:
         base = self.pick(self.floats)
+        first, _ = self.own_tensor(base) if self.chance(0.4) else ([], [])
         form = self.random.random()
 
         def leave() -> tuple[Statement, ...]:
@@ -292,12 +308,12 @@ class _Generator:
 
         clauses = [Clause(self.header("if", self.test()), leave())]
         if form < 0.3:
-            return [Compound(tuple(clauses))]
+            return [*first, Compound(tuple(clauses))]
         if form < 0.45:
             clauses.append(Clause(self.header("elif", self.test()), leave()))
         if form < 0.6:
-            return [Compound((*clauses, Clause("else:", leave())))]
-        return [Compound(tuple(clauses)), *leave()]
+            return [*first, Compound((*clauses, Clause("else:", leave())))]
+        return [*first, Compound(tuple(clauses)), *leave()]
 
     def effect(self, depth: int) -> list[Statement]:
         return [self.simple(self.filled(self.pick(grammar.EFFECTS)))]

@@ -173,6 +173,36 @@ torch.where({t} > 0, {t}, {u})
 {u}
 """.strip().splitlines()
 
+OWN_TENSORS = """
+self.norm({t})
+self.norm({t})
+self.linear({t})
+torch.relu(self.linear({t}))
+{t}.float() * 2.0
+self.bn({t})
+torch.sigmoid({t})
+self.norm({t}) + self.norm({u})
+torch.zeros(2, 4) + {t}
+self.norm({t}).transpose(0, 1).contiguous().t()
+""".strip().splitlines()
+
+REFERENCES = (
+    ("kept = [{t}]", "kept[0]"),
+    ("kept = []\nkept.append({t})", "kept[-1]"),
+    ("peek = {{'one': ({t}, 1)}}", "peek['one'][0]"),
+    ("part = {t}.view(-1)", "part"),
+    ("part = {t}.t()", "part"),
+    ("part = {t}[0]", "part"),
+    ("part = {t}.detach()", "part"),
+    ("twin = {t}", "twin"),
+    ("twin, _ = {t}, 1", "twin"),
+    ("seen = lambda: {t}", "seen()"),
+    ("self.last = {t}", ""),
+    ("history.append({t})", ""),
+    ("{t}.kept = {t}", ""),
+)
+"""Ways to refer to `{t}`, and an expression that shows later what the reference holds."""
+
 HARD_VALUES = """
 {t} * {u}
 {t} / {u}
