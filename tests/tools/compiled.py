@@ -110,14 +110,20 @@ def _compared(old: Observation, new: Observation, where: str, state: bool) -> It
 
 
 def _distance(old: Any, new: Any, where: str) -> Iterator[str]:
-    """Like `differences`, within the tolerance of each dtype and without regard to sharing."""
+    """Like `differences`, within the tolerance of each dtype and without regard to sharing.
+
+    A select carries gradients where the branch that eager takes had none: they must be zero.
+    """
     if isinstance(old, TensorSnapshot) and isinstance(new, TensorSnapshot):
-        same = (old.dtype, old.shape, old.requires_grad) == (new.dtype, new.shape, new.requires_grad)
-        if not (same and _close(old, new)):
+        same = (old.dtype, old.shape) == (new.dtype, new.shape)
+        if not (same and new.requires_grad >= old.requires_grad and _close(old, new)):
             yield f"{where}: {old} became {new}"
     elif old is None and isinstance(new, TensorSnapshot):
         if new.tensor().count_nonzero():
             yield f"{where}: no gradient became {new}"
+    elif old is None and isinstance(new, tuple):
+        for position, item in enumerate(new):
+            yield from _distance(None, item, f"{where}.{position}")
     elif isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
         for position, (first, second) in enumerate(zip(old, new, strict=True)):
             yield from _distance(first, second, f"{where}.{position}")
