@@ -123,8 +123,9 @@ def _module_call(evaluator: Evaluator, qualified: str, node: ast.Call, env: Env)
         return _method_result(evaluator, qualified, "forward")
     argument = evaluator.value(node.args[0], env) if node.args else UNKNOWN
     if layer in torch_api.TENSOR_MODULES_FRESH:
-        shape = argument.shape if layer in torch_api.KEEPS_SHAPE_AND_DTYPE else None
-        return evaluator.names.tensor(None, shape, fresh=True)
+        shape = argument.shape if layer in torch_api.KEEPS_SHAPE else None
+        dtype = f"float:{evaluator.names.new('dtype')}" if layer in torch_api.FLOATING_MODULES else None
+        return evaluator.names.tensor(dtype, shape, fresh=True)
     if layer in torch_api.TENSOR_MODULES_ALIASING:
         keeps = "latten" not in layer
         return evaluator.names.tensor(argument.dtype if keeps else None, argument.shape if keeps else None)

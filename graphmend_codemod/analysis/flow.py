@@ -18,6 +18,9 @@ from graphmend_codemod.analysis.scope import Scope, parameters, walk_scope
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, Origin, Value, callable_value, python
 
 
+_LOOP_PASSES = 3
+
+
 @dataclass
 class State:
     """What holds before a statement. `leaked` are tokens of tensors that something else may refer to."""
@@ -256,18 +259,28 @@ class Flow:
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State | None:
         leaked = state.leaked | self._leaks(node, state.env)
-        start = State(dict(state.env), leaked)
-        for name in _bound_in(node):
-            start.env[name] = self.evaluator.names.join(start.env.get(name, UNKNOWN), UNKNOWN)
+        before = State(dict(state.env), leaked)
+        bound = list(_bound_in(node))
         self._parents.append(node)
-        end = self._block(node.body, self._enter(node, start))
-        merged = self._join(State(dict(state.env), leaked), end)
-        if end is not None and merged is not None:
-            again = self._enter(node, self._stable(merged, state, node))
-            merged = self._join(State(dict(state.env), leaked), self._block(node.body, again)) or merged
-        after = self._block(node.orelse, self._stable(merged or start, state, node))
+        start = before
+        for _ in range(_LOOP_PASSES):
+            end = self._block(node.body, self._enter(node, start))
+            merged = self._stable(self._join(State(dict(before.env), leaked), end) or before, state, node)
+            changed = [name for name in bound if self._kind(merged, name) != self._kind(start, name)]
+            changed += [name for name in bound if start is before and name not in changed and end is not None]
+            start = merged
+            if not changed:
+                break
+        else:
+            start = State(start.env | dict.fromkeys(bound, UNKNOWN), start.leaked)
+            self._block(node.body, self._enter(node, start))
+        after = self._block(node.orelse, start)
         self._parents.pop()
         return after
+
+    def _kind(self, state: State, name: str) -> tuple[object, ...]:
+        value = state.env.get(name, UNKNOWN)
+        return value.kind, value.optional, value.origin, value.fresh, value.truth
 
     def _stable(self, merged: State, before: State, node: ast.AST) -> State:
         """Names bound in a loop keep their kind and dtype, but no relation to what they held before the loop."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.values import SCALAR, Kind, Value, is_floating_dtype
+from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_floating_dtype
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.evaluate import Env, Evaluator
@@ -171,7 +171,10 @@ def _finite_operator(node: ast.BinOp, left: Value, right: Value) -> bool:
     literal = node.right if left.kind is Kind.TENSOR else node.left
     if isinstance(literal, ast.UnaryOp):
         literal = literal.operand
+    other = right if left.kind is Kind.TENSOR else left
     number = isinstance(literal, ast.Constant) and isinstance(literal.value, (int, float))
+    if isinstance(node.op, ast.Mult) and other.is_python and other.origin is Origin.CONSTANT:
+        return True
     if isinstance(node.op, ast.Mult):
         return number
     if isinstance(node.op, ast.Div):

@@ -177,7 +177,14 @@ TENSOR_MODULES_ALIASING = _names(
 )
 """Modules of torch.nn that return a tensor which may share storage with their argument."""
 
-KEEPS_SHAPE_AND_DTYPE = _names("LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d GELU SiLU Tanh Sigmoid Mish Softplus ELU")
+FLOATING_MODULES = _names(
+    """Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LayerNorm RMSNorm GroupNorm
+    BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm Embedding GELU SiLU
+    Tanh Sigmoid Softmax LogSoftmax Softplus Mish"""
+)
+"""Modules whose results have a floating (or complex) dtype, so that arithmetic with numbers keeps it."""
+
+KEEPS_SHAPE = _names("LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d GELU SiLU Tanh Sigmoid Mish Softplus ELU")
 
 
 def torch_function(qualified: str | None) -> str | None:

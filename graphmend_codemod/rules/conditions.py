@@ -172,6 +172,11 @@ def _comparison_call(site: Site, node: ast.expr) -> _Part | None:
         return None
     qualified = site.resolve(node.func)
     left, right = node.args
+    if qualified in {"torch.equal", "torch.allclose"}:
+        for argument in node.args:
+            if not isinstance(argument, (ast.Name, ast.Attribute)):
+                verdict = purity.Verdict(impure=f"`{purity.short(argument)}` would be computed twice")
+                return _Part("", "", "", verdict=verdict)
     if qualified == "torch.equal":
         text = f"({site.operand(left)} == {site.operand(right)}).all()"
         fact = f"{site.operand(left)}.shape == {site.operand(right)}.shape"

@@ -14,11 +14,10 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.values import Kind
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.findings import Edit, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.conditions import reads_tensor, split
-from graphmend_codemod.rules.selection import NotSelectable, select_edit, selection_of
+from graphmend_codemod.rules.conditions import Condition, reads_tensor, split
+from graphmend_codemod.rules.selection import NotSelectable, expression_selection, select_edit, selection_of, where
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -125,29 +124,33 @@ def conditional_expression(site: Site, node: ast.IfExp) -> Verdict | None:
     if not reads_tensor(site, node.test) or (condition := split(site, node.test)) is None:
         return None
     message = f"chooses by the value of a tensor: `{purity.short(node)}`"
-    values = [site.value(node.body), site.value(node.orelse)]
-    verdict = condition.verdict & site.judge(node.body) & site.judge(node.orelse)
-    reason = None
     if site.torch is None:
-        reason = "the name `torch` is taken by something else in this module"
-    elif condition.several:
-        reason = f"`{condition.several}` may hold more than one element"
-    elif condition.static:
-        reason = f"`{site.text(condition.static[0])}` and the tensor decide together"
-    elif any(value.kind is not Kind.TENSOR or value.optional for value in values):
-        reason = "one of the two values is not known to be a tensor"
-    elif verdict.impure:
-        reason = verdict.impure
-    elif values[0].shape != values[1].shape or values[0].dtype != values[1].dtype:
-        reason = "the two values may differ in dtype or shape"
-    if reason is not None:
-        return Verdict(message, declined=reason)
-    select = f"{site.torch}.where({condition.text}, {site.text(node.body)}, {site.text(node.orelse)})"
-    plain = not (verdict.raises or verdict.needs_floating or condition.facts)
-    if plain and verdict.finite and all(value.fresh for value in values):
-        return Verdict(message, edit=Edit((Replacement(site.span(node), (select,)),), imports=site.imports))
-    facts = [site.compiling, *(f"{text}.is_floating_point()" for text in sorted(verdict.needs_floating)), *condition.facts]
-    if not verdict.finite and not site.no_grad:
-        facts.append(f"not {site.torch}.is_grad_enabled()")
-    parts = (f"{select} if {' and '.join(facts)} else ", site.original(node))
-    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    try:
+        return Verdict(message, edit=_expression_edit(site, node, condition))
+    except NotSelectable as reason:
+        return Verdict(message, declined=str(reason))
+
+
+def _expression_edit(site: Site, node: ast.IfExp, condition: Condition) -> Edit:
+    if condition.several:
+        raise NotSelectable(f"`{condition.several}` may hold more than one element")
+    facts = expression_selection(site, node, condition).judge()
+    select = where(site, "", [condition.text], [site.text(node.body), site.text(node.orelse)], 0)
+    if facts.one_path and not condition.static:
+        return Edit((Replacement(site.span(node), (select,)),), imports=site.imports)
+    static = [site.operand_of_and(operand) for operand in condition.static]
+    header = " and ".join([site.compiling, *static, *facts.conditions])
+    statement = site.place.statement
+    if isinstance(statement, (ast.Assign, ast.Return)) and statement.value is node:
+        start = Span(statement.lineno, statement.col_offset, node.lineno, node.col_offset)
+        before = site.source.segment(start)
+        if statement.lineno == node.lineno and not before.rstrip().endswith("("):
+            inner = where(site, before, [condition.text], [site.text(node.body), site.text(node.orelse)], 1)
+            parts = (f"if {header}:\n    ", inner, "\nelse:\n    ", site.original(statement, 1))
+            return Edit((Replacement(site.span(statement), parts),), imports=site.imports)
+    line = site.source.text.splitlines()[node.lineno - 1]
+    if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
+        raise NotSelectable("the compile path would make the line too long to read")
+    parts = (f"({select} if {header} else (", site.original(node), "))")
+    return Edit((Replacement(site.span(node), parts),), imports=site.imports)

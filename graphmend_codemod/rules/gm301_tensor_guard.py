@@ -114,7 +114,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     """`assert t, message` with a message that is no constant; Dynamo traces the others itself."""
     if (condition := split(site, node.test)) is None:
         return None
-    plain = len(condition.tensors) == 1 and not condition.static and not condition.facts
+    plain = len(condition.tensors) == 1 and not condition.facts and not _combines(condition)
     if plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))):
         return None
     message = f"asserts the value of a tensor: `{purity.short(node.test)}`"
@@ -124,10 +124,9 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     if site.settings.guards == "skip":
         parts = (f"if not {site.compiling}:\n    ", site.original(node, 1))
         return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
-    if condition.static:
-        return Verdict(message, declined=f"`{site.text(condition.static[0])}` and the tensor decide together")
     check = _check(site, condition.text, node.msg)
-    header = " and ".join([site.compiling, *condition.facts])
+    static = [site.operand_of_and(operand) for operand in condition.static]
+    header = " and ".join([site.compiling, *static, *condition.facts])
     parts = (f"if {header}:\n    ", check, "\nelse:\n    ", site.original(node, 1))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
 

@@ -171,6 +171,31 @@ class Selection:
         return facts.result()
 
 
+@dataclass
+class ExpressionSelection(Selection):
+    """`A if t else B`: two branches that give one value, which has no name."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The one value."""
+        return (self.arms[0].assignments[0].name,)
+
+
+def expression_selection(site: Site, node: ast.IfExp, condition: Condition) -> Selection:
+    """The selection that a conditional expression is."""
+    name, statement = "the value", site.place.statement
+    arms = [
+        Arm(condition, (Assignment(statement, name, node.body),), dict(site.place.env)),
+        Arm(None, (Assignment(statement, name, node.orelse),), dict(site.place.env)),
+    ]
+    for key in evidence(site.evaluator, condition.tensors[0], site.place.env):
+        value = site.evaluator.names.tensor()
+        for arm in arms:
+            arm.env[key] = value
+    fake = ast.If(test=node.test, body=[statement], orelse=[])
+    return ExpressionSelection(site, fake, _under_static(site, arms))
+
+
 class _Judge:
     """Judges all branches, under the assumption that some tensors are floating."""
 
