@@ -84,7 +84,6 @@ def measure(
 ) -> tuple[ModelResult, ...]:
     """`Measure` with the evaluation stage: in child processes, so that a model that fails costs only its row."""
     from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy, evaluate_model, measure_model
-    from graphmend_evaluation.results import ModelRow
 
     policy = Policy(timeout=DEFAULT_TIMEOUT if timeout is None else timeout)
     results = []
@@ -92,17 +91,20 @@ def measure(
         progress(f"[{number + 1}/{len(models)}] measuring {model}")
         own = folder / f"{number:03d}"
         if base == head:
-            both = measure_model(base, model, folder=own, policy=policy)
-            row = ModelRow(model, both, both)
+            results.append(_unchanged(measure_model(base, model, folder=own, policy=policy)))
         else:
-            row = evaluate_model(base, head, model, folder=own, policy=policy)
-        results.append(_result(row))
+            results.append(_result(evaluate_model(base, head, model, folder=own, policy=policy)))
     return tuple(results)
 
 
 def _result(row: ModelRow) -> ModelResult:
     versions = row.after.versions or row.before.versions
     return ModelResult(row.model, _arm(row.before), _arm(row.after), row.problems, versions)
+
+
+def _unchanged(measured: ModelMeasurement) -> ModelResult:
+    arm = _arm(measured)
+    return ModelResult(measured.model, arm, arm, (arm.message,) if arm.message else (), measured.versions)
 
 
 def _arm(measured: ModelMeasurement) -> Arm:

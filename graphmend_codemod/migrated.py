@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod.findings import Finding, Problem
+from graphmend_codemod.findings import Finding, Problem, Safety
 from graphmend_codemod.measuring import ModelResult
 from graphmend_codemod.repository.checkout import Commit
 from graphmend_codemod.rules.base import Rule
@@ -79,6 +79,8 @@ def why_left(finding: Finding) -> str:
     """Why a finding that is still there was not fixed."""
     if finding.declined:
         return finding.declined
+    if finding.fixable and finding.safety is Safety.SAFE:
+        return "its file could not be written"
     if finding.fixable:
         return "an unsafe fix: read it with `graphmend fix --unsafe-fixes --diff`"
     return "advice: nothing is written for this site"

@@ -180,6 +180,8 @@ class _Run:
         for path in self._request.paths:
             absolute = Path(os.path.normpath(named / path))
             if not absolute.is_relative_to(top):
+                absolute = absolute.resolve()
+            if not absolute.is_relative_to(top):
                 raise MigrationError(f"{path}: is outside the repository {top}")
             mirrored = self._tree.root / absolute.relative_to(top)
             if not mirrored.exists():

@@ -96,7 +96,8 @@ def fix_rule_by_rule(
         steps += new
         if not new:
             break
-    remaining = tuple(texts.at_base(finding, texts.current(finding.path)) for finding in checked.findings)
+    left = _with_refusals(checked.findings, settings, engine, jobs=jobs, cache=cache)
+    remaining = tuple(texts.at_base(finding, texts.current(finding.path)) for finding in left)
     problems = tuple(dict.fromkeys((*map(texts.from_root, checked.problems), *texts.problems)))
     return Fixed(tuple(steps), remaining, problems, checked.files)
 
@@ -115,6 +116,19 @@ def _rules_to_run(
         if applies(finding, settings) and texts.may_write(finding.path):
             files.setdefault(finding.code, {})[finding.path] = None
     return [(rule, [settings.root / path for path in files[rule.code]]) for rule in rules if rule.code in files]
+
+
+def _with_refusals(
+    findings: Sequence[Finding], settings: Settings, engine: Engine, *, jobs: int, cache: bool
+) -> tuple[Finding, ...]:
+    """`findings`, where those whose edits could not be written say so: only fixing finds that out."""
+    refused = {finding.path for finding in findings if applies(finding, settings)}
+    if not refused:
+        return tuple(findings)
+    files = [settings.root / path for path in sorted(refused)]
+    tried = engine.fix(files, settings, write=False, jobs=jobs, cache=cache)
+    others = [finding for finding in findings if finding.path not in refused]
+    return tuple(sorted((*others, *tried.remaining), key=lambda finding: (finding.path, finding.span)))
 
 
 class _Texts:

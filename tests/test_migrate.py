@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shlex
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,8 +37,9 @@ def repository(tmp_path: Path) -> Repository:
 
 
 def test_each_rule_gets_one_commit_on_a_branch_of_today(
-    repository: Repository, capsys: pytest.CaptureFixture[str]
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.chdir(repository.folder)
     with untouched(repository, but=TODAY):
         assert run(repository) == 1
     subjects = repository.subjects(TODAY)
@@ -233,3 +235,14 @@ def test_a_pipe_gets_no_progress_and_a_terminal_gets_one_line(repository: Reposi
     assert "\r\x1b[K[1/2] GM101 select with torch.where" in told
     assert told.endswith("\r\x1b[K")
     assert "\n" not in told
+
+
+def test_the_commands_to_review_and_undo_work_from_where_the_user_stands(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(repository.folder.parent)
+    assert run(repository) == 1
+    commands = [line.partition(":")[2].strip() for line in capsys.readouterr().out.splitlines()[-2:]]
+    for command in commands:
+        subprocess.run(shlex.split(command), check=True, capture_output=True)
+    assert TODAY not in repository.git("branch", "--list")

@@ -73,7 +73,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Migrate, tell what was done, and return the exit code."""
-    from graphmend_codemod.findings import Problem
     from graphmend_codemod.interruption import Interrupted
     from graphmend_codemod.migration import MigrationError, Request, migrate
     from graphmend_codemod.reporting import migration as views
@@ -106,8 +105,7 @@ def run(args: argparse.Namespace) -> int:
         print(line)
     for remark in outcome.remarks:
         print(f"graphmend: note: {remark}", file=sys.stderr)
-    problems: tuple[Problem, ...] = outcome.problems
-    options.print_problems(problems, outcome.top or Path())
+    options.print_problems(outcome.problems, outcome.top or Path())
     return outcome.exit_code
 
 

@@ -38,6 +38,13 @@ def breaks(arm: Arm) -> str:
     return "not measured" if arm.breaks is None else str(arm.breaks)
 
 
+def before_and_after(result: ModelResult) -> str:
+    """`3 -> 0`, or `not measured`."""
+    if result.before.breaks is None and result.after.breaks is None:
+        return "not measured"
+    return f"{breaks(result.before)} -> {breaks(result.after)}"
+
+
 def measured_with(models: Sequence[ModelResult]) -> str:
     """` with python 3.11.7, torch 2.13.0`, or nothing when no model could be measured."""
     for result in models:
@@ -68,7 +75,7 @@ def _safety(rule: Rule, applied: Sequence[Finding]) -> str:
 def _measured(models: Sequence[ModelResult]) -> Iterator[str]:
     yield f"Graph breaks of the whole branch, before -> after{measured_with(models)}:"
     for result in models:
-        yield f"  {result.model}  {breaks(result.before)} -> {breaks(result.after)}"
+        yield f"  {result.model}  {before_and_after(result)}"
 
 
 def _paragraph(block: str) -> str:

@@ -15,7 +15,7 @@ from graphmend_codemod.findings import Finding, Safety
 from graphmend_codemod.measuring import Arm, ModelResult
 from graphmend_codemod.migrated import Migration, RuleCommit, why_left
 from graphmend_codemod.reporting.colour import Paint
-from graphmend_codemod.reporting.commit_message import breaks, measured_with
+from graphmend_codemod.reporting.commit_message import before_and_after, breaks, measured_with
 from graphmend_codemod.reporting.markdown import code, escaped
 from graphmend_codemod.reporting.report import plural, printable
 
@@ -47,14 +47,15 @@ def lines(outcome: Migration, paint: Paint) -> Iterator[str]:
         yield ""
     yield paint.bold(f"{headline(outcome)}.")
     for result in outcome.models:
-        yield from _model_lines(result, paint)
+        yield from _model_lines(result, bool(outcome.commits), paint)
     yield from _left_lines(outcome, paint)
     yield ""
     if outcome.report is not None:
         yield f"Report: {printable(str(outcome.report / 'report.md'))}"
     if outcome.commits and not outcome.dry_run:
-        yield f"Review: {_review(outcome)}"
-        yield f"Undo:   {_undo(outcome)}"
+        git = _git_from_here(outcome)
+        yield f"Review: {git} {_review(outcome)}"
+        yield f"Undo:   {git} {_undo(outcome)}"
 
 
 def markdown(outcome: Migration, folder: Path) -> str:
@@ -78,7 +79,7 @@ def markdown(outcome: Migration, folder: Path) -> str:
         listed = "\n".join(f"- {code(problem.path)}: {escaped(problem.message)}" for problem in outcome.problems)
         parts += ["## Not checked", listed]
     if outcome.commits and not outcome.dry_run:
-        parts += ["## What next", f"Review:\n\n    {_review(outcome)}", f"Undo:\n\n    {_undo(outcome)}"]
+        parts += ["## What next", f"Review:\n\n    git {_review(outcome)}", f"Undo:\n\n    git {_undo(outcome)}"]
     return "\n\n".join(parts) + "\n"
 
 
@@ -124,11 +125,13 @@ def _break_totals(outcome: Migration) -> str:
     if not measured:
         return ""
     before, after = (sum(counts) for counts in zip(*measured, strict=True))
-    return f", graph breaks {before} -> {after} in {plural(len(measured), 'model')}"
+    counted = f"{before} -> {after}" if outcome.commits else str(before)
+    return f", graph breaks {counted} in {plural(len(measured), 'model')}"
 
 
-def _model_lines(result: ModelResult, paint: Paint) -> Iterator[str]:
-    yield f"  {printable(result.model)}: graph breaks {breaks(result.before)} -> {breaks(result.after)}"
+def _model_lines(result: ModelResult, changed: bool, paint: Paint) -> Iterator[str]:
+    counted = before_and_after(result) if changed else breaks(result.before)
+    yield f"  {printable(result.model)}: {'' if counted == 'not measured' else 'graph breaks '}{counted}"
     for problem in result.problems:
         yield f"    {paint.yellow(printable(problem))}"
 
@@ -241,8 +244,15 @@ def _arm_dict(arm: Arm) -> dict[str, object]:
 
 def _review(outcome: Migration) -> str:
     base = outcome.base.oid[:12] if outcome.base.name == "HEAD" else outcome.base.name
-    return f"git log --reverse -p {shlex.quote(f'{base}..{outcome.branch}')}"
+    return f"log --reverse -p {shlex.quote(f'{base}..{outcome.branch}')}"
 
 
 def _undo(outcome: Migration) -> str:
-    return f"git branch -D {shlex.quote(outcome.branch)}"
+    return f"branch -D {shlex.quote(outcome.branch)}"
+
+
+def _git_from_here(outcome: Migration) -> str:
+    """`git`, with the repository's folder when the user stands somewhere else."""
+    if outcome.top is None or Path.cwd().is_relative_to(outcome.top):
+        return "git"
+    return f"git -C {shlex.quote(os.path.relpath(outcome.top))}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -61,6 +62,11 @@ def open_checkout(folder: Path) -> Checkout:
         if "not a git repository" in error.detail:
             raise RepositoryError(
                 f"{folder}: not a git repository; run `git init` and commit, or use `graphmend fix`"
+            ) from error
+        if "dubious ownership" in error.detail:
+            raise RepositoryError(
+                f"{folder}: belongs to another user; if you trust it, run "
+                f"`git config --global --add safe.directory {shlex.quote(str(folder.resolve()))}`"
             ) from error
         raise RepositoryError(f"{folder}: {error.detail}") from error
     if git.text("rev-parse", "--is-inside-work-tree") != "true":

@@ -116,10 +116,9 @@ def _add(checkout: Checkout, commit: Commit, root: Path) -> None:
         # Git does not say why it could not write a file.
         if "unable to write" not in error.detail:
             raise
-        free = shutil.disk_usage(root.parent).free // 2**20
         raise RepositoryError(
-            f"{commit} cannot be checked out into {root.parent} ({free} MiB free): {error.detail}; "
-            "make space, or set TMPDIR to a folder with more of it"
+            f"{commit} cannot be checked out into {root.parent}: {error.detail}; "
+            "is the disk full? TMPDIR may name a folder with more space"
         ) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -47,6 +48,14 @@ def test_what_is_no_repository_is_named_with_the_way_out(tmp_path: Path, name: s
         open_checkout(tmp_path / name)
     assert str(tmp_path / name) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+def test_a_repository_of_somebody_else_names_the_setting_that_trusts_it(repository: Repository) -> None:
+    os.chown(repository.folder, 12345, -1)
+    with pytest.raises(RepositoryError, match=r"git config --global --add safe.directory") as caught:
+        open_checkout(repository.folder)
+    assert str(repository.folder) in str(caught.value)
 
 
 def test_a_commit_is_known_by_branch_tag_and_id(repository: Repository) -> None:

@@ -114,6 +114,17 @@ def test_submodules_are_named_and_not_entered(
     assert "submodules are not migrated: vendored" in capsys.readouterr().err
 
 
+def test_a_submodule_itself_can_be_migrated(repository: Repository, tmp_path: Path) -> None:
+    other = broken_repository(tmp_path / "other")
+    other.git("submodule", "--quiet", "add", str(repository.folder), "vendored")
+    other.commit()
+    submodule = Repository(other.folder / "vendored")
+    with untouched(submodule, but=TODAY):
+        assert run(submodule) == 1
+    assert other.git("status", "--porcelain") == ""
+    assert len(submodule.subjects(TODAY)) == 2
+
+
 def test_a_repository_with_sha256_ids_works(tmp_path: Path) -> None:
     repository = broken_repository(tmp_path / "long", "--object-format=sha256")
     with untouched(repository, but=TODAY):

@@ -1,0 +1,180 @@
+"""`graphmend migrate --model`: graph breaks measured before and after, and models that cannot be measured."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from graphmend_codemod.measuring import Arm, ModelResult
+from graphmend_codemod.migration import Request, migrate
+from graphmend_codemod.settings import load_settings
+from tests.repository.tools import COMMAND, TODAY, Repository, report_of, run, untouched
+
+FACTORIES = """\
+import os
+import sys
+import time
+
+import torch
+
+from zoo.model import Model
+
+
+def good():
+    return Model(), (torch.ones(2, 4),)
+
+
+def raises():
+    raise ValueError("no weights here")
+
+
+def exits():
+    os._exit(3)
+
+
+def hangs():
+    with open(os.environ["HANGS_AT"], "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def repository(repository: Repository) -> Repository:
+    repository.write("zoo/factories.py", FACTORIES)
+    repository.commit()
+    return repository
+
+
+def fake_measure(base: Path, head: Path, models: Sequence[str], **_: object) -> tuple[ModelResult, ...]:
+    """Counts the breaks that the text shows, in place of a compiler."""
+    breaks = [("torch.where" not in (root / "zoo/model.py").read_text()) + 1 for root in (base, head)]
+    arms = [Arm(count, count + 1, False, ("zoo/model.py:15 log",), "") for count in breaks]
+    lost = Arm(None, None, False, (), "ValueError: no weights here")
+    return (
+        ModelResult(models[0], arms[0], arms[1], (), (("python", "3.11.7"), ("torch", "2.13.0"))),
+        *(ModelResult(model, lost, lost, (f"before: {lost.message}",)) for model in models[1:]),
+    )
+
+
+def test_measured_breaks_are_in_the_report_and_in_every_commit(repository: Repository) -> None:
+    request = Request(
+        repository.folder, load_settings, branch="mend", models=("zoo.factories:good", "zoo.factories:raises")
+    )
+    with untouched(repository, but="mend"):
+        outcome = migrate(request, measure=fake_measure)
+    assert [arm.breaks for arm in (outcome.models[0].before, outcome.models[0].after)] == [2, 1]
+    for commit in ("mend", "mend~1"):
+        body = repository.git("show", "--no-patch", "--format=%b", commit)
+        assert "Graph breaks of the whole branch, before -> after with python 3.11.7, torch 2.13.0:\n" in body
+        assert "  zoo.factories:good  2 -> 1\n" in body
+        assert "  zoo.factories:raises  not measured\n" in body
+    markdown, document = report_of(repository, "mend")
+    assert markdown.startswith("# graphmend: 2 break sites fixed in 1 file, graph breaks 2 -> 1 in 1 model\n")
+    assert "| `zoo.factories:good` | 2 | 1 | 3 | 2 | no |" in markdown
+    assert "- still breaks at `zoo/model.py:15 log`" in markdown
+    assert document["models"][0]["before"]["graph_breaks"] == 2
+    assert document["models"][1]["after"]["error"] == "ValueError: no weights here"
+
+
+def test_models_of_the_settings_are_measured_unless_told_otherwise(repository: Repository) -> None:
+    repository.write("pyproject.toml", "[tool.graphmend]\nmodels = ['zoo.factories:good']\n")
+    repository.commit()
+    request = Request(repository.folder, load_settings, branch="mend", dry_run=True)
+    measured = migrate(request, measure=fake_measure).models
+    assert [result.model for result in measured] == ["zoo.factories:good"]
+    named = Request(repository.folder, load_settings, branch="mend", dry_run=True, models=("zoo.factories:raises",))
+    assert [result.model for result in migrate(named, measure=fake_measure).models] == ["zoo.factories:raises"]
+    without = Request(repository.folder, load_settings, branch="mend", dry_run=True, measure=False)
+    assert migrate(without, measure=fake_measure).models == ()
+
+
+def test_a_real_model_loses_its_breaks(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    with untouched(repository, but=TODAY):
+        assert run(repository, "--model", "zoo.factories:good") == 1
+    assert "zoo.factories:good: graph breaks 2 -> 0" in capsys.readouterr().out
+    markdown, document = report_of(repository)
+    assert "| `zoo.factories:good` | 2 | 0 | 2 | 1 | yes |" in markdown
+    assert document["models"][0]["after"]["one_graph"] is True
+    assert document["models"][0]["problems"] == []
+
+
+def test_a_factory_that_raises_or_exits_costs_its_own_row(
+    repository: Repository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("raises", "exits", "missing")
+    options = [option for name in names for option in ("--model", f"zoo.factories:{name}")]
+    with untouched(repository):
+        # Nothing to fix for this rule: each model is measured once.
+        assert run(repository, "--select", "GM301", *options) == 0
+    told = capsys.readouterr().out
+    for name in names:
+        assert f"zoo.factories:{name}: not measured\n" in told
+    assert "ValueError: no weights here (zoo/factories.py:15)" in told
+    assert "exit code 3" in told
+    assert "zoo.factories:missing cannot be imported" in told
+
+
+def test_a_factory_that_hangs_is_stopped_in_time(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HANGS_AT", str(tmp_path / "pid"))
+    with untouched(repository):
+        code = run(repository, "--select", "GM301", "--model", "zoo.factories:hangs", "--model-timeout", "20")
+    assert code == 0
+    assert "no result after 20 s" in capsys.readouterr().out
+    assert_ended(int((tmp_path / "pid").read_text()))
+
+
+def test_an_interruption_while_measuring_ends_the_model_too(repository: Repository, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    with untouched(repository):
+        process = subprocess.Popen(
+            [*COMMAND, str(repository.folder), "--model", "zoo.factories:hangs"],
+            env={**os.environ, "HANGS_AT": str(pid)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        wait_for(pid)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told == "graphmend: interrupted; nothing was changed\n"
+    assert_ended(int(pid.read_text()))
+
+
+def test_measuring_without_torch_names_the_extra(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with untouched(repository):
+        assert run(repository, "--model", "zoo.factories:good") == 2
+    assert "install `graphmend[eval]` into the environment of your models, or pass --no-measure" in (
+        capsys.readouterr().err
+    )
+
+
+def wait_for(file: Path) -> None:
+    deadline = time.monotonic() + 120
+    while not (file.exists() and file.read_text()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def assert_ended(pid: int) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    state = Path(f"/proc/{pid}/stat")
+    assert state.exists()
+    assert state.read_text().split()[2] == "Z"
