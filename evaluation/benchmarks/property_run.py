@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import logging
 import os
 import sys
 import time
@@ -61,6 +62,7 @@ def run_batch(seeds: Iterable[int], compiled_every: int, tries: int) -> tuple[Co
     from tests.property.cases import report, run_case, shrunk
 
     torch.set_num_threads(1)
+    torch._logging.set_logs(dynamo=logging.ERROR)
     counts: Counter[str] = Counter()
     reports = []
     for seed in seeds:

@@ -116,7 +116,7 @@ def _distance(old: Any, new: Any, where: str) -> Iterator[str]:
     """
     if isinstance(old, TensorSnapshot) and isinstance(new, TensorSnapshot):
         same = (old.dtype, old.shape) == (new.dtype, new.shape)
-        if not (same and new.requires_grad >= old.requires_grad and _close(old, new)):
+        if not (same and _close(old, new)):
             yield f"{where}: {old} became {new}"
     elif old is None and isinstance(new, TensorSnapshot):
         if new.tensor().count_nonzero():
