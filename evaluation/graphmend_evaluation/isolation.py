@@ -13,9 +13,11 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graphmend_evaluation.results import ModelMeasurement, ModelRow, Status, from_json
@@ -55,12 +57,13 @@ class Policy:
     """What one child process may use.
 
     `timeout` is in seconds of wall time, `memory_bytes` of address space. `environment` is what its environment is
-    made from, `os.environ` if None; see `clean_environment`.
+    made from, `os.environ` if None; see `clean_environment`. `stop`, once set, ends the child from another thread.
     """
 
     timeout: float = DEFAULT_TIMEOUT
     memory_bytes: int | None = None
     environment: Mapping[str, str] | None = None
+    stop: threading.Event | None = None
 
 
 DEFAULT_POLICY = Policy()
@@ -114,16 +117,27 @@ def evaluate_models(
     *,
     folder: Path,
     policy: Policy = DEFAULT_POLICY,
+    jobs: int = 1,
     progress: Callable[[ModelRow], None] | None = None,
 ) -> tuple[ModelRow, ...]:
-    """`evaluate_model` for each of `models`, one after the other; `progress` is called with each finished row."""
-    rows = []
-    for number, model in enumerate(models):
-        row = evaluate_model(base, head, model, folder=folder / f"{number:03d}", policy=policy)
-        rows.append(row)
-        if progress is not None:
-            progress(row)
-    return tuple(rows)
+    """`evaluate_model` for each of `models`, `jobs` at a time; `progress` is called with each row as it is finished."""
+    stop = threading.Event()
+    policy = replace(policy, stop=stop)
+
+    def evaluate(number: int) -> ModelRow:
+        return evaluate_model(base, head, models[number], folder=folder / f"{number:03d}", policy=policy)
+
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        rows = [pool.submit(evaluate, number) for number in range(len(models))]
+        try:
+            for row in as_completed(rows):
+                if progress is not None:
+                    progress(row.result())
+        except BaseException:  # Ctrl-C reaches only this thread: children are in groups of their own
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+    return tuple(row.result() for row in rows)
 
 
 def clean_environment(environment: Mapping[str, str] | None, folder: Path) -> dict[str, str]:
@@ -174,21 +188,23 @@ def _run(command: list[str], worktree: Path, folder: Path, policy: Policy) -> _E
         )
         stopped = None
         try:
-            stopped = _watch(process, started, policy.timeout, folder)
+            stopped = _watch(process, started, policy, folder)
         finally:
             _kill_group(process)
             returncode = process.wait()
     return _Ending(returncode, stopped, time.monotonic() - started)
 
 
-def _watch(process: subprocess.Popen[bytes], started: float, timeout: float, folder: Path) -> tuple[Status, str] | None:
+def _watch(process: subprocess.Popen[bytes], started: float, policy: Policy, folder: Path) -> tuple[Status, str] | None:
     """Wait for the end. The reason to kill the process, None when it ended by itself."""
     for pause in _pauses():
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(pause)
             return None
-        if time.monotonic() - started >= timeout:
-            return Status.TIMEOUT, f"no result after {timeout:g} s"
+        if time.monotonic() - started >= policy.timeout:
+            return Status.TIMEOUT, f"no result after {policy.timeout:g} s"
+        if policy.stop is not None and policy.stop.is_set():
+            return Status.FAILED, "interrupted"
         written = sum((folder / name).stat().st_size for name in ("stdout.txt", "stderr.txt"))
         if written > LARGEST_OUTPUT:
             return Status.FAILED, f"wrote more than {LARGEST_OUTPUT // 2**20} MiB to its standard streams"

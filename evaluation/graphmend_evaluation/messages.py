@@ -96,7 +96,7 @@ def listening(root: Path) -> Iterator[Stream]:
 
 def _warning_keeper(stream: Stream) -> Callable[..., None]:
     @_untraced
-    def keep(  # noqa: PLR0917 - the signature of `warnings.showwarning`
+    def keep(
         message: Warning | str,
         category: type[Warning],
         filename: str,
