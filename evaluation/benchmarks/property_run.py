@@ -62,7 +62,7 @@ def run_batch(seeds: Iterable[int], compiled_every: int, tries: int) -> tuple[Co
     from tests.property.cases import report, run_case, shrunk
 
     torch.set_num_threads(1)
-    torch._logging.set_logs(dynamo=logging.ERROR)
+    logging.getLogger("torch._dynamo").setLevel(logging.ERROR)
     counts: Counter[str] = Counter()
     reports = []
     for seed in seeds:
