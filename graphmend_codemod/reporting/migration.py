@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -143,14 +142,11 @@ def _left_lines(outcome: Migration, paint: Paint) -> Iterator[str]:
     yield f"Left as they are: {plural(len(outcome.remaining), 'site')}"
     for (rule, slug), reasons in outcome.left_by_rule.items():
         yield f"  {paint.red(rule)} {slug}: {reasons.total()}"
-        for reason, count in reasons.most_common(_REASONS_SHOWN):
+        shown = reasons.most_common(len(reasons) if len(reasons) <= _REASONS_SHOWN + 1 else _REASONS_SHOWN)
+        for reason, count in shown:
             yield f"    {count} x {printable(reason)}"
-        if len(reasons) > _REASONS_SHOWN:
-            yield f"    {_beyond(reasons)} x other reasons"
-
-
-def _beyond(reasons: Counter[str]) -> int:
-    return reasons.total() - sum(count for _, count in reasons.most_common(_REASONS_SHOWN))
+        if len(reasons) > len(shown):
+            yield f"    {reasons.total() - sum(count for _, count in shown)} x other reasons"
 
 
 def _origin(outcome: Migration) -> str:
