@@ -6,7 +6,7 @@ Python's own recursion limit is no limit here: the walk keeps its own stack.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,19 +48,41 @@ class Body:
     compiles: list[tuple[str, str]] = field(default_factory=list)
     attributes: list[tuple[str, str, ast.expr | None]] = field(default_factory=list)
     definitions: list[ast.stmt] = field(default_factory=list)
-    _flows: list[tuple[str, str]] | None = None
+    _values: dict[str, list[ast.expr]] | None = None
 
-    def flows(self) -> list[tuple[str, str]]:
-        """(name, what it may hold) for assignments of Python values; names with other values join `dynamic`."""
-        if self._flows is None:
-            self._flows = []
+    def values(self) -> dict[str, list[ast.expr]]:
+        """Values by the local name that they are assigned to."""
+        if self._values is None:
+            self._values = {}
             for name, value in self.assigned:
-                sources: list[str] = []
-                if needs(value, sources):
-                    self.dynamic.add(name)
-                else:
-                    self._flows += [(name, source) for source in sources]
-        return self._flows
+                self._values.setdefault(name, []).append(value)
+        return self._values
+
+    def origins(self, sources: Iterable[str]) -> set[str] | None:
+        """The parameters, attributes (`self.NAME`) and names from outside that these names come from.
+
+        None when one of them may hold a tensor whatever those hold.
+        """
+        todo, seen = list(sources), set()
+        found: set[str] = set()
+        while todo:
+            name = todo.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in self.dynamic:
+                return None
+            if name in self.parameters or name not in self.stores:
+                found.add(name)
+            for value in self.values().get(name, ()):
+                if needs(value, todo):
+                    return None
+        return found
+
+    def is_python_parameter(self, name: str) -> bool:
+        """True when its annotation or its default says that it is no tensor."""
+        annotation = self.parameters[name]
+        return is_python_annotation(annotation) if annotation else name in self.python
 
 
 def walk(roots: Sequence[ast.stmt], body: Body) -> None:
@@ -396,22 +418,11 @@ def settle(body: Body) -> None:
         if needs(test, body.asked):
             body.test = True
             return
-    flows = body.flows()
-    dynamic = body.dynamic | {
-        name
-        for name, annotation in body.parameters.items()
-        if name not in body.python and not (annotation and is_python_annotation(annotation))
-    }
-    grew = True
-    while grew:
-        grew = False
-        for name, source in flows:
-            if source in dynamic and name not in dynamic:
-                dynamic.add(name)
-                grew = True
-    body.test = not dynamic.isdisjoint(body.asked)
-    asked = set(body.asked)
-    body.asked += [source for name, source in flows if name in asked and source.startswith("self.")]
+    origins = body.origins(body.asked)
+    if origins is None or any(name in body.parameters and not body.is_python_parameter(name) for name in origins):
+        body.test = True
+    else:
+        body.asked = sorted(origins)
 
 
 Handler = Callable[[Any, Body, "list[Any]"], bool]

@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.project.body import Body
-from graphmend_codemod.project.candidates import is_python_annotation, needs
+from graphmend_codemod.project.candidates import needs
 
 _SELF = "self."
 
@@ -62,22 +62,15 @@ class Held:
 
 
 def _dependencies(sources: list[str], body: Body, construction: bool) -> list[str] | None:
+    origins = body.origins(sources) if sources else set()
+    if origins is None:
+        return None
     found: list[str] = []
-    todo, seen = list(sources), set(sources)
-    flows = body.flows() if sources else []
-    while todo:
-        source = todo.pop()
-        if source.startswith(_SELF):
-            found.append(source[len(_SELF) :])
-        elif source in body.dynamic:
-            return None
-        elif source in body.parameters:
-            annotation = body.parameters[source]
-            python = is_python_annotation(annotation) if annotation else construction or source in body.python
-            if not python and not (construction and "Config" in annotation):
+    for name in sorted(origins):
+        if name.startswith(_SELF):
+            found.append(name[len(_SELF) :])
+        elif name in body.parameters and not body.is_python_parameter(name):
+            annotation = body.parameters[name]
+            if not construction or (annotation and "Config" not in annotation):
                 return None
-        elif source in body.stores:
-            more = [other for name, other in flows if name == source and other not in seen]
-            seen.update(more)
-            todo += more
     return found

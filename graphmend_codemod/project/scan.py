@@ -27,6 +27,16 @@ _UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {
 }  # fmt: skip
 
 
+_TENSOR_METHODS = frozenset(
+    {
+        "add", "any", "argmax", "clone", "contiguous", "copy_", "cpu", "detach", "device", "dim", "dtype", "expand", "fill_",
+        "flatten", "float", "gather", "half", "is_floating_point", "item", "long", "masked_fill", "masked_fill_", "max",
+        "mean", "min", "mul", "mul_", "ndim", "new_ones", "new_zeros", "numel", "permute", "pow", "repeat", "reshape",
+        "requires_grad", "shape", "size", "softmax", "split", "sqrt", "squeeze", "std", "sum", "tolist", "transpose",
+        "type", "type_as", "unbind", "unsqueeze", "view", "view_as", "zero_",
+    }
+)  # fmt: skip
+"""Methods that are followed only on names whose class is said: nearly always they belong to tensors."""
 _COMPILE_CALL = re.compile(r"compile\s*\(")
 
 
@@ -294,10 +304,8 @@ def _finish(pending: _Pending, bound: set[str], scan: _Scan) -> FunctionSummary:
     for name, spelled in body.types:
         types.setdefault(name, []).append(spelled)
     for name, annotation in body.parameters.items():
-        if annotation and name != body.own:
+        if annotation and name != body.own and not is_python_annotation(annotation):
             types.setdefault(name, []).append(f":{annotation}")
-    for name, value in body.assigned:
-        types.setdefault(name, []).extend(types_of(value))
     keep = _Keep(pending, bound, scan, types)
     refs = [f"{kept}()" for call in body.calls if (kept := keep.ref(call, True))]
     refs += [kept for read in body.reads.difference(body.calls) if (kept := keep.ref(read, False))]
@@ -311,7 +319,8 @@ class _Keep:
 
     def __init__(self, pending: _Pending, bound: set[str], scan: _Scan, types: dict[str, list[str]]) -> None:
         body, summary = pending.body, pending.summary
-        self._local, self._bound, self._methods, self._types = pending.local, bound, scan.methods, types
+        self._local, self._bound, self._methods = pending.local, bound, scan.methods
+        self._types, self._values = types, body.values()
         self._open = bool(scan.stars or summary.outer)
         self._own = body.own or ("self" if "self" in body.parameters or summary.outer else "")
         self._renamed = bool(body.own)
@@ -332,6 +341,8 @@ class _Keep:
         if root in self._local:
             if root in self._types:
                 return used if rest or called else ""
+            if root in self._values and rest not in _TENSOR_METHODS:
+                return used if rest or called else ""
             return f"?.{rest}" if rest in self._methods else ""
         if root in self._bound or (self._open and root not in _BUILTINS):
             return used
@@ -341,18 +352,18 @@ class _Keep:
 def _with_body(
     summary: FunctionSummary, body: Body, refs: list[str], types: dict[str, list[str]]
 ) -> FunctionSummary:
-    used = {ref.partition(".")[0].removesuffix("()") for ref in refs}
+    values = body.values()
+    todo = sorted({ref.partition(".")[0].removesuffix("()") for ref in refs})
+    seen: set[str] = set()
     pairs: dict[tuple[str, str], None] = {}
-    todo = [name for name in sorted(used) if name in types]
-    done = set(todo)
     while todo:
         name = todo.pop()
-        for spelled in types[name]:
+        if name in seen:
+            continue
+        seen.add(name)
+        for spelled in [*types.get(name, ()), *(known for value in values.get(name, ()) for known in types_of(value))]:
             pairs[name, spelled] = None
-            source = spelled.partition(".")[0].removesuffix("()")
-            if source in types and source not in done:
-                done.add(source)
-                todo.append(source)
+            todo.append(spelled.partition(".")[0].removesuffix("()"))
     candidates = tuple(word for word, present in (("test", body.test), ("log", body.log)) if present)
     return FunctionSummary(
         summary.qualname,
