@@ -226,7 +226,7 @@ class Site:
         return self.place.statement.col_offset + 4 * deeper
 
     def call(self, before: str, arguments: list[str], *, deeper: int = 0, after: str = ")") -> str:
-        """`before` + arguments + `after`, one argument a line where one line would be too long.
+        """`before` + arguments + `after`, broken the way black breaks a call where one line would be too long.
 
         `before` ends with the opening bracket. `deeper` is the depth of the line, counted from this statement.
         """
@@ -234,8 +234,9 @@ class Site:
         if self.indentation(deeper) + len(line) <= self.line_limit:
             return line
         inner = "    " * (deeper + 1)
-        together = f"{inner}{', '.join(arguments)}\n"
-        if len(arguments) == 1 and "\n" not in arguments[0]:
-            return f"{before}\n{together}{'    ' * deeper}{after}"
+        together = ", ".join(arguments)
+        fits = self.indentation(deeper + 1) + len(together) <= self.line_limit and "\n" not in together
+        if fits or len(arguments) == 1:
+            return f"{before}\n{inner}{together}\n{'    ' * deeper}{after}"
         lines = "".join(f"{inner}{argument},\n" for argument in arguments)
         return f"{before}\n{lines}{'    ' * deeper}{after}"
