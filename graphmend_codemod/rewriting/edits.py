@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from graphmend_codemod.findings import Edit
+from graphmend_codemod.findings import Edit, Helper
 from graphmend_codemod.rewriting.blocks import Blocks
 from graphmend_codemod.rewriting.helpers import Needed, check_condition, named, new_helpers
-from graphmend_codemod.rewriting.imports import new_import
+from graphmend_codemod.rewriting.imports import new_imports
+from graphmend_codemod.rewriting.insertions import placed
 from graphmend_codemod.rewriting.names import Names
 from graphmend_codemod.rewriting.place import changes
 from graphmend_codemod.rewriting.render import offsets
@@ -106,25 +107,17 @@ def _must_import(names: Names, dotted: str, places: Sequence[int], helpers: bool
 
 def _made(blocks: Blocks, planned: Sequence[_Planned]) -> str:
     """The text with all of this in it. RewriteError if it says something else outside of the edits."""
-    new = _spliced(blocks, [change for plan in planned for change in plan.changes])
-    for dotted in dict.fromkeys(dotted for plan in planned for dotted in plan.imports):
-        if Names(new).needs_import(dotted):
-            new = _spliced(new, [new_import(new, dotted)])
-    missing = [needed.helper for plan in planned for needed in plan.helpers if not needed.present]
-    unique = {helper.name: helper for helper in missing}
-    for helper in missing:
-        after = (*unique[helper.name].after, *helper.after)
-        unique[helper.name] = replace(helper, after=tuple(dict.fromkeys(after)))
-    return _spliced(new, new_helpers(new, list(unique.values()))).layout.source.text
-
-
-def _spliced(blocks: Blocks, wanted: Sequence[Change]) -> Blocks:
-    if not wanted:
-        return blocks
+    wanted = [change for plan in planned for change in plan.changes]
+    imports = new_imports(blocks, (name for plan in planned for name in plan.imports))
+    helpers: dict[str, Helper] = {}
+    for needed in (needed for plan in planned for needed in plan.helpers if not needed.present):
+        known = helpers.setdefault(needed.helper.name, needed.helper)
+        after = tuple(dict.fromkeys((*known.after, *needed.helper.after)))
+        helpers[known.name] = replace(known, after=after)
+    wanted += placed(blocks.layout, [*imports, *new_helpers(blocks, list(helpers.values()), imports)])
     text, regions, moved = splice(blocks.layout.source.text, wanted)
     try:
-        new = parsed(blocks.layout.source.with_text(text))
+        verify(blocks, parsed(blocks.layout.source.with_text(text)), regions, moved)
     except SourceError as error:
         raise RewriteError(str(error)) from error
-    verify(blocks, new, regions, moved)
-    return new
+    return text

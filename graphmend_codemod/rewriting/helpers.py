@@ -10,10 +10,11 @@ from itertools import count
 
 from graphmend_codemod.findings import Edit, Helper, Replacement
 from graphmend_codemod.rewriting.blocks import Blocks
-from graphmend_codemod.rewriting.imports import above, insert_lines, under_condition
+from graphmend_codemod.rewriting.imports import under_condition
+from graphmend_codemod.rewriting.insertions import Insertion, above, below
 from graphmend_codemod.rewriting.names import Names, has_definition, has_import
 from graphmend_codemod.rewriting.render import render
-from graphmend_codemod.rewriting.text import Change, RewriteError
+from graphmend_codemod.rewriting.text import RewriteError
 from graphmend_codemod.source import SourceError, parse_text
 
 
@@ -52,7 +53,7 @@ def _chosen(names: Names, helper: Helper, taken: Sequence[Needed]) -> Needed:
         rivals = [other for other in taken if other.helper.name == name]
         if any(_definition(other.helper.source, name) == wanted for other in rivals):
             return Needed(candidate, present=rivals[0].present)
-        if not rivals and name not in names.identifiers:  # in any scope, so nothing shadows it where it is used
+        if not rivals and names.free(name):  # in any scope, so nothing shadows it where it is used
             return Needed(candidate, present=False)
     raise AssertionError("count() does not end")
 
@@ -83,8 +84,7 @@ def check_condition(names: Names, helper: Helper, places: Sequence[int]) -> None
     definition that uses the helper needs a name bound under the same condition.
     """
     body = names.blocks.tree.body
-    (definition,) = parse_text(helper.source).body
-    for name in sorted(_evaluated(definition)):
+    for name in sorted(_needs(helper)):
         bound = names.bound(name)
         coming = None if bound else under_condition(names.blocks, name)
         if any(not names.conditional(binding) for binding in bound) or not (bound or coming):
@@ -109,32 +109,36 @@ def _evaluated(definition: ast.stmt) -> set[str]:
     return {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
 
 
-def new_helpers(blocks: Blocks, needed: Sequence[Helper]) -> list[Change]:
-    """Insertions of helpers, in order, after imports and what they rely on, before what uses them where possible."""
-    places: dict[int, list[str]] = {}
+def new_helpers(blocks: Blocks, needed: Sequence[Helper], imports: Sequence[Insertion]) -> list[Insertion]:
+    """Insertions of helpers, after imports and what they rely on, before what uses them where possible.
+
+    `imports` are those that will be inserted as well.
+    """
+    found = []
     for helper in needed:
+        after = [new.at for new in imports if not _needs(helper).isdisjoint(new.binds)]
         text = render(blocks.layout, (helper.source,), "").text
-        places.setdefault(_anchor(blocks, helper), []).append(text)
-    newline = blocks.layout.source.newline
-    changes = []
-    for anchor, texts in sorted(places.items()):
-        if anchor < 0:
-            at = above(blocks, blocks.tree.body[0])
-        else:
-            at = blocks.layout.next_line(blocks.end(blocks.tree.body[anchor]))
-        changes.append(insert_lines(blocks.layout, at, (newline * 3).join(texts), 2, 2))
-    return changes
+        found.append(Insertion(max([_place(blocks, helper), *after]), text, before=2, after=2))
+    return found
 
 
-def _anchor(blocks: Blocks, helper: Helper) -> int:
-    """Index of the top-level statement that the helper follows; -1 if it goes before all."""
-    body = blocks.tree.body
+def _needs(helper: Helper) -> set[str]:
+    """Names that must be bound where the helper is defined."""
+    return _evaluated(parse_text(helper.source).body[0])
+
+
+def _place(blocks: Blocks, helper: Helper) -> int:
+    """Offset of the line at which the helper goes, as far as the imports that the file has decide that."""
+    body, names = blocks.tree.body, Names(blocks)
     anchor = 0 if ast.get_docstring(blocks.tree, clean=False) is not None else -1
     for index, node in enumerate(body):
-        mentions = any(isinstance(inner, ast.Name) and inner.id == helper.name for inner in ast.walk(node))
-        if mentions or (has_definition(node) and not has_import(node)):
+        if has_definition(node) and not has_import(node):
+            break
+        if any(isinstance(inner, ast.Name) and inner.id == helper.name for inner in ast.walk(node)):
             break
         if has_import(node):
             anchor = index
-    tops = [binding.top for name in helper.after for binding in Names(blocks).bound(name)]
-    return max(anchor, *tops, -1)
+    relied_on = [binding.top for name in helper.after for binding in names.bound(name)]
+    needed = [names.bound(name)[0].top for name in _needs(helper) if names.bound(name)]
+    anchor = max([anchor, *relied_on, *needed])
+    return above(blocks, body[0]) if anchor < 0 else below(blocks, body[anchor])

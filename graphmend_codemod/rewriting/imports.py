@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from graphmend_codemod.rewriting.blocks import Blocks
 from graphmend_codemod.rewriting.blocks import blocks as nested
+from graphmend_codemod.rewriting.insertions import Insertion, above, below
 from graphmend_codemod.rewriting.names import has_definition, type_checking
-from graphmend_codemod.rewriting.text import NEWLINE, Change, Layout, RewriteError
+from graphmend_codemod.rewriting.text import NEWLINE, RewriteError
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,27 +32,38 @@ class _Entry:
         return self.module.partition(".")[0]
 
 
-def new_import(blocks: Blocks, dotted: str) -> Change:
-    """The insertion of `import dotted` beside the imports of its kind.
+def new_imports(blocks: Blocks, wanted: Iterable[str]) -> list[Insertion]:
+    """The insertions of `import NAME` for each wanted name, beside the imports of its kind.
 
     Where the module imports from that package only under a condition, the new import stands under it as well.
     """
+    places: dict[int, Insertion] = {}
+    for dotted in sorted(set(wanted)):
+        new = _new_import(blocks, dotted)
+        old = places.get(new.at)
+        lines = new.text if old is None else f"{old.text}{blocks.layout.source.newline}{new.text}"
+        binds = (*(old.binds if old else ()), dotted.partition(".")[0])
+        places[new.at] = replace(new, text=lines, binds=binds)
+    return list(places.values())
+
+
+def _new_import(blocks: Blocks, dotted: str) -> Insertion:
     line, root = f"import {dotted}", dotted.partition(".")[0]
     entries = _entries(blocks)
     if (found := under_condition(blocks, root)) is not None:
-        at = blocks.start(found[1])
-        if not blocks.layout.first_on_line(at):
+        start = blocks.start(found[1])
+        if not blocks.layout.first_on_line(start):
             raise RewriteError(f"`{root}` is imported on the line of another statement")
-        return Change(at, at, line + blocks.layout.source.newline + blocks.layout.indentation(at))
+        return Insertion(blocks.layout.line_start(start), blocks.layout.indentation(start) + line)
     own = [entry for entry in entries if _kind(blocks, entry) == "third"]
     related = [entry for entry in own if entry.root == root] or own
     if related:
         return _sorted_in([entry for entry in own if entry.group == related[0].group], blocks, dotted, line)
     before = [entry for entry in entries if _kind(blocks, entry) in ("future", "stdlib")]
     if before:
-        return insert_lines(blocks.layout, blocks.layout.next_line(blocks.end(before[-1].node)), line, 1, 1)
+        return Insertion(below(blocks, before[-1].node), line, 1, 1)
     if entries:
-        return insert_lines(blocks.layout, above(blocks, entries[0].node), line, 1, 1)
+        return Insertion(above(blocks, entries[0].node), line, 1, 1)
     return _first_import(blocks, line)
 
 
@@ -110,7 +123,7 @@ def _kind(blocks: Blocks, entry: _Entry) -> str:
     return "own" if not entry.root or entry.root in folders else "third"
 
 
-def _sorted_in(group: list[_Entry], blocks: Blocks, dotted: str, line: str) -> Change:
+def _sorted_in(group: list[_Entry], blocks: Blocks, dotted: str, line: str) -> Insertion:
     """In a group of third-party imports: by name if they are sorted, `import` before `from` unless they mix."""
     plain = [entry for entry in group if entry.plain]
     mixed = any(entry.plain and not before.plain for before, entry in pairwise(group))
@@ -121,50 +134,15 @@ def _sorted_in(group: list[_Entry], blocks: Blocks, dotted: str, line: str) -> C
     else:
         previous = peers if not mixed else []
     if previous:
-        return insert_lines(blocks.layout, blocks.layout.next_line(blocks.end(previous[-1].node)), line, 0, 0)
+        return Insertion(below(blocks, previous[-1].node), line)
     start = blocks.start((peers or group)[0].node)
-    if not blocks.layout.first_on_line(start):
-        return insert_lines(blocks.layout, blocks.layout.next_line(start), line, 0, 0)
-    return insert_lines(blocks.layout, blocks.layout.line_start(start), line, 0, 0)
+    beginning = blocks.layout.line_start if blocks.layout.first_on_line(start) else blocks.layout.next_line
+    return Insertion(beginning(start), line)
 
 
-def _first_import(blocks: Blocks, line: str) -> Change:
+def _first_import(blocks: Blocks, line: str) -> Insertion:
     body = blocks.tree.body
     if ast.get_docstring(blocks.tree, clean=False) is not None:
         after = 2 if len(body) > 1 and has_definition(body[1]) else 1
-        return insert_lines(blocks.layout, blocks.layout.next_line(blocks.end(body[0])), line, 1, after)
-    return insert_lines(blocks.layout, above(blocks, body[0]), line, 1, 2 if has_definition(body[0]) else 1)
-
-
-def above(blocks: Blocks, node: ast.stmt) -> int:
-    """Offset of the line where a top-level statement begins with the comments that touch it.
-
-    Comments from the file's first line on are its header and stay above.
-    """
-    layout = blocks.layout
-    lines = layout.source.line_starts
-    first = number = layout.source.line_at(blocks.start(node))
-    while number > 1 and layout.source.text[lines[number - 2] : lines[number - 1]].lstrip().startswith("#"):
-        number -= 1
-    return lines[(first if number == 1 else number) - 1]
-
-
-def insert_lines(layout: Layout, at: int, block: str, before: int, after: int) -> Change:
-    """Insert lines at the beginning of a line, with at least so many blank lines around, except at the file's ends."""
-    text, newline = layout.source.text, layout.source.newline
-    if at == len(text):
-        missing = max(0, before - _blank(_lines(text)[::-1]))
-        closed = not text or text.endswith(("\n", "\r"))
-        return Change(at, at, (newline * missing + block + newline) if closed else newline * (missing + 1) + block)
-    head = newline * max(0, before - _blank(_lines(text[:at])[::-1])) if at and text[:at].strip() else ""
-    return Change(at, at, head + block + newline + newline * max(0, after - _blank(_lines(text[at:]))))
-
-
-def _lines(text: str) -> list[str]:
-    lines = NEWLINE.split(text)
-    return lines if lines[-1] else lines[:-1]
-
-
-def _blank(lines: list[str]) -> int:
-    """How many lines are blank before the first that is not."""
-    return next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+        return Insertion(below(blocks, body[0]), line, 1, after)
+    return Insertion(above(blocks, body[0]), line, 1, 2 if has_definition(body[0]) else 1)

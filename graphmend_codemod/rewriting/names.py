@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -84,22 +85,15 @@ class Names:
             raise RewriteError(f"`{root}` is bound to something other than the module at line {line}")
         return True
 
-    @cached_property
-    def identifiers(self) -> frozenset[str]:
-        """Every name that the file's code mentions in any scope."""
-        found = {binding.name for binding in self.bindings}
-        for node in ast.walk(self.blocks.tree):
-            if isinstance(node, ast.Name):
-                found.add(node.id)
-            elif isinstance(node, ast.arg):
-                found.add(node.arg)
-            elif isinstance(node, _DEFINITIONS):
-                found.add(node.name)
-            elif isinstance(node, ast.alias):
-                found.add((node.asname or node.name).partition(".")[0])
-            elif isinstance(node, ast.ExceptHandler) and node.name:
-                found.add(node.name)
-        return frozenset(found)
+    def free(self, name: str) -> bool:
+        """True if no code of the file, in any scope, uses a name for anything."""
+        word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+        if not word.search(self.blocks.layout.source.text):
+            return True
+        kinds = (ast.Name, ast.arg, ast.alias, ast.ExceptHandler, *_DEFINITIONS)
+        used = (node for node in ast.walk(self.blocks.tree) if isinstance(node, kinds))
+        spelled = (getattr(node, field, None) for node in used for field in ("id", "arg", "name", "asname"))
+        return name not in spelled
 
     def shadowed(self, name: str, at: int) -> str | None:
         """The name of a function around offset `at` that binds `name` itself; None if `at` sees the module's."""

@@ -62,12 +62,17 @@ class Region:
 
 
 def splice(text: str, changes: Iterable[Change]) -> tuple[str, tuple[Region, ...], tuple[Moved, ...]]:
-    """The text with all changes made; where they went; and the moved pieces with offsets into the whole new text."""
+    """The text with all changes made; where they went; and the moved pieces with offsets into the whole new text.
+
+    RewriteError if two changes overlap.
+    """
     pieces: list[str] = []
     regions: list[Region] = []
     moved: list[Moved] = []
     done = length = 0
     for change in sorted(changes, key=lambda change: (change.start, change.end)):
+        if change.start < done:
+            raise RewriteError("two of its changes overlap")
         length += change.start - done
         pieces += (text[done : change.start], change.new)
         regions.append(Region(change.start, change.end, length, length + len(change.new)))

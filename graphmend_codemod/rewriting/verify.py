@@ -119,13 +119,17 @@ class _Comparison:
         return None
 
     def _inserts_here(self, region: Region, block: list[object]) -> bool:
-        """True for an insertion beside a statement of this block, or between statements of the module."""
+        """True for an insertion before or after a statement of this block, or between statements of the module."""
         if region.old_start != region.old_end:
             return False
         if block is self.old.tree.body:
             return True
-        statements = [item for item in block if isinstance(item, ast.stmt)]
-        return any(region.old_start in (self.old.start(node), self.old.end(node)) for node in statements)
+        text, at = self.old.layout.source.text, region.old_start
+        return any(
+            at == self.old.end(node) or (at <= self.old.start(node) and not text[at : self.old.start(node)].strip())
+            for node in block
+            if isinstance(node, ast.stmt)
+        )
 
     def _kept(self, start: int, end: int, after: ast.AST) -> bool:
         place = _positioned(after)
