@@ -17,6 +17,7 @@ attributes of classes) does not reach the other, and the repository is imported 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import signal
@@ -40,6 +41,8 @@ from graphmend_evaluation.worktree import LoadError, add_to_path, own_versions
 
 if TYPE_CHECKING:
     from graphmend_evaluation.loading import Factory
+
+_PR_SET_PDEATHSIG = 1
 
 
 class ArmError(Exception):
@@ -147,6 +150,7 @@ class Arm:
         sys.stderr.flush()
         process = os.fork()
         if process == 0:
+            _die_with_parent()
             _answer(work, answer)
         _, ending = os.waitpid(process, 0)
         if not answer.is_file():
@@ -164,6 +168,7 @@ class Arm:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and write `result.json`."""
     options = _parser().parse_args(arguments)
+    _die_with_parent()
     _limit_memory(options.memory_bytes)
     arm = Arm(options.root.resolve(), options.model, options.out.resolve(), options.against)
     arm.folder.mkdir(parents=True, exist_ok=True)
@@ -190,6 +195,12 @@ def _limit_memory(limit: int | None) -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _die_with_parent() -> None:
+    """The time limit is the parent's: a child that outlives a killed parent would have none."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _answer(work: Callable[[], Any], path: Path) -> NoReturn:

@@ -120,6 +120,13 @@ class CallResult:
     eager_messages: tuple[Message, ...]
     compiled_messages: tuple[Message, ...]
 
+    @property
+    def compiled_problem(self) -> str | None:
+        """What the compiled call does that the eager one does not."""
+        if self.eager_error is None:
+            return self.compiled_error or self.compiled_difference
+        return f"returns, where eager mode raises {self.eager_error}" if self.compiled_error is None else None
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -180,13 +187,15 @@ class ModelRow:
         if self.after.against_base is not None:
             found += [f"eager result changed: {difference}" for difference in self.after.against_base.differences]
         for number, (old, new) in enumerate(zip(self.before.calls, self.after.calls, strict=False), 1):
-            for was, now in (
-                (old.compiled_error, new.compiled_error),
-                (old.compiled_difference, new.compiled_difference),
-            ):
-                if now is not None and was is None:
-                    found.append(f"compiled call {number}: {now}")
+            if new.compiled_problem is not None and old.compiled_problem is None:
+                found.append(f"compiled call {number}: {new.compiled_problem}")
         return tuple(found)
+
+    @property
+    def fewer_ops(self) -> bool:
+        """True when less is captured than before: a rewrite may have taken work out of the graph, not a break."""
+        before, after = self.before.counts, self.after.counts
+        return before is not None and after is not None and after.ops < before.ops
 
 
 def to_json(value: Any) -> Any:

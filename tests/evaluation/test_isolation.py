@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import textwrap
 import time
 from pathlib import Path
@@ -18,6 +21,7 @@ from graphmend_evaluation.isolation import (
 )
 from graphmend_evaluation.results import ModelMeasurement, ModelRow, Status
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "evaluation")}
 BEFORE = """
     import logging
     import warnings
@@ -203,6 +207,28 @@ def test_child_that_floods_its_streams_is_killed(tmp_path: Path) -> None:
     assert found.message.startswith("wrote more than 64 MiB to its standard streams")
 
 
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "killed"])
+def test_children_end_with_their_parent(tmp_path: Path, sign: signal.Signals) -> None:
+    root = tree(
+        tmp_path / "tree",
+        torch=f"""
+        import os, pathlib, time
+        pathlib.Path({str(tmp_path)!r}, f"{{os.getpid()}}.pid").touch()
+        time.sleep(600)
+        """,
+    )
+    call = f"evaluate_models(P({str(root)!r}), P({str(root)!r}), ['torch:a', 'torch:b'], folder=P('run'), jobs=2)"
+    script = f"from pathlib import Path as P; from graphmend_evaluation.isolation import evaluate_models; {call}"
+    parent = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 20
+    while len(children := list(tmp_path.glob("*.pid"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    parent.send_signal(sign)
+    assert parent.wait(timeout=20) != 0
+    assert len(children) == 2
+    assert all(ended(int(child.stem)) for child in children)
+
+
 def test_rows_come_one_by_one_and_in_order(tmp_path: Path) -> None:
     root = tree(tmp_path / "tree", torch="raise RuntimeError('never')")
     told: list[str] = []
@@ -246,7 +272,4 @@ def test_children_see_no_secrets(tmp_path: Path) -> None:
 
 def test_measuring_imports_no_torch_into_the_parent(tmp_path: Path) -> None:
     script = "import sys, graphmend_evaluation.isolation; sys.exit('torch' in sys.modules)"
-    path = os.pathsep.join(str(folder) for folder in Path(__file__).resolve().parents[2].glob("evaluation"))
-    assert (
-        os.spawnve(os.P_WAIT, "/usr/bin/env", ["env", "python3", "-c", script], {**os.environ, "PYTHONPATH": path}) == 0
-    )
+    assert subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, cwd=tmp_path, check=False).returncode == 0

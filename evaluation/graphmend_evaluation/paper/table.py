@@ -135,8 +135,7 @@ def _compiled(measured: Measured) -> str:
     calls = [call for model in measured.models for call in model.after.calls]
     if not calls:
         return "?"
-    bad = any(call.compiled_difference or (call.compiled_error != call.eager_error) for call in calls)
-    return "DIFFERENT" if bad else "as eager"
+    return "as eager" if all(call.compiled_problem is None for call in calls) else "DIFFERENT"
 
 
 def _messages(model: ModelRow) -> str:
@@ -156,13 +155,19 @@ def _verdict(measured: Measured) -> str:
     if measured.problems:
         return "PROBLEM"
     counts = measured.models[0].after.counts
-    return "one graph" if measured.whole or counts is None else f"still breaks at {len(counts.sites)} sites"
+    if measured.whole or counts is None:
+        return "one graph"
+    return f"still breaks at {len(counts.sites)} site{'' if len(counts.sites) == 1 else 's'}"
 
 
 def _remarks(results: Sequence[Measured]) -> Iterator[str]:
     for measured in results:
         for problem in measured.problems:
             yield f"{measured.row.name}: {problem}"
+        for model in measured.models:
+            if model.fewer_ops and model.before.counts is not None and model.after.counts is not None:
+                ops = f"{model.before.counts.ops} to {model.after.counts.ops}"
+                yield f"{model.model.rpartition(':')[2]} captures fewer operations, from {ops}: see that none was lost"
     for measured in results:
         counts = measured.models[0].after.counts
         for site in counts.sites if counts is not None else ():
