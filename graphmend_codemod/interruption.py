@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 
 _ENDING_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_PATIENCE = 1.0  # seconds in which further signals are taken for the same wish, so that they do not disturb cleaning up
 
 
 class Interrupted(KeyboardInterrupt):
@@ -19,11 +21,32 @@ class Interrupted(KeyboardInterrupt):
         self.exit_code = 128 + signum
 
 
+class Interruption:
+    """Whether somebody asked to stop."""
+
+    def __init__(self) -> None:
+        self._signum: int | None = None
+        self._raised_at = 0.0
+
+    def heed(self) -> None:
+        """Raise `Interrupted` if it was raised before and got lost: Python swallows what is raised in a finalizer."""
+        if self._signum is not None:
+            raise Interrupted(self._signum)
+
+    def handle(self, signum: int, frame: FrameType | None) -> None:
+        """Raise `Interrupted`: the signal handler."""
+        now = time.monotonic()
+        if self._signum is None or now - self._raised_at > _PATIENCE:
+            self._signum, self._raised_at = signum, now
+            raise Interrupted(signum)
+
+
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Raise `Interrupted` for every ending signal that is not ignored already; restore the handlers afterwards."""
-    with _handlers(_interrupt):
-        yield
+def interruptible() -> Iterator[Interruption]:
+    """Raise `Interrupted` on an ending signal, unless it is ignored already; restore the handlers afterwards."""
+    interruption = Interruption()
+    with _handlers(interruption.handle):
+        yield interruption
 
 
 @contextlib.contextmanager
@@ -31,10 +54,6 @@ def uninterrupted() -> Iterator[None]:
     """Ignore ending signals, also in child processes started meanwhile: for cleaning up, and for short last steps."""
     with _handlers(signal.SIG_IGN):
         yield
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    raise Interrupted(signum)
 
 
 @contextlib.contextmanager

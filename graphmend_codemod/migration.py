@@ -79,7 +79,12 @@ def migrate(
     Raises `MigrationError` when it cannot be done, `SettingsError` for settings that cannot be used, `Interrupted`
     on Ctrl-C, SIGTERM or SIGHUP. After any of them there is no branch and no work tree.
     """
-    with without_git_environment(), interruptible(), _one_line_errors():
+    with without_git_environment(), interruptible() as interruption, _one_line_errors():
+
+        def heedful(line: str) -> None:
+            interruption.heed()
+            progress(line)
+
         checkout = open_checkout(request.repository)
         base = resolve_commit(checkout, request.base)
         branch = request.branch or f"graphmend/{datetime.date.today().isoformat()}"
@@ -89,9 +94,9 @@ def migrate(
             require_identity(checkout)
         remove_stale_worktrees(checkout)
         noted = remarks(checkout, base)
-        progress(f"checking out {base}")
+        heedful(f"checking out {base}")
         with temporary_folder() as folder, worktree(checkout, base, folder) as tree:
-            run = _Run(request, checkout, tree, folder, progress)
+            run = _Run(request, checkout, tree, folder, heedful)
             fixed = run.fix(engine or Engine())
             models = run.measure(fixed, measure)
             if tree.submodules:
@@ -111,6 +116,7 @@ def migrate(
                 dry_run=request.dry_run,
                 report=report,
             )
+            heedful("committing")
             return _write(outcome, checkout, tree, fixed.steps)
 
 

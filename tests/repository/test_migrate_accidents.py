@@ -157,7 +157,8 @@ def test_an_impatient_interruption_from_the_terminal_is_cleaned_up_too(repositor
             os.killpg(process.pid, signal.SIGINT)
             time.sleep(0.02)
         process.communicate(timeout=60)
-        assert process.returncode == 130
+        # The last one may find Python on its way out.
+        assert process.returncode in {130, -signal.SIGINT}
         assert not root.exists()
 
 
