@@ -101,9 +101,7 @@ def _units(
     yield from visit(root, f"{prefix}{root.name}", frozenset(), {}, None)
 
 
-def _findings_in(
-    unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings
-) -> Iterator[Finding]:
+def _findings_in(unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings) -> Iterator[Finding]:
     path = source.path
     codes = frozenset(rule.code for rule in all_rules() if selects(settings, rule.code, path))
     for place in unit.flow.places.values():
@@ -139,7 +137,9 @@ def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
         if settings.target_torch < since and any(name in text for text in written):
             needed, supported = ".".join(map(str, since)), ".".join(map(str, settings.target_torch))
             api = name.rstrip("(")
-            reason = f"`torch.{api}` needs torch {needed}, and the project supports {supported} (setting `target-torch`)"
+            reason = (
+                f"`torch.{api}` needs torch {needed}, and the project supports {supported} (setting `target-torch`)"
+            )
             return replace(verdict, edit=None, declined=reason)
     return verdict
 
@@ -171,7 +171,7 @@ def _matched_nodes(place: Place, evaluator: Evaluator) -> Iterator[ast.AST]:
 def _judge(site: Site, codes: frozenset[str]) -> tuple[Rule, Verdict] | None:
     """The verdict of the first selected rule that has an edit, or else of the first that has a reason."""
     declined: tuple[Rule, Verdict] | None = None
-    for rule, match in _matches(type(site.node)):
+    for rule, match in _matches(site.node.__class__.__name__):
         if rule.code not in codes:
             continue
         verdict = match(site, site.node)
@@ -184,7 +184,7 @@ def _judge(site: Site, codes: frozenset[str]) -> tuple[Rule, Verdict] | None:
 
 
 @cache
-def _matches(node_type: type[ast.AST]) -> tuple[tuple[Rule, Match], ...]:
+def _matches(node_type: str) -> tuple[tuple[Rule, Match], ...]:
     """Match functions for a node type, more specific rules first: the general select of GM101 comes last."""
     ordered = sorted(all_rules(), key=lambda rule: (rule.code == "GM101", -int(rule.code[2:])))
-    return tuple((rule, match) for rule in ordered for match in rule.matches.get(node_type, ()))
+    return tuple((rule, match) for rule in ordered for match in rule.matches.get(getattr(ast, node_type), ()))

@@ -69,7 +69,9 @@ def _first_line(source: SourceFile, function: FunctionSummary) -> int:
 
 def _line(source: SourceFile, number: int) -> str:
     starts = source.line_starts
-    return source.text[starts[number - 1] : starts[number]] if number < len(starts) else source.text[starts[number - 1] :]
+    return (
+        source.text[starts[number - 1] : starts[number]] if number < len(starts) else source.text[starts[number - 1] :]
+    )
 
 
 def functions_of(source: SourceFile) -> Iterator[tuple[FunctionNode, str]]:

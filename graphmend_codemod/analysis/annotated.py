@@ -7,7 +7,20 @@ import re
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, Names, Origin, Value, python
 
-_PYTHON_TYPES = frozenset({"int", "float", "bool", "str", "bytes", "complex", "builtins.int", "builtins.float", "builtins.bool", "builtins.str"})
+_PYTHON_TYPES = frozenset(
+    {
+        "int",
+        "float",
+        "bool",
+        "str",
+        "bytes",
+        "complex",
+        "builtins.int",
+        "builtins.float",
+        "builtins.bool",
+        "builtins.str",
+    }
+)
 _WRAPPERS = re.compile(r"^(?:typing\.|typing_extensions\.)?(Optional|Union|Annotated|Final)\[(.*)\]$", re.DOTALL)
 
 

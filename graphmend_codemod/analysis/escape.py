@@ -17,7 +17,7 @@ _COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, 
 
 
 def escaping_names(evaluator: Evaluator, statement: ast.stmt, env: Env) -> set[str]:
-    """Local names whose object is stored, captured, returned or handed to unknown code by `statement`'s own expressions."""
+    """Local names whose object `statement`'s own expressions store, capture, return or hand to unknown code."""
     found: set[str] = set()
     for name, field in ast.iter_fields(statement):
         if isinstance(statement, _COMPOUND) and name in {"body", "orelse", "finalbody", "handlers", "cases"}:
@@ -65,7 +65,10 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env, kept: bool) -> Iterato
     pure = name is not None and (
         name in torch_api.PYTHON_METHODS
         or name in {"finfo", "iinfo", "is_tensor"}
-        or (name in torch_api.RETURNS_TENSOR and name not in torch_api.VIEWS | {"contiguous", "detach", "as_tensor", "from_numpy", "positive"})
+        or (
+            name in torch_api.RETURNS_TENSOR
+            and name not in torch_api.VIEWS | {"contiguous", "detach", "as_tensor", "from_numpy", "positive"}
+        )
     )
     if name is None and isinstance(node.func, ast.Attribute):
         yield from _escaping(evaluator, node.func.value, env, True)

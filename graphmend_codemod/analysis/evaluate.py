@@ -65,7 +65,7 @@ class Evaluator:
         return handler(node, env) if handler else UNKNOWN
 
     def resolve(self, node: ast.expr, env: Env) -> str | None:
-        """Qualified name of a function, class, module or constant that `node` spells; None if it spells no such thing."""
+        """Qualified name of the function, class, module or constant that `node` spells; None if it spells none."""
         name = dotted(node)
         if name is None:
             return None
@@ -235,7 +235,7 @@ class Evaluator:
         return UNKNOWN
 
     def arithmetic(self, left: Value, right: Value, other: ast.expr | None) -> Value:
-        """An elementwise operation of two values, at least one of them a tensor. `other` is the other operand's node."""
+        """An elementwise operation of two values, one a tensor at least. `other` is the other operand's node."""
         shape = self.broadcast([left, right])
         grad = left.grad or right.grad
         if left.kind is Kind.TENSOR and right.kind is Kind.TENSOR:

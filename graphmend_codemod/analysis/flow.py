@@ -1,7 +1,7 @@
 """Dataflow over one function: what each name holds before each statement, as Dynamo would trace it.
 
-Branches that torch.compile folds away (`if not torch.compiler.is_compiling():`) are dead here. The original text beside a
-compile path of its own is marked `handled`.
+Branches that torch.compile folds away (`if not torch.compiler.is_compiling():`) are dead here. The original text
+beside a compile path of its own is marked `handled`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from graphmend_codemod.analysis.escape import escaping_names
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.scope import Scope, parameters, walk_scope
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, Origin, Value, callable_value, python
-
 
 _LOOP_PASSES = 3
 
@@ -289,7 +288,8 @@ class Flow:
             value = env.get(name)
             if value is not None and value.kind is Kind.TENSOR and value != before.env.get(name):
                 env[name] = replace(
-                    self.evaluator.names.tensor(value.dtype, optional=value.optional, grad=value.grad), fresh=value.fresh
+                    self.evaluator.names.tensor(value.dtype, optional=value.optional, grad=value.grad),
+                    fresh=value.fresh,
                 )
         return State(env, merged.leaked)
 
@@ -322,7 +322,9 @@ class Flow:
             if handler.name:
                 env[handler.name] = UNKNOWN
             after = self._join(after, self._block(handler.body, State(env, raised.leaked)))
-        final = self._block(node.finalbody, after or State(dict(raised.env), raised.leaked)) if node.finalbody else after
+        final = (
+            self._block(node.finalbody, after or State(dict(raised.env), raised.leaked)) if node.finalbody else after
+        )
         self._parents.pop()
         return final if after is not None else None
 
@@ -360,9 +362,10 @@ def _bound_in(*nodes: ast.AST) -> Iterator[str]:
         for node in walk_with_root(root):
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
                 names.add(node.id)
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+            elif (
+                isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+            ):
                 names.add(f"self.{node.attr}")
             elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
                 names.add(node.name)
     return iter(sorted(names))
-

@@ -71,7 +71,9 @@ def _statement(node: ast.stmt, name: str) -> Use:
         return Use.READ
     if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
         return Use.NEITHER if isinstance(node, (ast.Continue, ast.Break)) else Use.WRITTEN
-    written = any(isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store) for part in walk_scope(node))
+    written = any(
+        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store) for part in walk_scope(node)
+    )
     return Use.WRITTEN if written and isinstance(node, (ast.Assign, ast.AnnAssign)) else Use.NEITHER
 
 

@@ -19,7 +19,11 @@ def _key(evaluator: Evaluator, node: ast.expr) -> str | None:
     """The `env` key of a local name or of `self.name`."""
     if isinstance(node, ast.Name):
         return node.id if evaluator.scope.is_local(node.id) else None
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == evaluator.scope.self_name:
+    if (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == evaluator.scope.self_name
+    ):
         return f"self.{node.attr}"
     return None
 
@@ -129,7 +133,9 @@ def add_evidence(evaluator: Evaluator, statement: ast.stmt, env: Env) -> None:
         for key in _tensor_arguments(evaluator, expression, env):
             if bound is None:
                 bound = {
-                    node.id for node in walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                    node.id
+                    for node in walk(statement)
+                    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
                 }
             if key not in bound:
                 _become_tensor(evaluator, key, env)

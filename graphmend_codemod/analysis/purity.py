@@ -12,13 +12,17 @@ from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_fl
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.evaluate import Env, Evaluator
 
-_PURE_BUILTINS = frozenset("builtins." + name for name in "len min max abs isinstance hasattr tuple float int bool".split())
+_PURE_BUILTINS = frozenset(
+    "builtins." + name for name in "len min max abs isinstance hasattr tuple float int bool".split()
+)
 _COSTLY = frozenset(
     """matmul mm bmm mv addmm baddbmm einsum tensordot linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d
     conv_transpose3d scaled_dot_product_attention cdist interpolate grid_sample fft layer_norm group_norm batch_norm
     sort topk argsort unique""".split()
 )
-_ANY_DTYPE = torch_api.SAME_ANY_DTYPE | frozenset({"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "any", "all"})
+_ANY_DTYPE = torch_api.SAME_ANY_DTYPE | frozenset(
+    {"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "any", "all"}
+)
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,9 @@ def _attribute(evaluator: Evaluator, node: ast.Attribute, env: Env) -> Verdict:
     if evaluator.resolve(node, env) is not None:
         return FREE
     if isinstance(node.value, ast.Name) and node.value.id == evaluator.scope.self_name:
-        known = node.attr == "training" or f"self.{node.attr}" in env or evaluator.scope.attribute(node.attr) is not None
+        known = (
+            node.attr == "training" or f"self.{node.attr}" in env or evaluator.scope.attribute(node.attr) is not None
+        )
         return FREE if known else Verdict(raises=f"`{short(node)}` may not exist")
     base = evaluator.value(node.value, env)
     inner = judge(evaluator, node.value, env)
@@ -194,7 +200,9 @@ def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Verdict:
 
 
 def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Verdict:
-    if any(isinstance(argument, ast.Starred) for argument in node.args) or any(word.arg is None for word in node.keywords):
+    if any(isinstance(argument, ast.Starred) for argument in node.args) or any(
+        word.arg is None for word in node.keywords
+    ):
         return Verdict(impure=f"`{short(node)}` passes arguments that are not known")
     qualified = evaluator.resolve(node.func, env)
     arguments = [*node.args, *(word.value for word in node.keywords)]
@@ -217,7 +225,12 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Verdict:
 def _builtin(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str | None) -> Verdict:
     values = [evaluator.value(argument, env) for argument in node.args]
     if any(value.kind is Kind.TENSOR for value in values) and qualified in {
-        "builtins.float", "builtins.int", "builtins.bool", "builtins.min", "builtins.max", "builtins.tuple"
+        "builtins.float",
+        "builtins.int",
+        "builtins.bool",
+        "builtins.min",
+        "builtins.max",
+        "builtins.tuple",
     }:
         return Verdict(impure=f"`{short(node)}` reads a tensor's value")
     if qualified in {"torch.finfo", "torch.iinfo"}:
@@ -252,9 +265,23 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     if name in torch_api.CREATION:
         return Verdict(finite=finite)
     known = name in torch_api.SAME_ANY_DTYPE | torch_api.SAME_IF_FLOATING | torch_api.TO_BOOL | torch_api.CASTS.keys()
-    dimension = bool(rest) and name not in {"clamp", "clip", "clamp_min", "clamp_max", "masked_fill", "relu", "round", "gelu"}
+    dimension = bool(rest) and name not in {
+        "clamp",
+        "clip",
+        "clamp_min",
+        "clamp_max",
+        "masked_fill",
+        "relu",
+        "round",
+        "gelu",
+    }
     raises = None if known and not dimension else f"`{short(node)}` may raise for some arguments"
-    if name in torch_api.REDUCTIONS and not node.keywords and not rest and name not in {"max", "min", "argmax", "argmin", "amax", "amin", "median"}:
+    if (
+        name in torch_api.REDUCTIONS
+        and not node.keywords
+        and not rest
+        and name not in {"max", "min", "argmax", "argmin", "amax", "amin", "median"}
+    ):
         raises = None
     needs = frozenset() if is_floating_dtype(value.dtype) or name in _ANY_DTYPE else frozenset({short(first)})
     return Verdict(raises=raises, needs_floating=needs, finite=finite)

@@ -47,7 +47,7 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
 
 
 def walk_scope(root: ast.AST) -> Iterator[ast.AST]:
-    """Every node below `root` that runs in the scope of `root` (nested functions and classes are yielded, not entered)."""
+    """Every node below `root` that runs in its scope (nested functions and classes are yielded, not entered)."""
     stack = children(root)
     while stack:
         node = stack.pop()

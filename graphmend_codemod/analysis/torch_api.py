@@ -7,16 +7,17 @@ Read from torch 2.13's documentation and `native_functions.yaml`. Function names
 from __future__ import annotations
 
 
-def _names(text: str) -> frozenset[str]:
+def name_set(text: str) -> frozenset[str]:
+    """The words of `text`: tables read better without quotes and commas."""
     return frozenset(text.split())
 
 
 TORCH_PREFIXES = ("torch.nn.functional.", "torch.special.", "torch.")
 
-SAME_ANY_DTYPE = _names("clone contiguous detach flip tril triu masked_fill fill_diagonal nan_to_num positive")
+SAME_ANY_DTYPE = name_set("clone contiguous detach flip tril triu masked_fill fill_diagonal nan_to_num positive")
 """Elementwise or layout only: the first argument's dtype and shape, whatever they are."""
 
-SAME_IF_FLOATING = _names(
+SAME_IF_FLOATING = name_set(
     """abs absolute neg negative relu relu6 leaky_relu elu selu celu gelu silu mish softplus hardtanh hardswish
     hardsigmoid ceil floor round trunc frac sign clamp clip clamp_min clamp_max exp exp2 expm1 log log2 log10 log1p sqrt
     rsqrt square sin cos tan sinh cosh tanh asin acos atan erf erfc sigmoid logit softmax log_softmax logsigmoid
@@ -24,26 +25,28 @@ SAME_IF_FLOATING = _names(
 )
 """Elementwise (or along a dimension): for a floating first argument its dtype and shape."""
 
-AUTOCAST_TO_FLOAT32 = _names(
-    """pow rdiv rpow rtruediv acos asin cosh cumprod cumsum exp expm1 log log10 log_softmax log1p log2 norm normalize prod
-    reciprocal rsqrt sinh softmax softmin softplus sum tan layer_norm group_norm logsigmoid std var"""
+AUTOCAST_TO_FLOAT32 = name_set(
+    """pow rdiv rpow rtruediv acos asin cosh cumprod cumsum exp expm1 log log10 log_softmax log1p log2 norm normalize
+    prod reciprocal rsqrt sinh softmax softmin softplus sum tan layer_norm group_norm logsigmoid std var"""
 )
 """Under autocast these return float32 for a half precision argument (torch.amp's op reference)."""
 
-TO_BOOL = _names(
+TO_BOOL = name_set(
     """isinf isnan isfinite isposinf isneginf logical_not logical_and logical_or logical_xor eq ne gt lt ge le greater
     less greater_equal less_equal not_equal isclose isin isreal signbit"""
 )
 
-REDUCTIONS = _names("any all sum mean prod max min amax amin norm std var median logsumexp argmax argmin count_nonzero")
+REDUCTIONS = name_set(
+    "any all sum mean prod max min amax amin norm std var median logsumexp argmax argmin count_nonzero"
+)
 """Without a dimension: a 0-dim tensor."""
 
-BINARY = _names(
+BINARY = name_set(
     """add sub subtract mul multiply div divide true_divide pow maximum minimum fmod remainder floor_divide rsub atan2
     hypot"""
 )
 
-VIEWS = _names(
+VIEWS = name_set(
     """view reshape permute transpose t squeeze unsqueeze expand expand_as view_as flatten unflatten narrow select
     swapaxes swapdims movedim diagonal real imag broadcast_to ravel reshape_as type_as to float half bfloat16 double
     long int bool cpu cuda type requires_grad_ index_select squeeze_ chunk split"""
@@ -60,18 +63,18 @@ CASTS = {
     "bool": "torch.bool",
 }
 
-CREATION = _names(
+CREATION = name_set(
     """zeros ones empty full arange linspace logspace eye tensor as_tensor from_numpy zeros_like ones_like full_like
     empty_like tril_indices triu_indices new_zeros new_ones new_full new_empty new_tensor scalar_tensor"""
 )
 
-RANDOM = _names(
+RANDOM = name_set(
     """rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson dropout
     dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rrelu gumbel_softmax"""
 )
 
 RETURNS_TENSOR = (
-    _names(
+    name_set(
         """matmul mm bmm mv dot inner outer addmm baddbmm einsum tensordot cat concat concatenate stack hstack vstack
         where gather scatter scatter_add index_add index_fill index_put take take_along_dim embedding linear conv1d
         conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d layer_norm group_norm batch_norm instance_norm
@@ -90,9 +93,11 @@ RETURNS_TENSOR = (
     | VIEWS
     | CREATION
     | RANDOM
-) - _names("chunk split unique")
+) - name_set("chunk split unique")
 
-NOT_FIRST_TENSOR = CREATION | _names("cat concat concatenate stack hstack vstack einsum broadcast_tensors rand randn randint randperm normal where")
+NOT_FIRST_TENSOR = CREATION | name_set(
+    "cat concat concatenate stack hstack vstack einsum broadcast_tensors rand randn randint randperm normal where"
+)
 """Functions whose first argument is no tensor, or need not be one."""
 
 PYTHON_METHODS = {
@@ -127,9 +132,9 @@ PYTHON_ATTRIBUTES = {
     "is_leaf": "meta",
 }
 
-TENSOR_ATTRIBUTES = _names("T mT H data grad real imag")
+TENSOR_ATTRIBUTES = name_set("T mT H data grad real imag")
 
-TENSOR_TYPES = _names(
+TENSOR_TYPES = name_set(
     """torch.Tensor torch.FloatTensor torch.HalfTensor torch.BFloat16Tensor torch.DoubleTensor torch.LongTensor
     torch.IntTensor torch.BoolTensor torch.ByteTensor torch.nn.Parameter torch.nn.parameter.Parameter torch.tensor"""
 )
@@ -138,7 +143,7 @@ TENSOR_TYPES = _names(
 TYPED_TENSORS = {"torch.LongTensor": "torch.int64", "torch.BoolTensor": "torch.bool", "torch.IntTensor": "torch.int32"}
 """Annotations whose dtype people keep to. `FloatTensor` is not one: it is written for half precision as well."""
 
-COMPILING_PREDICATES = _names(
+COMPILING_PREDICATES = name_set(
     """torch.compiler.is_compiling torch.compiler.is_dynamo_compiling torch._dynamo.is_compiling
     torch._dynamo.external_utils.is_compiling torch._utils.is_compiling torch.compiler.is_exporting_or_compiling"""
 )
@@ -146,24 +151,25 @@ COMPILING_PREDICATES = _names(
 SINCE = {"compiler.is_compiling(": (2, 1), "compiler.assume_constant_result": (2, 1), "_assert_async(": (2, 1)}
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
 
-FALSE_PREDICATES = _names(
+FALSE_PREDICATES = name_set(
     "torch.jit.is_scripting torch.onnx.is_in_onnx_export torch._C._get_tracing_state torch.jit.is_tracing"
 )
 """Calls that Dynamo folds to a false value."""
 
 FINITE_DERIVATIVE = (
-    _names(
+    name_set(
         """clone contiguous detach flip tril triu masked_fill nan_to_num positive abs neg negative relu relu6 leaky_relu
         elu selu gelu silu softplus hardtanh hardswish hardsigmoid ceil floor round trunc sign clamp clip clamp_min
         clamp_max sin cos tanh sigmoid erf softmax log_softmax zeros_like ones_like full_like where add sub maximum
-        minimum sum mean any all unsqueeze squeeze view reshape permute transpose expand flatten to float half bfloat16 double"""
+        minimum sum mean any all unsqueeze squeeze view reshape permute transpose expand flatten to float half bfloat16
+        double"""
     )
     | TO_BOOL
     | CREATION
 )
 """Zero times the derivative is zero wherever the argument is finite, and wherever eager took the other branch."""
 
-TENSOR_MODULES_FRESH = _names(
+TENSOR_MODULES_FRESH = name_set(
     """Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LayerNorm RMSNorm GroupNorm
     BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm Embedding
     EmbeddingBag GELU SiLU Tanh Sigmoid Softmax LogSoftmax Softplus ELU AvgPool1d AvgPool2d AvgPool3d
@@ -172,23 +178,25 @@ TENSOR_MODULES_FRESH = _names(
 )
 """Modules of torch.nn that take a tensor and return a tensor of its own storage."""
 
-TENSOR_MODULES_ALIASING = _names(
+TENSOR_MODULES_ALIASING = name_set(
     "Dropout Dropout1d Dropout2d Dropout3d AlphaDropout Identity ReLU ReLU6 LeakyReLU Hardtanh Flatten Unflatten"
 )
 """Modules of torch.nn that return a tensor which may share storage with their argument."""
 
-FLOATING_MODULES = _names(
+FLOATING_MODULES = name_set(
     """Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LayerNorm RMSNorm GroupNorm
     BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm Embedding GELU SiLU
     Tanh Sigmoid Softmax LogSoftmax Softplus Mish"""
 )
 """Modules whose results have a floating (or complex) dtype, so that arithmetic with numbers keeps it."""
 
-KEEPS_SHAPE = _names("LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d GELU SiLU Tanh Sigmoid Mish Softplus ELU")
+KEEPS_SHAPE = name_set(
+    "LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d GELU SiLU Tanh Sigmoid Mish Softplus ELU"
+)
 
 
 def torch_function(qualified: str | None) -> str | None:
-    """`clamp` for `torch.clamp`, `relu` for `torch.nn.functional.relu`; None for anything that is not such a function."""
+    """`clamp` for `torch.clamp`, `relu` for `torch.nn.functional.relu`; None for anything else."""
     if qualified is None:
         return None
     for prefix in TORCH_PREFIXES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.findings import Edit, Safety
 
@@ -30,7 +30,7 @@ class Example:
     """Source before and after the fix: documentation, unit test and behaviour test at once.
 
     `before` and `after` are module texts when `setup` is empty; otherwise they are statements put where `setup` says
-    `...` alone on a line. `inputs` is a Python expression for the tuple of arguments of `Model().forward`, where `setup`
+    `...` alone on a line. `inputs` holds Python expressions for the arguments of `Model().forward`, where `setup`
     defines `class Model(nn.Module)`; several entries are several calls on one instance.
     """
 
@@ -71,7 +71,6 @@ class Verdict:
     node: ast.AST | None = None
 
 
-NodeT = TypeVar("NodeT", bound=ast.AST)
 Match = Callable[["Site", Any], "Verdict | None"]
 
 
@@ -92,10 +91,10 @@ class Rule:
     examples: tuple[Example | Declined | Clean, ...]
     matches: dict[type[ast.AST], list[Match]] = field(default_factory=dict, repr=False, compare=False)
 
-    def on(self, *types: type[NodeT]) -> Callable[[Callable[[Site, NodeT], Verdict | None]], Match]:
+    def on(self, *types: type[ast.AST]) -> Callable[[Match], Match]:
         """Register a match function for these `ast` node types."""
 
-        def register(match: Callable[[Site, NodeT], Verdict | None]) -> Match:
+        def register(match: Match) -> Match:
             for node_type in types:
                 self.matches.setdefault(node_type, []).append(match)
             return match

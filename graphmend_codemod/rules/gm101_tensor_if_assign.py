@@ -1,12 +1,13 @@
 """tensor-if-assign (GM101): an `if` on a tensor's value whose branches only choose what names hold.
 
-Dynamo cannot know the branch while it traces, so it ends the graph, waits for the device, and starts another graph behind
-the test. `torch.where` computes both values and selects on the device.
+Dynamo cannot know the branch while it traces, so it ends the graph, waits for the device, and starts another graph
+behind the test. `torch.where` computes both values and selects on the device.
 
-The select replaces the branch where the source proves that eager cannot tell: both values are tensors of one dtype and one
-shape, computing the one that eager skips has no effect, cannot raise and is cheap, its derivative is finite, and nothing
-else refers to a tensor that is now replaced by a copy (the sign of a zero gradient may differ). Otherwise the select stands
-under `torch.compiler.is_compiling()` with the facts that it needs, and the original branch stays behind it, word for word.
+The select replaces the branch where the source proves that eager cannot tell: both values are tensors of one dtype
+and one shape, computing the one that eager skips has no effect, cannot raise and is cheap, its derivative is finite,
+and nothing else refers to a tensor that is now replaced by a copy (the sign of a zero gradient may differ). Otherwise
+the select stands under `torch.compiler.is_compiling()` with the facts that it needs, and the original branch stays
+behind it, word for word.
 """
 
 from __future__ import annotations
@@ -147,8 +148,8 @@ def _expression_edit(site: Site, node: ast.IfExp, condition: Condition) -> Edit:
         before = site.source.segment(start)
         if statement.lineno == node.lineno and not before.rstrip().endswith("("):
             inner = where(site, before, [condition.text], [site.text(node.body), site.text(node.orelse)], 1)
-            parts = (f"if {header}:\n    ", inner, "\nelse:\n    ", site.original(statement, 1))
-            return Edit((Replacement(site.span(statement), parts),), imports=site.imports)
+            two_paths = (f"if {header}:\n    {inner}\nelse:\n    ", site.original(statement, 1))
+            return Edit((Replacement(site.span(statement), two_paths),), imports=site.imports)
     line = site.source.text.splitlines()[node.lineno - 1]
     if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
         raise NotSelectable("the compile path would make the line too long to read")

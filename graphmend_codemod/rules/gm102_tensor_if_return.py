@@ -1,8 +1,8 @@
 """tensor-if-return (GM102): an early `return` that a tensor's value decides.
 
-The frame ends in two places and Dynamo cannot know which, so the graph breaks at the test. `torch.where` selects between
-the two results on the device. The same proof as for GM101 is asked for; without it, the select stands in front of the
-original statements under `torch.compiler.is_compiling()`.
+The frame ends in two places and Dynamo cannot know which, so the graph breaks at the test. `torch.where` selects
+between the two results on the device. The same proof as for GM101 is asked for; without it, the select stands in
+front of the original statements under `torch.compiler.is_compiling()`.
 """
 
 from __future__ import annotations
@@ -177,7 +177,9 @@ def _edit(site: Site, node: ast.If, exits: list[_Exit], last: ast.stmt) -> Edit:
     floating = verdict.needs_floating
     if any(value.dtype != values[0].dtype for value in values):
         names = {part.id for way in exits for part in ast.walk(way.value) if isinstance(part, ast.Name)}
-        floating |= {name for name in names if (known := site.place.env.get(name)) and known.is_tensor and not known.is_floating}
+        floating |= {
+            name for name in names if (known := site.place.env.get(name)) and known.is_tensor and not known.is_floating
+        }
     if floating:
         verdict, values = _judge(site, exits, floating)
     for what in ("dtype", "shape"):
@@ -197,7 +199,9 @@ def _edit(site: Site, node: ast.If, exits: list[_Exit], last: ast.stmt) -> Edit:
     if plain:
         whole = Span(node.lineno, node.col_offset, last.end_lineno or 0, last.end_col_offset or 0)
         end = site.span(node) if node.orelse else whole
-        around = ast.Pass(lineno=end.start_line, col_offset=end.start_column, end_lineno=end.end_line, end_col_offset=end.end_column)
+        around = ast.Pass(
+            lineno=end.start_line, col_offset=end.start_column, end_lineno=end.end_line, end_col_offset=end.end_column
+        )
         comments = [part for comment in site.comments(around) for part in (comment, "\n")]
         select = where(site, "return ", texts, results, 0)
         return Edit((Replacement(end, (*comments, select)),), imports=site.imports)

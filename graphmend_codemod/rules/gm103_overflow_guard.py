@@ -1,12 +1,12 @@
 """overflow-guard (GM103): values are clamped only when a tensor holds inf or nan.
 
-Half precision models test `torch.isinf(x).any()` after a block and clamp when it is true: a data-dependent branch, and a
-device sync, in every layer. The static part of the test (the dtype) stays an `if`, which Dynamo folds; the clamped or
-untouched values are selected on the device.
+Half precision models test `torch.isinf(x).any()` after a block and clamp when it is true: a data-dependent branch,
+and a device sync, in every layer. The static part of the test (the dtype) stays an `if`, which Dynamo folds; the
+clamped or untouched values are selected on the device.
 
-Applied where eager cannot tell: the clamp keeps dtype and shape, nothing else refers to the tensor that is replaced by a
-copy, and the derivative of both arms is finite (the sign of a zero gradient may differ). Otherwise the select stands in
-front of the original text under `torch.compiler.is_compiling()`.
+Applied where eager cannot tell: the clamp keeps dtype and shape, nothing else refers to the tensor that is replaced
+by a copy, and the derivative of both arms is finite (the sign of a zero gradient may differ). Otherwise the select
+stands in front of the original text under `torch.compiler.is_compiling()`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """masked-write-guard (GM104): an `any()` test around a write that its mask already limits.
 
-Without a true element the masked write changes nothing, so the test decides nothing and costs a break and a sync. Where
-the source proves that eager cannot tell the write stands alone; otherwise the test gets `torch.compiler.is_compiling() or`
-in front, so that eager runs as before and the compiler takes the write without asking.
+Without a true element the masked write changes nothing, so the test decides nothing and costs a break and a sync.
+Where the source proves that eager cannot tell the write stands alone; otherwise the test gets
+`torch.compiler.is_compiling() or` in front, so that eager runs as before and the compiler takes the write without
+asking.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, Kind
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
 from graphmend_codemod.rules.site import Site
@@ -123,13 +124,11 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=reason)
     if proven and not condition.static:
         comments = [part for text in site.comments(node, (node.body[0],)) for part in (text, "\n")]
-        parts = (*comments, site.original(node.body[0], -1))
-        return Verdict(message, edit=Edit((Replacement(site.span(node), parts),)))
+        alone: tuple[str | Original, ...] = (*comments, site.original(node.body[0], -1))
+        return Verdict(message, edit=Edit((Replacement(site.span(node), alone),)))
     test = condition.tensors[0]
-    if condition.static:
-        parts = (f"({site.compiling} or ", site.original(test), ")")
-    else:
-        parts = (f"{site.compiling} or ", site.original(test))
+    opening, closing = ("(", ")") if condition.static else ("", "")
+    parts = (f"{opening}{site.compiling} or ", site.original(test), closing)
     return Verdict(message, edit=Edit((Replacement(site.span(test), parts),), imports=site.imports))
 
 
@@ -190,5 +189,7 @@ def _judge(site: Site, inner: Site, write: _Write) -> tuple[str | None, bool]:
         return f"`{site.text(write.fill)}` may hold more than one element, whose number depends on the mask", False
     same_shape = mask.shape == target.shape
     owner = isinstance(write.target, ast.Name) and site.sole_owner(write.target.id)
-    proven = write.copies and owner and same_shape and fill.is_python and not verdict.raises and not verdict.needs_floating
+    proven = (
+        write.copies and owner and same_shape and fill.is_python and not verdict.raises and not verdict.needs_floating
+    )
     return None, proven and target.is_tensor

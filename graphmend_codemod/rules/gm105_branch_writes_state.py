@@ -242,7 +242,14 @@ def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
             raise _NotWritable(f"`{purity.short(element)}` is written as well")
     arguments = _arguments(site, node.value)
     before = f"{', '.join(names)} = "
-    branch.lines.append(site.call(before + arguments[0], list(arguments[1:]), deeper=1, after=")" if len(arguments) > 1 or arguments[0].endswith("(") else ""))
+    branch.lines.append(
+        site.call(
+            before + arguments[0],
+            list(arguments[1:]),
+            deeper=1,
+            after=")" if len(arguments) > 1 or arguments[0].endswith("(") else "",
+        )
+    )
 
 
 def _arguments(site: Site, node: ast.expr) -> tuple[str, ...]:

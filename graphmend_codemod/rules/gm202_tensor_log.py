@@ -87,6 +87,6 @@ def _effect(site: Site, call: ast.Call) -> str | None:
                 return site.text(node)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 name = node.func.attr
-                if name.endswith("_") and not name.endswith("__") or name in {"pop", "append", "update"}:
+                if (name.endswith("_") and not name.endswith("__")) or name in {"pop", "append", "update"}:
                     return site.text(node)
     return None

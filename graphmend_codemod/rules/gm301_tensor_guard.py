@@ -1,12 +1,13 @@
 """tensor-guard (GM301): a check of a tensor's values that raises.
 
-`if (x < 0).any(): raise` and `assert t, f"..."` read the tensor back to Python at every call. Under `torch.compile` the
-same check runs on the device: `torch._assert_async`, with the message as far as it is a constant. Eager mode runs the
-original statement, word for word.
+`if (x < 0).any(): raise` and `assert t, f"..."` read the tensor back to Python at every call. Under `torch.compile`
+the same check runs on the device: `torch._assert_async`, with the message as far as it is a constant. Eager mode runs
+the original statement, word for word.
 
-Compiled code raises RuntimeError instead of the original type, and on CUDA at the next synchronisation, after which the
-CUDA context of the process cannot be used any more. The setting `guards` chooses: `assert` (default), `skip` (no check in
-compiled code) or `advice` (no edit). A guard inside `try` is left alone: its exception is part of the control flow.
+Compiled code raises RuntimeError instead of the original type, and on CUDA at the next synchronisation, after which
+the CUDA context of the process cannot be used any more. The setting `guards` chooses: `assert` (default), `skip` (no
+check in compiled code) or `advice` (no edit). A guard inside `try` is left alone: its exception is part of the
+control flow.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, split
+from graphmend_codemod.rules.gm201_log_call import guard
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -100,8 +102,8 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
             isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
         )
         opening, closing = ("(", ")") if loose else ("", "")
-        parts = (f"not {site.compiling} and {opening}", site.original(node.test), closing)
-        return Verdict(message, edit=Edit((Replacement(site.span(node.test), parts),), imports=site.imports))
+        spliced = (f"not {site.compiling} and {opening}", site.original(node.test), closing)
+        return Verdict(message, edit=Edit((Replacement(site.span(node.test), spliced),), imports=site.imports))
     if node.orelse:
         return Verdict(message, declined="the guard has an `else`")
     conjuncts = [*(site.operand_of_and(operand) for operand in condition.static), *condition.facts]
@@ -122,8 +124,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
-        parts = (f"if not {site.compiling}:\n    ", site.original(node, 1))
-        return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+        return Verdict(message, edit=guard(site, node))
     check = _check(site, condition.text, node.msg)
     static = [site.operand_of_and(operand) for operand in condition.static]
     header = " and ".join([site.compiling, *static, *condition.facts])
@@ -188,5 +189,7 @@ def _piece(node: ast.expr) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    escaped = (
+        text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    )
     return f'"{escaped}"'

@@ -1,7 +1,7 @@
 """static-guard (GM302): a check of a tensor that was built from a Python list, which decides as well.
 
-The tensor's values are those of the list, so under `torch.compile` the same number comes from the list: Dynamo folds the
-check, and the exception keeps its type and message. Eager mode evaluates the original expression.
+The tensor's values are those of the list, so under `torch.compile` the same number comes from the list: Dynamo folds
+the check, and the exception keeps its type and message. Eager mode evaluates the original expression.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _column(node: ast.expr) -> tuple[ast.Name, int] | None:
         return None
     column = columns[0]
     known = isinstance(column, ast.Constant) and isinstance(column.value, int)
-    return (node.value, column.value) if known else None  # type: ignore[return-value,attr-defined]
+    return (node.value, column.value) if known else None  # type: ignore[attr-defined]
 
 
 def _is_built(site: Site, node: ast.Name) -> bool:
@@ -175,10 +175,14 @@ def _may_differ(site: Site, tensor: str, source: str) -> bool:
             return True
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _root(node) in {source, tensor}:
             return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func.value) in {source, tensor}:
-            if node.func.attr in _CHANGES or node.func.attr.endswith("_"):
-                return True
+        call = node.func if isinstance(node, ast.Call) else None
+        if isinstance(call, ast.Attribute) and _root(call.value) in {source, tensor} and _changes(call.attr):
+            return True
     return False
+
+
+def _changes(method: str) -> bool:
+    return method in _CHANGES or method.endswith("_")
 
 
 def _root(node: ast.expr) -> str | None:

@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from graphmend_codemod.analysis.torch_api import name_set
 from graphmend_codemod.analysis.values import Kind, Origin, Value
 from graphmend_codemod.rules.site import Site
 
-LOG_METHODS = frozenset(
-    "debug info warning warn error critical exception log warning_once info_once error_once debug_once warning_advice".split()
+LOG_METHODS = name_set(
+    """debug info warning warn error critical exception log warning_once info_once error_once debug_once
+    warning_advice"""
 )
 LOGGER_FACTORIES = frozenset(
     {

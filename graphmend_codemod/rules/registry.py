@@ -24,4 +24,3 @@ def all_rules() -> tuple[Rule, ...]:
 def rule_by_code(code: str) -> Rule | None:
     """The rule with this code, or None."""
     return next((rule for rule in all_rules() if rule.code == code), None)
-

@@ -44,7 +44,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is needed for a select to mean the same: `static` conditions, and whether eager can be left to it as well."""
+    """What a select needs to mean the same: trace-time conditions, and whether eager can be left to it as well."""
 
     conditions: tuple[str, ...] = ()
     one_path: bool = True
@@ -56,7 +56,11 @@ def assignments(body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
     for statement in body:
         if isinstance(statement, ast.Pass):
             continue
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+        if (
+            isinstance(statement, ast.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ast.Name)
+        ):
             found.append(Assignment(statement, statement.targets[0].id, statement.value))
         else:
             raise NotSelectable(_why_no_assignment(statement))
@@ -219,16 +223,16 @@ class _Judge:
             for item in arm.assignments:
                 self.verdict = self.verdict & purity.judge(self.site.evaluator, item.value, env)
                 env[item.name] = self.site.evaluator.value(item.value, env)
-            for name in results:
+            for name, branches in results.items():
                 value = env.get(name)
                 if value is None or not value.is_tensor:
                     raise NotSelectable(self._why_no_tensor(name, value))
-                results[name].append((self.selection.value_of(arm, name), value))
+                branches.append((self.selection.value_of(arm, name), value))
         if self.verdict.impure:
             raise NotSelectable(self.verdict.impure)
         needs = self.verdict.needs_floating
-        for name, branches in results.items():
-            needs |= self._compare(name, branches)
+        for name, found in results.items():
+            needs |= self._compare(name, found)
         if self.mismatch and not needs - self.floating:
             raise NotSelectable(self.mismatch)
         return frozenset(need for need in needs if need not in self.floating)
@@ -344,5 +348,3 @@ def selection_of(site: Site, node: ast.If) -> Selection:
     selection = Selection(site, node, arms(site, node))
     selection.check_form()
     return selection
-
-

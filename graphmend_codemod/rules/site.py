@@ -118,7 +118,9 @@ class Site:
     def is_elif(self, node: ast.stmt) -> bool:
         """True for an `if` statement that is spelled `elif`."""
         start = self.span(node)
-        return self.source.segment(replace(start, end_line=start.start_line, end_column=start.start_column + 4)) == "elif"
+        return (
+            self.source.segment(replace(start, end_line=start.start_line, end_column=start.start_column + 4)) == "elif"
+        )
 
     @property
     def compiling(self) -> str:
