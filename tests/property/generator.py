@@ -189,7 +189,7 @@ class _Generator:
                 (6, self.static_branch),
                 (3, self.loop),
                 (3, self.attempt),
-                (3, self.context),
+                (6, self.context),
                 (2, self.nested_function),
                 (5, self.mixed_branch),
             ]
@@ -221,7 +221,7 @@ class _Generator:
         made = self.filled(self.pick(grammar.OWN_TENSORS), t=name)
         self.learn(name)
         first: list[Statement] = [Simple(f"{name} = {made}")]
-        if self.chance(0.7):
+        if self.chance(0.5):
             return first, []
         reference, seen = self.random.choice(grammar.REFERENCES)
         first.append(Simple(reference.format(t=name)))
