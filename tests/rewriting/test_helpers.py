@@ -108,6 +108,19 @@ def test_a_new_import_comes_before_it() -> None:
     assert text.startswith('"""Doc."""\n\nimport torch\n\nlogger = 1\n\n\n@torch.compiler')
 
 
+@pytest.mark.parametrize("late", ["import torch\n", "import os\n"])
+def test_it_never_comes_before_the_import_that_its_decorator_needs(late: str) -> None:
+    source = from_text(f"def early(): pass\n{late}def f():\n    use\n")
+    text = made(source, edit(statement(source, "use"), "_log_once()", imports=("torch",), helpers=(LOG,)))
+    assert text.index("import torch\n") < text.index("@torch") < text.index("def f")
+
+
+def test_import_and_helper_at_one_place_keep_their_blank_lines() -> None:
+    source = from_text('"""Doc."""\nclass A:\n    def f(self):\n        use\n')
+    text = made(source, edit(statement(source, "use"), "_plain()", imports=("torch",), helpers=(PLAIN,)))
+    assert text.startswith('"""Doc."""\n\nimport torch\n\n\ndef _plain():\n    pass\n\n\nclass A:\n')
+
+
 def test_two_helpers_stand_one_after_the_other() -> None:
     source = from_text("import a\n\n\ndef f():\n    one\n    two\n")
     other = Helper("_other", "def _other():\n    pass")
