@@ -39,6 +39,7 @@ _ENCODER: dict[str, Any] = {
 
 
 def t5() -> tuple[nn.Module, Inputs]:
+    """Encoder and decoder: a cache given as a tuple is warned about."""
     from transformers import T5Config, T5ForConditionalGeneration
 
     config = T5Config(vocab_size=VOCABULARY, d_model=64, d_kv=32, d_ff=128, num_layers=2, num_heads=2)
@@ -46,6 +47,7 @@ def t5() -> tuple[nn.Module, Inputs]:
 
 
 def whisper() -> tuple[nn.Module, Inputs]:
+    """As t5, with a spectrogram for the encoder."""
     from transformers import WhisperConfig, WhisperForConditionalGeneration
 
     sizes = {name: size for name, size in _SEQ2SEQ.items() if name != "max_position_embeddings"}
@@ -66,40 +68,48 @@ def whisper() -> tuple[nn.Module, Inputs]:
 
 
 def bart() -> tuple[nn.Module, Inputs]:
+    """In float32, the dtype that the published rows do not use."""
     return _bart(), _encoder_and_decoder_ids()
 
 
 def bart_float16() -> tuple[nn.Module, Inputs]:
+    """In float16 overflow is guarded after every layer; one token for the decoder."""
     return _bart().half(), _batch_with_mask()
 
 
 def marian() -> tuple[nn.Module, Inputs]:
+    """As bart."""
     return _marian(), _encoder_and_decoder_ids()
 
 
 def marian_float16() -> tuple[nn.Module, Inputs]:
+    """As bart_float16."""
     return _marian().half(), _batch_with_mask()
 
 
 def blenderbot() -> tuple[nn.Module, Inputs]:
+    """As bart."""
     from transformers import BlenderbotConfig, BlenderbotForConditionalGeneration
 
     return BlenderbotForConditionalGeneration(BlenderbotConfig(**_SEQ2SEQ)), _encoder_and_decoder_ids()
 
 
 def pegasus() -> tuple[nn.Module, Inputs]:
+    """The decoder alone."""
     from transformers import PegasusConfig, PegasusForCausalLM
 
     return PegasusForCausalLM(PegasusConfig(**_SEQ2SEQ)), {"input_ids": _ids(1, 8)}
 
 
 def biogpt() -> tuple[nn.Module, Inputs]:
+    """A decoder alone."""
     from transformers import BioGptConfig, BioGptForCausalLM
 
     return BioGptForCausalLM(BioGptConfig(**_ENCODER)), {"input_ids": _ids(1, 8)}
 
 
 def layoutlmv3() -> tuple[nn.Module, Inputs]:
+    """Text and boxes without a picture: a mask is warned about."""
     from transformers import LayoutLMv3Config, LayoutLMv3Model
 
     config = LayoutLMv3Config(**_ENCODER, visual_embed=False, coordinate_size=8, shape_size=16)
@@ -130,6 +140,7 @@ def longformer() -> tuple[nn.Module, Inputs]:
 
 
 def grounding_dino() -> tuple[nn.Module, Inputs]:
+    """Text and picture; many sites depend on the data."""
     from transformers import GroundingDinoConfig, GroundingDinoForObjectDetection, SwinConfig
 
     backbone = SwinConfig(
