@@ -25,6 +25,13 @@ _ANY_DTYPE = torch_api.SAME_ANY_DTYPE | frozenset(
 )
 
 
+_NOT_FOR_EMPTY = frozenset("max min amax amin argmax argmin median".split())
+_NOT_FOR_EVERY_SHAPE = frozenset("tril triu flip normalize cumsum cumprod softmax log_softmax".split())
+_CLAMPS = frozenset("clamp clip clamp_min clamp_max hardtanh full_like".split())
+_WIDE = frozenset({"torch.bfloat16", "torch.float32", "torch.float64"})
+_LARGEST_HALF = 65504.0
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What was found about an expression.
@@ -257,31 +264,57 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     if first is None:
         return Verdict(finite=finite)
     value = evaluator.value(first, env)
-    rest = [argument for argument in node.args if argument is not first]
-    if name in torch_api.BINARY | torch_api.TO_BOOL and rest:
-        verdict = _elementwise(evaluator, [first, *rest], env, ast.unparse(node))
-        needs = frozenset() if is_floating_dtype(value.dtype) or name in _ANY_DTYPE else frozenset({short(first)})
-        return verdict & Verdict(needs_floating=needs, finite=finite)
+    floating = is_floating_dtype(value.dtype) or name in _ANY_DTYPE
+    needs = frozenset() if floating else frozenset({short(first)})
+    raises = _why_it_may_raise(evaluator, node, env, name, first)
     if name in torch_api.CREATION:
-        return Verdict(finite=finite)
-    known = name in torch_api.SAME_ANY_DTYPE | torch_api.SAME_IF_FLOATING | torch_api.TO_BOOL | torch_api.CASTS.keys()
-    dimension = bool(rest) and name not in {
-        "clamp",
-        "clip",
-        "clamp_min",
-        "clamp_max",
-        "masked_fill",
-        "relu",
-        "round",
-        "gelu",
-    }
-    raises = None if known and not dimension else f"`{short(node)}` may raise for some arguments"
-    if (
-        name in torch_api.REDUCTIONS
-        and not node.keywords
-        and not rest
-        and name not in {"max", "min", "argmax", "argmin", "amax", "amin", "median"}
-    ):
-        raises = None
-    needs = frozenset() if is_floating_dtype(value.dtype) or name in _ANY_DTYPE else frozenset({short(first)})
+        needs = frozenset()
     return Verdict(raises=raises, needs_floating=needs, finite=finite)
+
+
+def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> str | None:
+    rest = [argument for argument in node.args if argument is not first]
+    numbers = [*rest, *(word.value for word in node.keywords if word.arg not in {"dim", "dtype", "device"})]
+    dimension = next((word.value for word in node.keywords if word.arg == "dim"), None)
+    unclear = f"`{short(node)}` may raise for some arguments"
+    if name in torch_api.BINARY | torch_api.TO_BOOL and rest:
+        return _elementwise(evaluator, [first, *rest], env, ast.unparse(node)).raises
+    if name in torch_api.REDUCTIONS:
+        return unclear if numbers or dimension is not None or name in _NOT_FOR_EMPTY else None
+    if name == "masked_fill":
+        if len(rest) != 2:
+            return unclear
+        mismatch = _elementwise(evaluator, [first, rest[0]], env, ast.unparse(node)).raises
+        return mismatch or _why_it_may_not_fit(evaluator, rest[1:], env, evaluator.value(first, env), node)
+    if name in _CLAMPS:
+        return _why_it_may_not_fit(evaluator, numbers, env, evaluator.value(first, env), node)
+    if name in {"zeros_like", "ones_like", "gelu", "round", "nan_to_num"} | torch_api.CASTS.keys():
+        return None
+    known = name in torch_api.SAME_ANY_DTYPE | torch_api.SAME_IF_FLOATING | torch_api.TO_BOOL
+    harmless = not rest and (dimension is None or ast.unparse(dimension) == "-1")
+    return None if known and harmless and name not in _NOT_FOR_EVERY_SHAPE else unclear
+
+
+def _why_it_may_not_fit(
+    evaluator: Evaluator, numbers: list[ast.expr], env: Env, tensor: Value, node: ast.Call
+) -> str | None:
+    """Numbers that a narrow dtype cannot hold make clamp and fill raise (not arithmetic, which overflows to inf)."""
+    for number in numbers:
+        if not fits(evaluator, number, env, tensor):
+            return f"`{short(number)}` in `{short(node)}` may not fit into the tensor's dtype"
+    return None
+
+
+def fits(evaluator: Evaluator, number: ast.expr, env: Env, tensor: Value) -> bool:
+    """True when every dtype that `tensor` may have holds `number`: a small literal, inf, or a limit of the dtype."""
+    if isinstance(number, ast.UnaryOp) and isinstance(number.op, (ast.USub, ast.UAdd)):
+        return fits(evaluator, number.operand, env, tensor)
+    if isinstance(number, ast.Constant) and isinstance(number.value, (int, float)):
+        largest = 3.3e38 if tensor.dtype in _WIDE else _LARGEST_HALF
+        return is_floating_dtype(tensor.dtype) and abs(number.value) <= largest
+    if isinstance(number, ast.Constant):
+        return number.value is None
+    if isinstance(number, ast.Call) and evaluator.resolve(number.func, env) == "builtins.float":
+        return is_floating_dtype(tensor.dtype) and len(number.args) == 1 and isinstance(number.args[0], ast.Constant)
+    value = evaluator.value(number, env)
+    return value.is_python and value.origin is Origin.META

@@ -189,7 +189,6 @@ def _judge(site: Site, inner: Site, write: _Write) -> tuple[str | None, bool]:
         return f"`{site.text(write.fill)}` may hold more than one element, whose number depends on the mask", False
     same_shape = mask.shape == target.shape
     owner = isinstance(write.target, ast.Name) and site.sole_owner(write.target.id)
-    proven = (
-        write.copies and owner and same_shape and fill.is_python and not verdict.raises and not verdict.needs_floating
-    )
+    fitting = purity.fits(inner.evaluator, write.fill, inner.place.env, target)
+    proven = write.copies and owner and same_shape and fitting and not verdict.raises and not verdict.needs_floating
     return None, proven and target.is_tensor
