@@ -20,8 +20,12 @@ LOG_METHODS = frozenset(
     }
 )  # fmt: skip
 _PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})
-_AS_THEIR_ARGUMENTS = frozenset({"int", "float", "bool", "min", "max", "sum", "any", "all", "abs", "round", "getattr", "tuple"})
-_PYTHON_PREDICATE = re.compile(r"_?is_(?:\w+_)?(?:available|compiling|tracing|scripting|enabled|initialized|proxy|exporting)")
+_AS_THEIR_ARGUMENTS = frozenset(
+    {"int", "float", "bool", "min", "max", "sum", "any", "all", "abs", "round", "getattr", "tuple"}
+)
+_PYTHON_PREDICATE = re.compile(
+    r"_?is_(?:\w+_)?(?:available|compiling|tracing|scripting|enabled|initialized|proxy|exporting)"
+)
 _PYTHON_METHODS = frozenset(
     {
         "dim", "size", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "is_contiguous", "get_device",

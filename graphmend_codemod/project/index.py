@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from graphmend_codemod.project import families
@@ -23,19 +23,21 @@ from graphmend_codemod.project.summary import (
 
 Load = Callable[[str], "ModuleSummary | None"]
 _BUILTINS = frozenset(dir(builtins)) - {"None", "True", "False", "Ellipsis", "NotImplemented"}
+_NOTHING: Mapping[str, FunctionSummary] = {}
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 @dataclass(slots=True)
 class Module:
-    """A loaded module with its definitions by name."""
+    """A loaded module with its definitions by name. `scopes` are functions in which names may mean something else."""
 
     summary: ModuleSummary
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
     functions: dict[str, FunctionSummary] = field(default_factory=dict)
     classes: dict[str, ClassSummary] = field(default_factory=dict)
     nested: dict[str, list[FunctionSummary]] = field(default_factory=dict)
-    methods: dict[str, list[FunctionSummary]] = field(default_factory=dict)
+    methods: dict[str, dict[str, FunctionSummary]] = field(default_factory=dict)
+    scopes: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, summary: ModuleSummary) -> Module:
@@ -44,14 +46,21 @@ class Module:
         for binding in summary.bindings:
             module.bindings.setdefault(binding.name, []).append(binding)
         for function in summary.functions:
-            if not _is_overload(function):
-                module.functions.setdefault(function.qualname, function)
-            if function.outer and not function.owner:
-                module.nested.setdefault(function.outer, []).append(function)
+            if function.decorators and _is_overload(function):
+                continue
+            module.functions.setdefault(function.qualname, function)
             if function.owner:
-                module.methods.setdefault(function.owner, []).append(function)
+                module.methods.setdefault(function.owner, {}).setdefault(function.name, function)
+            elif function.outer:
+                module.nested.setdefault(function.outer, []).append(function)
+            if function.imports:
+                module.scopes.add(function.qualname)
+            if function.outer:
+                module.scopes |= {function.qualname, function.outer}
         for item in summary.classes:
             module.classes.setdefault(item.qualname, item)
+            if item.outer:
+                module.scopes.add(item.outer)
         return module
 
 
@@ -71,6 +80,7 @@ class ProjectIndex:
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._entities: dict[str, tuple[Module, str] | None] = {}
         self._facts: dict[str, ClassFacts | None] = {}
+        self._own: dict[str, ClassFacts] = {}
         self._linear: dict[str, tuple[str, ...]] = {}
         self._functions: dict[str, FunctionFacts | None] = {}
 
@@ -120,11 +130,26 @@ class ProjectIndex:
         module = self.module(qualified)
         if module is not None:
             return self.resolve_in(module, name) or f"{qualified}.{name}"
-        if self.entity(qualified) is not None:
-            facts = self.class_facts(qualified)
-            if facts is not None and name in facts.methods:
-                return facts.methods[name]
-        return f"{qualified}.{name}"
+        found = self.find_method(qualified, name)
+        return f"{qualified}.{name}" if found is None else f"{found[0].summary.name}.{found[1].qualname}"
+
+    def find_method(self, qualified: str, name: str) -> tuple[Module, FunctionSummary] | None:
+        """The method that instances of a class of the project have under this name."""
+        if self.entity(qualified) is None:
+            return None
+        for ancestor in self.linear(qualified):
+            found = self.own_method(ancestor, name)
+            if found is not None:
+                return found
+        return None
+
+    def own_method(self, qualified: str, name: str) -> tuple[Module, FunctionSummary] | None:
+        """The method that a class itself defines under this name."""
+        known = self.class_summary(qualified)
+        if known is None:
+            return None
+        method = known[0].methods.get(known[1].qualname, _NOTHING).get(name)
+        return None if method is None else (known[0], method)
 
     def resolve_in(self, module: Module, name: str) -> str | None:
         """What `name` is in a module: its binding, else its submodule; never a builtin."""
@@ -217,6 +242,8 @@ class ProjectIndex:
 
     def scoped(self, module: Module, function: FunctionSummary | None, dotted: str) -> str | None:
         """What a dotted name is inside a function: its own imports and those around it, nested definitions, globals."""
+        if function is None or function.qualname not in module.scopes:
+            return self.resolve(module.summary.name, dotted)
         first, _, rest = dotted.partition(".")
         found: str | None = None
         while function is not None and found is None:
@@ -311,25 +338,41 @@ class ProjectIndex:
         methods: dict[str, str] = {}
         properties: set[str] = set()
         attributes: dict[str, AttributeFact] = {}
+        for ancestor in reversed(self.linear(qualified)):
+            own = self._own_facts(ancestor)
+            methods |= own.methods
+            properties = properties.difference(own.methods) | own.properties
         for ancestor in self.linear(qualified):
-            found = self.class_summary(ancestor)
-            if found is None:
-                continue
-            module, item = found
-            for method in module.methods.get(item.qualname, ()):
-                if method.name not in methods and not _is_overload(method):
-                    methods[method.name] = f"{module.summary.name}.{method.qualname}"
-                    if _is_property(method):
-                        properties.add(method.name)
-            for name, fact in self._own_attributes(module, item):
+            for name, fact in self._own_facts(ancestor).attributes.items():
                 attributes[name] = merge(attributes[name], fact) if name in attributes else fact
         return ClassFacts(
             qualified, self.is_module(qualified), self.bases(qualified), attributes, methods, frozenset(properties)
         )
 
-    def _own_attributes(self, module: Module, item: ClassSummary) -> Iterator[tuple[str, AttributeFact]]:
+    def _own_facts(self, qualified: str) -> ClassFacts:
+        """What a class says itself; nothing for one outside the project."""
+        known = self._own.get(qualified)
+        if known is None:
+            found = self.class_summary(qualified)
+            known = ClassFacts(qualified, False) if found is None else self._facts_of(qualified, *found)
+            self._own[qualified] = known
+        return known
+
+    def _facts_of(self, qualified: str, module: Module, item: ClassSummary) -> ClassFacts:
+        methods = module.methods.get(item.qualname, {})
+        scope = methods.get("__init__")
+        attributes: dict[str, AttributeFact] = {}
         for attribute in item.attributes:
-            yield attribute.name, self._fact(module, attribute.value, module.functions.get(f"{item.qualname}.__init__"))
+            fact = self._fact(module, attribute.value, scope)
+            name = attribute.name
+            attributes[name] = merge(attributes[name], fact) if name in attributes else fact
+        return ClassFacts(
+            qualified,
+            False,
+            attributes=attributes,
+            methods={name: f"{module.summary.name}.{method.qualname}" for name, method in methods.items()},
+            properties=frozenset(name for name, method in methods.items() if is_property(method)),
+        )
 
     def _fact(self, module: Module, value: Value, function: FunctionSummary | None) -> AttributeFact:
         kind = AttributeKind(value.kind)
@@ -435,7 +478,8 @@ def merge(first: AttributeFact, second: AttributeFact) -> AttributeFact:
     return first if first.text == second.text else AttributeFact(first.kind, first.callee)
 
 
-def _is_property(function: FunctionSummary) -> bool:
+def is_property(function: FunctionSummary) -> bool:
+    """True for properties, cached ones too."""
     return any(
         name.rpartition(".")[2].removesuffix("()") in ("property", "cached_property") for name in function.decorators
     )

@@ -14,10 +14,11 @@ from graphmend_codemod.project import families
 from graphmend_codemod.project.facts import ReachedFunction
 from graphmend_codemod.project.index import Module, ProjectIndex
 from graphmend_codemod.project.receivers import Receivers
-from graphmend_codemod.project.summary import FunctionSummary, Value
+from graphmend_codemod.project.summary import ClassSummary, FunctionSummary, Value
 
 _CONSTRUCTION = ("__init__", "__post_init__", "__new__", "__enter__", "__exit__")
 _CALLS = ("forward", "__call__")
+_Assigned = tuple[str, Module, ClassSummary, Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,12 @@ class _Search:
         self._seen: set[tuple[str, str, int, str | None]] = set()
         self._found: dict[tuple[str, str, int], tuple[_Step, set[str | None]]] = {}
         self._heirs: dict[str, list[str]] = {}
+        self._definers: dict[str, list[str]] = {}
+        self._assigned: dict[str, list[_Assigned]] = {}
+        self._leading: dict[str, list[_Assigned]] = {}
         self._stops: dict[tuple[str, str, int], bool] = {}
         self._called: set[tuple[str, str]] = set()
+        self._looked_up: set[tuple[str, str, bool]] = set()
 
     def run(self) -> None:
         for module in self._modules:
@@ -55,6 +60,8 @@ class _Search:
                 qualified = f"{module.summary.name}.{item.qualname}"
                 for ancestor in self._index.linear(qualified)[1:]:
                     self._heirs.setdefault(ancestor, []).append(qualified)
+                for name in module.methods.get(item.qualname, ()):
+                    self._definers.setdefault(name, []).append(qualified)
         for module in self._modules:
             self._roots(module)
         while self._todo:
@@ -75,7 +82,8 @@ class _Search:
         name = module.summary.name
         for item in module.summary.classes:
             qualified = f"{name}.{item.qualname}"
-            methods = [each for each in module.methods.get(item.qualname, ()) if each.name in _CALLS]
+            own = module.methods.get(item.qualname, {})
+            methods = [own[name] for name in _CALLS if name in own]
             if methods and self._index.is_module(qualified):
                 for method in methods:
                     self._add(module, method, qualified, f"{method.name} of {item.qualname}")
@@ -156,7 +164,7 @@ class _Search:
             owners = self._receivers.of(step.module, step.function, step.own, f"self.{head}")
             for owner in owners:
                 self._method(owner, method, step.via)
-            if not owners or head.partition(".")[0] in self._methods(step.own):
+            if not owners or self._index.find_method(step.own, head.partition(".")[0]) is not None:
                 self._on_self(step, head, head)
         elif not self._method(step.own, rest, step.via):
             self._attribute(step, rest, ref.endswith("()"))
@@ -242,34 +250,33 @@ class _Search:
 
     # -- instances -----------------------------------------------------------------------------------------------
 
-    def _methods(self, owner: str) -> Iterable[str]:
-        facts = self._index.class_facts(owner)
-        return facts.methods if facts is not None else ()
-
     def _method(self, owner: str, name: str, via: str) -> bool:
         """Reach a method where the class finds it and wherever subclasses replace it."""
         if (owner, name) in self._called:
             return True
         found = self._first(self._index.linear(owner), name, via)
-        for heir in self._heirs.get(owner, ()):
-            known = self._index.class_summary(heir)
-            if known is not None:
-                method = known[0].functions.get(f"{known[1].qualname}.{name}")
-                if method is not None:
-                    found = True
-                    self._reach_method(known[0], method, heir, via)
+        for heir in self._heirs_with(owner, name):
+            method = self._index.own_method(heir, name)
+            if method is not None:
+                found = True
+                self._reach_method(*method, heir, via)
         if found:
             self._called.add((owner, name))
         return found
 
+    def _heirs_with(self, owner: str, name: str) -> Iterable[str]:
+        """Subclasses that may define `name` themselves, in order."""
+        heirs, definers = self._heirs.get(owner, ()), self._definers.get(name, ())
+        if len(heirs) <= len(definers):
+            return heirs
+        return [definer for definer in definers if owner in self._index.linear(definer) and definer != owner]
+
     def _first(self, line: Iterable[str], name: str, via: str) -> bool:
         for ancestor in line:
-            known = self._index.class_summary(ancestor)
-            if known is not None:
-                method = known[0].functions.get(f"{known[1].qualname}.{name}")
-                if method is not None:
-                    self._reach_method(known[0], method, ancestor, via)
-                    return True
+            method = self._index.own_method(ancestor, name)
+            if method is not None:
+                self._reach_method(*method, ancestor, via)
+                return True
         return False
 
     def _reach_method(self, module: Module, method: FunctionSummary, owner: str, via: str) -> None:
@@ -287,17 +294,38 @@ class _Search:
                 self._first(self._index.linear(owner), name, via)
 
     def _attribute(self, step: _Step, name: str, called: bool) -> None:
-        assert step.own is not None
-        for owner in (step.own, *self._heirs.get(step.own, ())):
-            for ancestor in self._index.linear(owner) if owner == step.own else (owner,):
-                known = self._index.class_summary(ancestor)
-                if known is None:
-                    continue
-                scope = known[0].functions.get(f"{known[1].qualname}.__init__")
-                for attribute in known[1].attributes:
-                    if attribute.name == name:
-                        inside = _Step(known[0], scope or step.function, ancestor, step.via)
-                        self._value(known[0], attribute.value, scope, inside, called)
+        """Reach what the attribute of an instance may hold, in the class, its ancestors and its subclasses."""
+        own = step.own
+        if own is None or (own, name, called) in self._looked_up:
+            return
+        self._looked_up.add((own, name, called))
+        line = self._index.linear(own)
+        for owner, module, item, value in self._assigned_to(name):
+            if owner in line or own in self._index.linear(owner):
+                scope = module.functions.get(f"{item.qualname}.__init__")
+                self._value(module, value, scope, _Step(module, scope or step.function, owner, step.via), called)
+
+    def _assigned_to(self, name: str) -> list[_Assigned]:
+        """Assignments to an attribute of this name, in any class, of what may be or hold functions."""
+        if not self._assigned:
+            for module in self._modules:
+                for item in module.summary.classes:
+                    qualified = f"{module.summary.name}.{item.qualname}"
+                    for attribute in item.attributes:
+                        value = attribute.value
+                        if value.spelled or value.holds:
+                            self._assigned.setdefault(attribute.name, []).append((qualified, module, item, value))
+        if name not in self._leading:
+            self._leading[name] = [row for row in self._assigned.get(name, ()) if self._leads(*row)]
+        return self._leading[name]
+
+    def _leads(self, owner: str, module: Module, item: ClassSummary, value: Value) -> bool:
+        if value.kind != "call" or value.wraps or value.holds:
+            return value.kind in ("call", "other")
+        callee = self._index.scoped(module, module.functions.get(f"{item.qualname}.__init__"), value.spelled)
+        if callee is None or self._index.class_summary(callee) is None:
+            return False
+        return not self._index.is_module(callee)
 
     def _value(self, module: Module, value: Value, scope: FunctionSummary | None, step: _Step, called: bool) -> None:
         """Reach what an assigned value is or holds: a function, a wrapped one, members of a table, an instance called."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from graphmend_codemod.project.facts import AttributeKind
-from graphmend_codemod.project.index import Module, ProjectIndex
-from graphmend_codemod.project.summary import FunctionSummary
+from graphmend_codemod.project.index import Module, ProjectIndex, is_property
+from graphmend_codemod.project.summary import FunctionSummary, Value
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _MOST_STEPS = 8
@@ -85,35 +85,36 @@ class Receivers:
         return classes
 
     def _of_method(self, owner: str, method: str) -> list[str]:
-        facts = self._index.class_facts(owner)
-        if facts is None or method not in facts.methods:
+        found = self._index.find_method(owner, method)
+        if found is None:
             return [item for item in self.attribute(owner, method) if self._index.is_module(item)]
-        return self.returned(facts.methods[method])
+        return self.returned(f"{found[0].summary.name}.{found[1].qualname}")
 
     def attribute(self, owner: str, name: str) -> list[str]:
         """Classes of `instance.name` for an instance of `owner`."""
-        facts = self._index.class_facts(owner)
-        if facts is None:
+        if self._index.entity(owner) is None:
             return []
-        if name in facts.methods:
-            return self.returned(facts.methods[name]) if name in facts.properties else []
+        method = self._index.find_method(owner, name)
+        if method is not None:
+            return self.returned(f"{method[0].summary.name}.{method[1].qualname}") if is_property(method[1]) else []
         found: list[str] = []
         for ancestor in self._index.linear(owner):
             known = self._index.class_summary(ancestor)
             if known is None:
                 continue
             module, item = known
-            scope = module.functions.get(f"{item.qualname}.__init__")
             for attribute in item.attributes:
-                if attribute.name != name:
-                    continue
-                value = attribute.value
-                if value.kind == "call":
-                    callee = self._index.scoped(module, scope, value.spelled)
-                    found += self.returned(callee) if callee is not None else []
-                elif value.kind == "argument" and value.spelled:
-                    found += self.annotated(module, scope, value.spelled)
+                if attribute.name == name:
+                    found += self._assigned(module, module.functions.get(f"{item.qualname}.__init__"), attribute.value)
         return found
+
+    def _assigned(self, module: Module, scope: FunctionSummary | None, value: Value) -> list[str]:
+        if value.kind == "call":
+            callee = self._index.scoped(module, scope, value.spelled)
+            return self.returned(callee) if callee is not None else []
+        if value.kind == "argument" and value.spelled:
+            return self.annotated(module, scope, value.spelled)
+        return []
 
     def annotated(self, module: Module, function: FunctionSummary | None, text: str) -> list[str]:
         """Classes of the project that an annotation names."""

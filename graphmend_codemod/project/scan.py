@@ -8,7 +8,16 @@ import re
 import sys
 from dataclasses import dataclass, field
 
-from graphmend_codemod.project.body import Body, import_root, imported, imported_from, settle, types_of, walk, walk_construction
+from graphmend_codemod.project.body import (
+    Body,
+    import_root,
+    imported,
+    imported_from,
+    settle,
+    types_of,
+    walk,
+    walk_construction,
+)
 from graphmend_codemod.project.candidates import is_python_annotation
 from graphmend_codemod.project.held import Held
 from graphmend_codemod.project.spelling import Lines, decorator, dotted, value_of
@@ -185,7 +194,14 @@ def _class_body(statements: list[ast.stmt], owner: _Class, scan: _Scan) -> None:
     for node in statements:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             scan.methods.add(node.name)
-            _function(node, f"{qualname}.{node.name}", scan, qualname, owner.outer, owner.is_module and node.name == "__init__")
+            _function(
+                node,
+                f"{qualname}.{node.name}",
+                scan,
+                qualname,
+                owner.outer,
+                owner.is_module and node.name == "__init__",
+            )
         elif isinstance(node, ast.ClassDef):
             _class(node, f"{qualname}.{node.name}", scan, owner.outer)
         elif isinstance(node, ast.Assign):
@@ -349,9 +365,7 @@ class _Keep:
         return ""
 
 
-def _with_body(
-    summary: FunctionSummary, body: Body, refs: list[str], types: dict[str, list[str]]
-) -> FunctionSummary:
+def _with_body(summary: FunctionSummary, body: Body, refs: list[str], types: dict[str, list[str]]) -> FunctionSummary:
     values = body.values()
     todo = sorted({ref.partition(".")[0].removesuffix("()") for ref in refs})
     seen: set[str] = set()
