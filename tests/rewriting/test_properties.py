@@ -195,7 +195,7 @@ def test_statements_of_real_models_say_the_same_after_they_moved() -> None:
     files = sorted(Path(transformers.origin).parent.glob("models/*/modeling_*.py"))
     rng = random.Random(20)
     moved = 0
-    for file in rng.sample(files, 40):
+    for file in rng.sample(files, 25):
         source = SourceFile.read(file, file.parent)
         if rng.random() < 0.3:
             source = source.with_text(source.text.replace("\n", "\r\n"))
@@ -208,4 +208,4 @@ def test_statements_of_real_models_say_the_same_after_they_moved() -> None:
             back = apply(there, [edit(outer, original(outer.body[0], -1))])
             assert back.text == source.text, (file, node.lineno)
             moved += 1
-    assert moved == 240
+    assert moved == 150
