@@ -182,12 +182,14 @@ def count_breaks(make: Callable[[], Callable[..., Any]], calls: Sequence[Call], 
 def strict_error(target: Callable[..., Any], calls: Sequence[Call]) -> str | None:
     """None when Dynamo takes each of `calls` as one graph, else the first line of why not.
 
-    An exception of the model's own also counts as one: there is no graph for a call that raises.
+    An exception of the model's own also counts as one: there is no graph for a call that raises. A torch without
+    `error_on_graph_break` is asked with `fullgraph=True`, which captures more: there the count of breaks decides.
     """
+    strict = getattr(torch._dynamo, "error_on_graph_break", None)
     torch._dynamo.reset()
     try:
-        with capture_flags_off(len(calls)), torch._dynamo.error_on_graph_break(True):
-            compiled = torch.compile(target, backend="eager", dynamic=False)
+        with capture_flags_off(len(calls)), contextlib.nullcontext() if strict is None else strict(True):
+            compiled = torch.compile(target, backend="eager", dynamic=False, fullgraph=strict is None)
             for call in calls:
                 call.on(compiled)
     except Exception as error:  # the model's code may raise anything, and each means "not one graph"

@@ -32,6 +32,8 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]+@")
+# Folders that models are loaded from: no secrets, and without them what is there is not found.
+_FOLDERS = frozenset({"HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TORCH_HOME"})
 _SETTINGS = re.compile(r"^(TORCH|PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|DYNAMO|AOT)_|^PYTHON(WARNINGS|HASHSEED|STARTUP)$")
 _FIXED = {
     "HF_HUB_OFFLINE": "1",
@@ -150,7 +152,7 @@ def clean_environment(environment: Mapping[str, str] | None, folder: Path) -> di
     kept = {
         name: value
         for name, value in source.items()
-        if not _SECRET_NAME.search(name) and not _SECRET_VALUE.search(value) and not _SETTINGS.search(name)
+        if name in _FOLDERS or not (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value) or _SETTINGS.search(name))
     }
     temporary = folder / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)

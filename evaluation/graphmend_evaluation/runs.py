@@ -215,6 +215,8 @@ def _memory(model: Model, call: Call) -> dict[int, str]:
 
 def _state(model: Model, call: Call) -> dict[str, str]:
     state = {"torch random numbers": digest(torch.get_rng_state()), "python random numbers": _hash(random.getstate())}
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        state["CUDA random numbers"] = digest(torch.cuda.get_rng_state())
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         state["numpy random numbers"] = _hash(numpy.random.get_state()[1].tobytes())

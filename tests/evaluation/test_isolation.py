@@ -249,7 +249,8 @@ def test_children_see_no_secrets(tmp_path: Path) -> None:
         "HOME": "/home/someone",
         "GITHUB_TOKEN": "x",
         "HF_TOKEN": "x",
-        "HF_HOME": "/x",
+        "HF_HOME": "/models",
+        "HF_ENDPOINT": "x",
         "AWS_REGION": "x",
         "MY_SECRET": "x",
         "DB_PASSWORD": "x",
@@ -265,6 +266,7 @@ def test_children_see_no_secrets(tmp_path: Path) -> None:
     assert {name: cleaned.get(name) for name in environment if name in cleaned} == {
         "PATH": "/bin",
         "HOME": "/home/someone",
+        "HF_HOME": "/models",
         "http_proxy": "http://proxy:3128",
     }
     assert cleaned["HF_HUB_OFFLINE"] == "1"
