@@ -1,0 +1,147 @@
+"""Measures graphmend against `ast.parse` and `import ast`, all in one run so that the ratios are fair."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.corpus import Corpus, SourceText, near_length
+from benchmarks.outcome import Target, cores
+from benchmarks.timing import Run, Spread, timed
+
+ROOT = Path(__file__).resolve().parents[2]
+MEGABYTE = 1_000_000
+CLEAN_LINES = 300
+
+PARSE = "ast.parse"
+COLD = "check --no-cache --jobs 1"
+WARM = "check --jobs 1, warm cache"
+PARALLEL = "check --no-cache --jobs 2"
+IMPORT_AST = "import ast"
+FIX = "fix FILE"
+
+_GRAPHMEND = (sys.executable, "-m", "graphmend_codemod")
+_PARSE_ALL = """
+import ast, pathlib, sys
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.py")):
+    try:
+        ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        pass
+"""
+
+
+def environment_of(cache: Path) -> dict[str, str]:
+    """The environment of what is measured: compiled Python files are written, caches stand in a folder of their own."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PYTHON"))}
+    return {**ours, "XDG_CACHE_HOME": str(cache)}
+
+
+@dataclass
+class Measurement:
+    """Collects runs of graphmend's commands over one corpus. RunError when a command fails."""
+
+    corpus: Corpus
+    environment: dict[str, str]
+    say: Callable[[str], None]
+    runs: dict[str, list[Run]] = field(default_factory=dict)
+    printed: dict[str, str] = field(default_factory=dict)
+
+    def package(self, repetitions: int) -> None:
+        """The whole package, again and again: each round has every command once, so a slow spell hits all of them."""
+        commands: dict[str, tuple[str, ...]] = {
+            PARSE: (sys.executable, "-c", _PARSE_ALL, "src"),
+            COLD: (*_GRAPHMEND, "check", "--no-cache", "--jobs", "1"),
+            WARM: (*_GRAPHMEND, "check", "--jobs", "1"),
+        }
+        if cores() >= 2:
+            commands[PARALLEL] = (*_GRAPHMEND, "check", "--no-cache", "--jobs", "2")
+        for name, command in commands.items():
+            self.say(f"warming up: {name}")
+            self._run(command)
+        for number in range(repetitions):
+            for name, command in commands.items():
+                self.say(f"round {number + 1} of {repetitions}: {name}")
+                run, self.printed[name] = self._run(command)
+                self.runs.setdefault(name, []).append(run)
+
+    @property
+    def same_findings(self) -> bool:
+        """Whether cache and workers left the printed findings as they are without."""
+        return len({text for name, text in self.printed.items() if name != PARSE}) == 1
+
+    def clean_files(self, files: int, repetitions: int) -> dict[str, Spread]:
+        """By file: how many seconds longer `graphmend fix FILE` takes than `python -c "import ast"`, in turns.
+
+        The files are those nearest to 300 lines in which nothing is found. A comment with a new number is put at the
+        end before each run, as after an edit, so that no cache has the answer.
+        """
+        more: dict[str, list[float]] = {}
+        for file in near_length(self._clean(), CLEAN_LINES, files):
+            self.say(f"clean file: {file.path}")
+            more[file.path] = self._clean_file(file, repetitions)
+        return {path: Spread.of(seconds) for path, seconds in more.items()}
+
+    def targets(self, clean_files: dict[str, Spread]) -> tuple[tuple[Target, ...], dict[str, str]]:
+        """Every target with its number, and why others were not measured."""
+        cold = self._ratio(COLD, PARSE, lambda run: run.cpu)
+        warm = self._ratio(WARM, PARSE, lambda run: run.cpu)
+        memory = Spread.of(run.peak_bytes / MEGABYTE for run in self.runs[COLD])
+        slowest, extra = max(clean_files.items(), key=lambda item: item[1].median)
+        found = [
+            Target(
+                "whole package, no cache, one worker", "times the CPU seconds of `ast.parse`", 2.0, cold, cold.median
+            ),
+            Target("whole package, warm cache", "times the CPU seconds of `ast.parse`", 0.3, warm, warm.median),
+            Target("whole package, peak memory", "MB", 500.0, memory, memory.high, note="the highest run counts"),
+            Target(
+                "one clean file through `graphmend fix`",
+                'ms more than `python -c "import ast"`',
+                80.0,
+                Spread(extra.median * 1000, extra.low * 1000, extra.high * 1000),
+                extra.median * 1000,
+                note=f"the slowest of {len(clean_files)} files counts: `{Path(slowest).name}`",
+            ),
+        ]
+        if PARALLEL not in self.runs:
+            return tuple(found), {"two workers against one": "needs two cores"}
+        gain = self._ratio(COLD, PARALLEL, lambda run: run.wall)
+        found.insert(
+            2, Target("two workers against one", "times as fast (wall)", 1.6, gain, gain.median, at_least=True)
+        )
+        return tuple(found), {}
+
+    def _ratio(self, name: str, against: str, what: Callable[[Run], float]) -> Spread:
+        pairs = zip(self.runs[name], self.runs[against], strict=True)
+        return Spread.of(what(run) / what(other) for run, other in pairs)
+
+    def _clean(self) -> tuple[SourceText, ...]:
+        """Files in which `check` finds nothing, not even something to decline."""
+        _, printed = self._run((*_GRAPHMEND, "check", "--output-format", "json"))
+        found = {finding["path"] for finding in json.loads(printed)["findings"]}
+        return tuple(file for file in self.corpus.files if file.path not in found)
+
+    def _clean_file(self, file: SourceText, repetitions: int) -> list[float]:
+        path = self.corpus.root / file.path
+        before = path.read_bytes()
+        more = []
+        try:
+            for number in range(repetitions + 1):
+                path.write_bytes(before.rstrip(b"\n") + b"\n# edit %d\n" % number)
+                start, _ = self._run((sys.executable, "-c", "import ast"))
+                fix, _ = self._run((*_GRAPHMEND, "fix", file.path), codes=(0,))
+                if number:  # the first pair only warms up
+                    self.runs.setdefault(IMPORT_AST, []).append(start)
+                    self.runs.setdefault(FIX, []).append(fix)
+                    more.append(fix.wall - start.wall)
+        finally:
+            path.write_bytes(before)
+        return more
+
+    def _run(self, command: Sequence[str], codes: Sequence[int] = (0, 1)) -> tuple[Run, str]:
+        environment = {**self.environment, "PYTHONPATH": str(ROOT)}
+        return timed(command, folder=self.corpus.root, environment=environment, codes=codes)
