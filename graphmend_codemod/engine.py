@@ -169,18 +169,19 @@ def _matched_nodes(place: Place, evaluator: Evaluator) -> Iterator[ast.AST]:
 
 
 def _judge(site: Site, codes: frozenset[str]) -> tuple[Rule, Verdict] | None:
-    """The verdict of the first selected rule that has an edit, or else of the first that has a reason."""
+    """The verdict of the first rule that has an edit, or else of the first that has a reason, if it is selected.
+
+    A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.
+    """
     declined: tuple[Rule, Verdict] | None = None
     for rule, match in _matches(site.node.__class__.__name__):
-        if rule.code not in codes:
-            continue
         verdict = match(site, site.node)
         if verdict is None:
             continue
         if verdict.edit is not None:
-            return rule, verdict
+            return (rule, verdict) if rule.code in codes else None
         declined = declined or (rule, verdict)
-    return declined
+    return declined if declined is not None and declined[0].code in codes else None
 
 
 @cache

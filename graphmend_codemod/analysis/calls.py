@@ -206,6 +206,9 @@ def tensor_function(
         if name in {"clamp", "clip", "clamp_min", "clamp_max"} and not _python_bounds(evaluator, node, env, rest):
             return names.tensor(grad=base.grad, fresh=True)
         fresh = name not in {"contiguous", "detach", "positive"}
+        if name == "masked_fill":
+            mask = evaluator.value(rest[0], env) if rest else UNKNOWN
+            return names.tensor(base.dtype, evaluator.broadcast([base, mask]), grad=base.grad, fresh=True)
         kept = None if name in torch_api.AUTOCAST_TO_FLOAT32 else base.dtype
         dtype = _dtype_argument(evaluator, node, env) or kept
         return names.tensor(dtype, base.shape, grad=base.grad and name != "detach", fresh=fresh)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from graphmend_codemod.analysis import annotated, narrowing
+from graphmend_codemod.analysis import annotated, gradients, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.scope import Scope, parameters, walk_scope
@@ -143,6 +143,8 @@ class Flow:
         leaked = state.leaked | self._leaks(node, state.env)
         if isinstance(node, ast.Assign):
             value = self.evaluator.value(node.value, state.env)
+            if value.kind is Kind.TENSOR:
+                value = replace(value, roots=gradients.roots(self.evaluator, node.value, state.env))
             for target in node.targets:
                 self._bind(target, value, env)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -219,7 +221,9 @@ class Flow:
         old = env.get(node.target.id, UNKNOWN)
         value = self.evaluator.value(ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value), env)
         if old.is_tensor:
-            value = replace(old, grad=old.grad or value.grad)
+            added = gradients.roots(self.evaluator, node.value, env)
+            own = gradients.roots(self.evaluator, ast.Name(node.target.id, ast.Load()), env)
+            value = replace(old, grad=old.grad or value.grad, roots=own | added)
         env[node.target.id] = value
 
     # compound statements

@@ -60,7 +60,8 @@ class Value:
     A concrete dtype is spelled `torch.float16`; the shape `()` is a single 0-dim element.
     `fresh` means that no other object shared the tensor's storage when the value was made. `token` names the object:
     two values with one token are one object. `truth` is the truth value that Dynamo folds the expression to.
-    `elements` are the values of a tuple or list whose length is known. `callee` is the qualified name of a function,
+    `roots` name what a gradient of the tensor flows into; None means the tensor itself. `elements` are the values
+    of a tuple or list whose length is known. `callee` is the qualified name of a function,
     class or module object; `instance_of` the qualified class of an object.
     """
 
@@ -77,6 +78,7 @@ class Value:
     instance_of: str | None = None
     elements: tuple[Value, ...] | None = None
     built_from: str | None = None
+    roots: frozenset[str] | None = None
     compiling: bool | None = None
 
     @property
@@ -166,8 +168,14 @@ class Names:
             grad=one.grad or other.grad,
             optional=one.optional or other.optional,
             fresh=one.fresh and other.fresh,
+            roots=_join_roots(one, other),
             token=one.token if one.token == other.token else self.new("tensor"),
         )
+
+
+def _join_roots(one: Value, other: Value) -> frozenset[str] | None:
+    """What a gradient of either reaches. Where both differ nothing is known, so the joined tensor stands for itself."""
+    return one.roots if one.roots == other.roots else None
 
 
 def _join_with_none(one: Value, other: Value) -> Value:

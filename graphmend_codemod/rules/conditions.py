@@ -73,12 +73,15 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
 def _skipped(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> purity.Verdict:
     """Static conjuncts behind a tensor now come before it."""
     verdict = purity.FREE
-    behind = False
+    before: list[ast.expr] = []
     for operand in conjuncts:
         if operand not in static:
-            behind = True
-        elif behind:
+            before.append(operand)
+        elif before:
             verdict = verdict & site.judge(operand)
+            for tensor in before:
+                # A false static conjunct now keeps the tensor's test from running at all.
+                verdict = verdict & purity.Verdict(impure=site.judge(_unwrapped(site, tensor)).impure)
     return verdict
 
 
@@ -138,6 +141,9 @@ def _unwrapped(site: Site, node: ast.expr) -> ast.expr:
 
 def _leaf(site: Site, node: ast.expr) -> _Part:
     value = site.value(node)
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        impure = f"`{purity.short(node)}` is two tests in one, and Python's `and` stands between them"
+        return _Part("", "", "", verdict=purity.Verdict(impure=impure))
     several = None
     if not (value.is_single or _scalar_comparison(site, node) or (value.shape == SCALAR and value.optional)):
         several = site.text(node)

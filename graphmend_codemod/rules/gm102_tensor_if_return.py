@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
+from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.narrowing import rename_dtype
 from graphmend_codemod.analysis.values import Kind, Value
 from graphmend_codemod.findings import Edit, Replacement, Safety, Span
@@ -41,11 +42,11 @@ rule = Rule(
         Example(
             before="""
             if x.isnan().any():
-                return torch.zeros_like(x)
+                return torch.nan_to_num(x)
             return x.clone()
             """,
             after="""
-            return torch.where(x.isnan().any(), torch.zeros_like(x), x.clone())
+            return torch.where(x.isnan().any(), torch.nan_to_num(x), x.clone())
             """,
             setup=_SETUP,
             inputs=("torch.ones(3)", "torch.full((3,), float('nan'))"),
@@ -172,6 +173,14 @@ def _judge(site: Site, exits: list[_Exit], floating: frozenset[str]) -> tuple[pu
     return verdict, values
 
 
+def _is_own(site: Site, way: _Exit, value: Value) -> bool:
+    """True when nothing else can tell the returned tensor from a copy of it."""
+    if isinstance(way.value, ast.Name):
+        in_context = any(isinstance(parent, (ast.With, ast.AsyncWith)) for parent in site.place.parents)
+        return site.sole_owner(way.value.id) and not in_context
+    return value.fresh
+
+
 def _edit(site: Site, node: ast.If, exits: list[_Exit], last: ast.stmt) -> Edit:
     verdict, values = _judge(site, exits, frozenset())
     floating = verdict.needs_floating
@@ -195,7 +204,12 @@ def _edit(site: Site, node: ast.If, exits: list[_Exit], last: ast.stmt) -> Edit:
         facts.append(f"not {site.torch}.is_grad_enabled()")
     texts = [condition.text for condition in conditions]
     results = [site.text(way.value) for way in exits]
-    plain = not (facts or static or verdict.raises or site.is_elif(node)) and all(value.fresh for value in values)
+    reached = [roots(site.evaluator, way.value, way.env) for way in exits]
+    same_leaves = all(found == reached[0] for found in reached)
+    if not same_leaves and not site.no_grad and f"not {site.torch}.is_grad_enabled()" not in facts:
+        facts.append(f"not {site.torch}.is_grad_enabled()")
+    owned = all(_is_own(site, way, value) for way, value in zip(exits, values, strict=True))
+    plain = not (facts or static or verdict.raises or site.is_elif(node)) and owned
     if plain:
         whole = Span(node.lineno, node.col_offset, last.end_lineno or 0, last.end_col_offset or 0)
         end = site.span(node) if node.orelse else whole

@@ -88,7 +88,7 @@ rule = Rule(
 )
 
 
-def helper_for(call: LogCall) -> Helper | None:
+def helper_for(site: Site, call: LogCall) -> Helper | None:
     """The module-level function that makes `call` while the graph is traced."""
     if call.logger is None:
         return None
@@ -100,7 +100,13 @@ def helper_for(call: LogCall) -> Helper | None:
         f'    """Call `{call.logger}` once per compilation: torch.compile runs this while it traces the graph."""\n'
         f"    {call.logger}(*args, **kwargs)"
     )
-    return Helper(name, source, after=(call.logger.partition(".")[0],))
+    loggers = [
+        binding.name
+        for binding in site.summary.bindings
+        if binding.value is not None and binding.value.spelled.rpartition(".")[2] in {"getLogger", "get_logger"}
+    ]
+    # All helpers of a module stand together, behind its loggers.
+    return Helper(name, source, after=(call.logger.partition(".")[0], *loggers))
 
 
 @rule.on(ast.Expr)
@@ -115,7 +121,7 @@ def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
     message = f"`{call.what}` breaks the graph"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
-    helper = helper_for(call)
+    helper = helper_for(site, call)
     if site.settings.log_calls == "guard" or not arguments.constant or helper is None or not site.torch_at_import:
         return Verdict(message, edit=guard(site, node))
     return Verdict(message, edit=_once(site, call, helper))

@@ -58,8 +58,11 @@ rule = Rule(
             source="""
             shapes = torch.as_tensor(sizes, dtype=torch.long)
             sizes.append([1, 1])
-            if (shapes[:, 0] * shapes[:, 1]).sum() != x.shape[0]:
-                raise ValueError("sizes do not fit")
+            try:
+                if (shapes[:, 0] * shapes[:, 1]).sum() != x.shape[0]:
+                    raise ValueError("sizes do not fit")
+            except ValueError:
+                x = x + 1
             """,
             because="may have changed",
             setup=_SETUP,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
+from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.narrowing import evidence, narrow, rename_dtype
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, Value
@@ -207,6 +208,7 @@ class _Judge:
         self.selection, self.site, self.floating = selection, selection.site, floating
         self.verdict = purity.FREE
         self.aliasing = False
+        self.other_leaves = False
         self.relations: list[str] = []
         self.mismatch: str | None = None
 
@@ -222,12 +224,13 @@ class _Judge:
             env = self._assume(arm.env)
             for item in arm.assignments:
                 self.verdict = self.verdict & purity.judge(self.site.evaluator, item.value, env)
-                env[item.name] = self.site.evaluator.value(item.value, env)
+                value = self.site.evaluator.value(item.value, env)
+                env[item.name] = replace(value, roots=roots(self.site.evaluator, item.value, env))
             for name, branches in results.items():
-                value = env.get(name)
-                if value is None or not value.is_tensor:
-                    raise NotSelectable(self._why_no_tensor(name, value))
-                branches.append((self.selection.value_of(arm, name), value))
+                held = env.get(name)
+                if held is None or not held.is_tensor:
+                    raise NotSelectable(self._why_no_tensor(name, held))
+                branches.append((self.selection.value_of(arm, name), held))
         if self.verdict.impure:
             raise NotSelectable(self.verdict.impure)
         needs = self.verdict.needs_floating
@@ -265,10 +268,21 @@ class _Judge:
                     needs |= self._names_in(first_node) | self._names_in(node)
                 else:
                     raise NotSelectable(self.mismatch)
-        kept = [node for node, value in branches if not value.fresh]
+        reached = [self._roots(value) for _, value in branches]
+        if any(found != reached[0] for found in reached):
+            self.other_leaves = True
+        kept = [node for node, value in branches if isinstance(node, ast.Name) or not value.fresh]
+        if kept and any(isinstance(parent, (ast.With, ast.AsyncWith)) for parent in self.site.place.parents):
+            # Under no_grad a select would cut the graph of a tensor that was made outside.
+            self.aliasing = True
         if any(not (isinstance(node, ast.Name) and self.site.sole_owner(node.id)) for node in kept):
             self.aliasing = True
         return needs
+
+    def _roots(self, value: Value) -> frozenset[str]:
+        if value.roots is not None:
+            return value.roots
+        return frozenset({value.token} if value.grad and value.token else ())
 
     def _names_in(self, node: ast.expr) -> frozenset[str]:
         found = set()
@@ -286,9 +300,9 @@ class _Judge:
         for arm in self.selection.arms:
             conditions.extend(arm.condition.facts if arm.condition else ())
         grads = any(value.grad for value in site.place.env.values() if value.is_tensor) and not site.no_grad
-        if not self.verdict.finite and grads:
+        if grads and (self.other_leaves or not self.verdict.finite):
             conditions.append(f"not {site.torch}.is_grad_enabled()")
-        proven = not conditions and not self.verdict.raises and not self.aliasing
+        proven = not conditions and not self.verdict.raises and not self.aliasing and not self.other_leaves
         chained = len(self.selection.arms) > 2 or bool(self.selection.arms[-1].assignments)
         static = first.static if first else ()
         return Facts(tuple(conditions), proven and not (static and chained))

@@ -1,0 +1,66 @@
+"""Where the gradient of an expression flows: two arms of a select must send it to the same places.
+
+A select is part of the graph whenever one of its arms is. If eager returned an arm without a gradient, or one that
+leads to other leaves, a select would add zero gradients where there were none.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.scope import children
+from graphmend_codemod.analysis.values import Kind
+
+if TYPE_CHECKING:
+    from graphmend_codemod.analysis.evaluate import Env, Evaluator
+
+_STOPS = (
+    torch_api.TO_BOOL
+    | torch_api.CREATION
+    | torch_api.PYTHON_METHODS.keys()
+    | torch_api.name_set("detach any all argmax argmin argsort count_nonzero long int bool")
+)
+
+
+def roots(evaluator: Evaluator, node: ast.expr, env: Env) -> frozenset[str]:
+    """Names of the tensors, attributes and calls that a gradient of `node` may reach."""
+    if isinstance(node, (ast.Constant, ast.Compare)):
+        return frozenset()
+    if isinstance(node, ast.Name):
+        value = env.get(node.id)
+        if value is None or value.kind is Kind.PYTHON:
+            return frozenset()
+        if value.kind is Kind.UNKNOWN or value.token is None:
+            return frozenset({node.id})
+        return value.roots if value.roots is not None else frozenset({value.token} if value.grad else ())
+    if isinstance(node, ast.Attribute):
+        if node.attr in torch_api.PYTHON_ATTRIBUTES or node.attr == "data":
+            return frozenset()
+        if isinstance(node.value, ast.Name) and node.value.id == evaluator.scope.self_name:
+            return frozenset({f"self.{node.attr}"})
+        return roots(evaluator, node.value, env)
+    if isinstance(node, ast.Call):
+        return _call(evaluator, node, env)
+    found: frozenset[str] = frozenset()
+    for child in children(node):
+        if isinstance(child, ast.expr):
+            found |= roots(evaluator, child, env)
+    return found
+
+
+def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> frozenset[str]:
+    operands: list[ast.expr] = [*node.args, *(word.value for word in node.keywords)]
+    name = torch_api.torch_function(evaluator.resolve(node.func, env))
+    if name is None and isinstance(node.func, ast.Attribute):
+        owner = node.func.value
+        if evaluator.value(owner, env).kind is Kind.TENSOR:
+            name = node.func.attr
+            operands.append(owner)
+    if name in _STOPS:
+        return frozenset()
+    found = frozenset() if name is not None else frozenset({ast.unparse(node.func)})
+    for operand in operands:
+        found |= roots(evaluator, operand, env)
+    return found
