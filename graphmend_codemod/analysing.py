@@ -3,39 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 
 from graphmend_codemod.findings import Finding, Problem
-from graphmend_codemod.project.facts import IndexView, ReachedFunction
+from graphmend_codemod.project.facts import ReachedFunction
+from graphmend_codemod.project.index import ProjectIndex
+from graphmend_codemod.project.loading import digest_of
+from graphmend_codemod.project.recording import Answers, Question, RecordingView
 from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile
 
 
-def findings_in(
-    source: SourceFile,
-    summary: ModuleSummary,
-    functions: Sequence[ReachedFunction],
-    index: IndexView,
-    settings: Settings,
-) -> tuple[tuple[Finding, ...], Problem | None]:
-    """Findings in these functions, in order of position, or what kept them from being found."""
+@dataclass(frozen=True)
+class Task:
+    """A file whose functions are to be analysed, with the digest of the text in which they were found."""
+
+    path: str
+    digest: str
+    functions: tuple[ReachedFunction, ...]
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """What came of a task. `answers` are those of the index that it depends on."""
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    problem: Problem | None = None
+    answers: tuple[tuple[Question, str], ...] = ()
+
+
+def analyse(
+    task: Task, source: SourceFile, index: ProjectIndex, settings: Settings, answers: Answers | None = None
+) -> Analysed:
+    """Findings in the task's functions, in order of position, or what kept them from being found.
+
+    With `answers` the result says what it depends on.
+    """
     from graphmend_codemod import engine
 
-    settings = for_file(settings, source.path)
+    path = task.path
+    if digest_of(source.raw) != task.digest:
+        problem = Problem(path, "was changed by someone else while graphmend was running; run it again")
+        return Analysed(path, problem=problem)
+    module = index.module_at(path)
+    settings = for_file(settings, path)
+    view = RecordingView(index)
     try:
-        if source.suppressions.skip_file:
-            return (), None
-        found = engine.find(source, summary, functions, index, settings)
+        if module is None or source.suppressions.skip_file:
+            return Analysed(path)
+        found = engine.find(source, module.summary, task.functions, view, settings)
         kept = [
             each for each in found if is_selected(each.code, settings) and not source.suppressed(each.span, each.code)
         ]
     except SourceError as error:
-        return (), Problem(source.path, str(error), error.line)
+        return Analysed(path, problem=Problem(path, str(error), error.line))
     except RecursionError:
-        return (), Problem(source.path, "cannot be analysed: its expressions are nested too deeply")
-    return tuple(sorted(kept, key=lambda each: (each.span, each.code))), None
+        return Analysed(path, problem=Problem(path, "cannot be analysed: its expressions are nested too deeply"))
+    ordered = tuple(sorted(kept, key=lambda each: (each.span, each.code)))
+    asked = () if answers is None else tuple((question, answers.name(question)) for question in view.asked)
+    return Analysed(path, ordered, answers=asked)
 
 
 def for_file(settings: Settings, path: str) -> Settings:
@@ -72,3 +101,20 @@ def as_if_reached(summary: ModuleSummary) -> tuple[ReachedFunction, ...]:
 
 def _owner(summary: ModuleSummary, function: FunctionSummary) -> str | None:
     return f"{summary.name}.{function.owner}" if function.owner and "staticmethod" not in function.decorators else None
+
+
+def in_order(problems: Iterable[Problem | None]) -> tuple[Problem, ...]:
+    """Problems without repetition, by path, line and text."""
+    known = {problem for problem in problems if problem is not None}
+    return tuple(sorted(known, key=lambda each: (each.path, each.line or 0, each.message)))
+
+
+def by_weight(tasks: Sequence[Task], parts: int) -> list[list[Task]]:
+    """Tasks dealt out to this many lists of about the same number of functions, always in the same way."""
+    dealt: list[list[Task]] = [[] for _ in range(parts)]
+    weights = [0] * parts
+    for task in sorted(tasks, key=lambda each: (-len(each.functions), each.path)):
+        lightest = weights.index(min(weights))
+        dealt[lightest].append(task)
+        weights[lightest] += len(task.functions) + 1
+    return [part for part in dealt if part]

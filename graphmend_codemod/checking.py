@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from graphmend_codemod.analysing import as_if_reached, findings_in, with_candidates
+from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, with_candidates
+from graphmend_codemod.cache import Cache
 from graphmend_codemod.discovery import discover
 from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.project.facts import ReachedFunction
 from graphmend_codemod.project.index import ProjectIndex
 from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, without_cyclic_collector
 from graphmend_codemod.project.modules import Layout
+from graphmend_codemod.project.recording import Answers
 from graphmend_codemod.project.summary import ModuleSummary
+from graphmend_codemod.remembering import analysed_from_json, analysed_to_json, findings_key
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile
+from graphmend_codemod.whole_runs import WholeRun
 
 MOST_FILES_BY_NAME = 60
+_FEWEST_FOR_WORKERS = 60
 
 
 @dataclass(frozen=True)
@@ -31,14 +36,22 @@ class Checker:
     """Checks files of one project. Texts put over those on disk count in their place.
 
     A small number of files that were named is judged by itself first; the whole project is read only when a finding
-    stands in a function of which these files do not show that `forward` reaches it.
+    stands in a function of which these files do not show that `forward` reaches it. With `remember`, a second check
+    analyses only the files for which something changed.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, *, jobs: int = 1, cache: Cache | None = None, remember: bool = False
+    ) -> None:
         self._settings = settings
         self._root = settings.root.absolute()
+        self._jobs = jobs
+        self._cache = cache
+        self._remember = remember
         self._overlay: dict[str, SourceFile] = {}
         self._loaded: dict[str, Loaded] = {}
+        self._analysed: dict[str, tuple[str, Analysed]] = {}
+        self._files: tuple[str, ...] | None = None
 
     def overlay(self, source: SourceFile) -> None:
         """Let `source` stand in place of the file at its path."""
@@ -59,93 +72,171 @@ class Checker:
                     return found
             return self._in_project(files)
 
-    # -- stages --------------------------------------------------------------------------------------------------
+    # -- loading -------------------------------------------------------------------------------------------------
 
     def _load(self, path: str, *, wanted: bool = False) -> Loaded:
         loaded = self._loaded.get(path)
-        if loaded is None or (wanted and loaded.summary is None and loaded.problem is None):
+        if loaded is None or (wanted and not loaded.matters and loaded.problem is None):
             over = self._overlay.get(path)
-            loaded = of_source(over, wanted=wanted) if over is not None else load(path, self._root, wanted=wanted)
+            if over is not None:
+                loaded = of_source(over, wanted=wanted)
+            else:
+                loaded = load(path, self._root, wanted=wanted, cache=self._cache)
             self._loaded[path] = loaded
         return loaded
 
+    def _load_many(self, paths: Sequence[str]) -> None:
+        missing = [path for path in paths if path not in self._loaded and path not in self._overlay]
+        if self._jobs > 1 and len(missing) >= _FEWEST_FOR_WORKERS:
+            from graphmend_codemod import parallel
+
+            for loaded in parallel.load_all(missing, self._root, self._cache, self._jobs):
+                self._loaded[loaded.path] = loaded
+
     def _index(self, layout: Layout, files: Iterable[str]) -> ProjectIndex:
         def on_demand(path: str) -> ModuleSummary | None:
-            return _placed(self._load(path, wanted=True), layout)
+            return self._load(path, wanted=True).placed(layout)
 
         index = ProjectIndex(layout, on_demand, self._settings.module_bases)
         for path in files:
-            summary = _placed(self._load(path), layout)
+            summary = self._load(path).placed(layout)
             if summary is not None:
                 index.add(summary)
         return index
 
+    def _reached(self, index: ProjectIndex, paths: Iterable[str]) -> dict[str, tuple[ReachedFunction, ...]]:
+        from graphmend_codemod.project.reach import reached_functions
+
+        modules = [
+            module for path in paths if self._load(path).matters and (module := index.module_at(path)) is not None
+        ]
+        return reached_functions(index, modules)
+
+    # -- a few files ---------------------------------------------------------------------------------------------
+
     def _by_name(self, files: Sequence[str]) -> Found | None:
         """Findings in a few files without a look at the project; None when it takes that look to tell."""
         layout = Layout(self._root)
-        summaries = [summary for path in files if (summary := _placed(self._load(path), layout)) is not None]
+        summaries = [summary for path in files if (summary := self._load(path).placed(layout)) is not None]
         functions = {summary.path: as_if_reached(summary) for summary in summaries}
         if not any(functions.values()):
             return Found((), self._problems(files))
         index = self._index(layout, files)
-        found = self._find(functions, index)
+        reached: dict[str, tuple[ReachedFunction, ...]] | None = None
+        if any(_is_given_self(each) for every in functions.values() for each in every):
+            reached = self._reached(index, files)
+            functions = {path: _known_better(every, reached.get(path, ())) for path, every in functions.items()}
+        found = self._find(functions, index, ())
         if not found.findings:
             return Found((), self._problems(files, found.problems))
-        from graphmend_codemod.project.reach import reached_functions
-
-        modules = [module for summary in summaries if (module := index.module_at(summary.path)) is not None]
-        reached = reached_functions(index, modules)
+        reached = self._reached(index, files) if reached is None else reached
         sure = {(path, each.qualname) for path, every in reached.items() for each in every}
         if any((each.path, each.function) not in sure for each in found.findings):
             return None
         return Found(found.findings, self._problems(files, found.problems))
 
-    def _in_project(self, files: Sequence[str]) -> Found:
-        from graphmend_codemod.project.reach import reached_functions
+    # -- the whole project ---------------------------------------------------------------------------------------
 
-        every = sorted({*discover((), self._settings).files, *files})
+    def _in_project(self, files: Sequence[str]) -> Found:
+        if self._files is None:
+            self._files = tuple(sorted({*discover((), self._settings).files, *files}))
+        every = self._files
+        run = None
+        if self._cache is not None and not self._remember:
+            run = WholeRun(self._cache, self._settings, files, {path: self._digest(path) for path in every})
+            remembered = run.read(self._digest)
+            if remembered is not None:
+                return Found(remembered.findings, remembered.problems)
+        self._load_many(every)
         layout = Layout(self._root, every)
         index = self._index(layout, every)
-        modules = [
-            module for path in every if self._load(path).summary and (module := index.module_at(path)) is not None
-        ]
-        reached = reached_functions(index, modules)
-        wanted = set(files)
-        functions: dict[str, Sequence[ReachedFunction]] = {}
-        for path in sorted(wanted.intersection(reached)):
+        reached = self._reached(index, every)
+        functions: dict[str, tuple[ReachedFunction, ...]] = {}
+        for path in sorted(set(files).intersection(reached)):
             module = index.module_at(path)
             if module is not None:
                 functions[path] = with_candidates(module.summary, reached[path])
-        found = self._find(functions, index)
-        return Found(found.findings, self._problems(files, found.problems))
+        found = self._find(functions, index, every)
+        found = Found(found.findings, self._problems(files, found.problems))
+        if run is not None:
+            run.write(found.findings, found.problems, {path: loaded.digest for path, loaded in self._loaded.items()})
+        return found
 
-    def _find(self, functions: Mapping[str, Sequence[ReachedFunction]], index: ProjectIndex) -> Found:
-        findings: list[Finding] = []
-        problems: list[Problem] = []
-        for path, reached in sorted(functions.items()):
-            module = index.module_at(path)
-            if not reached or module is None:
-                continue
+    def _digest(self, path: str) -> str:
+        try:
+            with open(self._root / path, "rb") as file:
+                return digest_of(file.read())
+        except OSError:
+            return ""
+
+    # -- analysing -----------------------------------------------------------------------------------------------
+
+    def _find(
+        self, functions: Mapping[str, tuple[ReachedFunction, ...]], index: ProjectIndex, every: tuple[str, ...]
+    ) -> Found:
+        tasks = [Task(path, self._load(path).digest, reached) for path, reached in sorted(functions.items()) if reached]
+        answers = Answers(index) if self._remember or self._cache is not None else None
+        results: dict[str, Analysed] = {}
+        todo: list[Task] = []
+        for task in tasks:
+            known = self._remembered(task, answers) if answers is not None else None
+            if known is None:
+                todo.append(task)
+            else:
+                results[task.path] = known
+        for analysed in self._analyse(todo, index, every, answers):
+            results[analysed.path] = analysed
+        for task in todo if answers is not None else ():
+            self._keep(task, results[task.path])
+        ordered = [results[task.path] for task in tasks]
+        findings = tuple(finding for each in ordered for finding in each.findings)
+        return Found(findings, in_order(each.problem for each in ordered))
+
+    def _analyse(
+        self, tasks: Sequence[Task], index: ProjectIndex, every: tuple[str, ...], answers: Answers | None
+    ) -> list[Analysed]:
+        if self._jobs > 1 and every and len(tasks) >= _FEWEST_FOR_WORKERS:
+            from graphmend_codemod import parallel
+
+            with parallel.shelved(list(self._loaded.values())) as shelf:
+                scene = parallel.Scene(self._settings, every, shelf, self._overlay, answers is not None)
+                return parallel.analyse_all(tasks, scene, self._jobs)
+        results = []
+        for task in tasks:
             try:
-                source = self.source(path)
+                results.append(analyse(task, self.source(task.path), index, self._settings, answers))
             except SourceError as error:
-                problems.append(Problem(path, str(error), error.line))
-                continue
-            if digest_of(source.raw) != self._load(path).digest:
-                problems.append(Problem(path, "was changed by someone else while graphmend was running; run it again"))
-                continue
-            found, problem = findings_in(source, module.summary, reached, index, self._settings)
-            findings += found
-            problems += [problem] if problem is not None else []
-        return Found(tuple(findings), tuple(problems))
+                results.append(Analysed(task.path, problem=Problem(task.path, str(error), error.line)))
+        return results
+
+    def _remembered(self, task: Task, answers: Answers) -> Analysed | None:
+        key = findings_key(self._settings, task.digest, task.functions)
+        kept = self._analysed.get(task.path)
+        known = kept[1] if kept is not None and kept[0] == key else None
+        if known is None and self._cache is not None and not self._remember:
+            known = self._cache.read("findings", task.path, key, analysed_from_json)
+        if known is None or any(answers.name(question) != answer for question, answer in known.answers):
+            return None
+        return known
+
+    def _keep(self, task: Task, analysed: Analysed) -> None:
+        if analysed.problem is not None:
+            return
+        key = findings_key(self._settings, task.digest, task.functions)
+        self._analysed[task.path] = (key, analysed)
+        if self._cache is not None and task.path not in self._overlay:
+            self._cache.write("findings", task.path, key, analysed_to_json(analysed))
 
     def _problems(self, files: Iterable[str], more: Iterable[Problem] = ()) -> tuple[Problem, ...]:
-        loading = [problem for path in files if (problem := self._load(path).problem) is not None]
-        return tuple(sorted({*loading, *more}, key=lambda each: (each.path, each.line or 0, each.message)))
+        return in_order([*(self._load(path).problem for path in files), *more])
 
 
-def _placed(loaded: Loaded, layout: Layout) -> ModuleSummary | None:
-    if loaded.summary is None:
-        return None
-    path = loaded.path
-    return loaded.summary.placed(layout.name(path), path, path.endswith("__init__.py"))
+def _is_given_self(function: ReachedFunction) -> bool:
+    return function.class_qualified is None and "." in function.qualname
+
+
+def _known_better(
+    functions: tuple[ReachedFunction, ...], reached: tuple[ReachedFunction, ...]
+) -> tuple[ReachedFunction, ...]:
+    known = {(each.qualname, each.line): each for each in reached}
+    return tuple(known.get((each.qualname, each.line), each) for each in functions)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphmend_codemod.cache import Cache
 from graphmend_codemod.checking import Checker
 from graphmend_codemod.discovery import discover
 from graphmend_codemod.findings import Finding, Problem
@@ -38,7 +39,8 @@ class FixResult:
 def check(paths: Sequence[Path], settings: Settings, *, jobs: int = 1, cache: bool = True) -> CheckResult:
     """Check files and folders. Reads only. `paths` empty means the project root."""
     files = discover(paths, settings)
-    found = Checker(settings).check(files.files, named=files.named)
+    checker = Checker(settings, jobs=jobs, cache=Cache(settings.root) if cache else None)
+    found = checker.check(files.files, named=files.named)
     return CheckResult(found.findings, (*files.problems, *found.problems), len(files.files))
 
 
@@ -56,7 +58,8 @@ def check_text(text: bytes, path: Path, settings: Settings) -> CheckResult:
 def fix(paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int = 1, cache: bool = True) -> FixResult:
     """Fix files to a fixpoint: safe fixes, with `settings.unsafe_fixes` unsafe ones too. Writes only if `write`."""
     files = discover(paths, settings)
-    fixing = Fixing(Checker(settings), settings)
+    checker = Checker(settings, jobs=jobs, cache=Cache(settings.root) if cache else None, remember=True)
+    fixing = Fixing(checker, settings)
     fixing.run(files.files, named=files.named)
     fixes = []
     problems = [*files.problems, *fixing.problems]
@@ -76,7 +79,7 @@ def fix_text(text: bytes, path: Path, settings: Settings) -> FixResult:
     source = _source(text, path, settings)
     if isinstance(source, Problem):
         return FixResult((), (), (source,), 1)
-    checker = Checker(settings)
+    checker = Checker(settings, remember=True)
     checker.overlay(source)
     fixing = Fixing(checker, settings)
     fixing.run((source.path,), named=True)

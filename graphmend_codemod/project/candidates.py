@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from graphmend_codemod.project.spelling import dotted
 
@@ -55,16 +56,16 @@ def needs(node: ast.expr, names: list[str]) -> bool:
 
     Names of attributes are added as `self.NAME`.
     """
-    todo = [node]
+    todo: list[Any] = [node]
     while todo:
-        node = todo.pop()
-        kind = node.__class__
+        part = todo.pop()
+        kind = part.__class__
         if kind is ast.Call:
-            function = node.func
+            function = part.func
             if function.__class__ is ast.Name:
                 called = function.id
                 if called in _AS_THEIR_ARGUMENTS:
-                    todo += node.args
+                    todo += part.args
                     continue
                 python = called in _PYTHON_CALLS
             else:
@@ -73,24 +74,24 @@ def needs(node: ast.expr, names: list[str]) -> bool:
             if not python and not (called.startswith(("is_", "_is_")) and _PYTHON_PREDICATE.fullmatch(called)):
                 return True
         elif kind is ast.Name:
-            names.append(node.id)
+            names.append(part.id)
         elif kind is ast.Attribute:
-            if _attribute(node, names):
+            if _attribute(part, names):
                 return True
         elif kind is ast.BinOp:
-            todo += (node.left, node.right)
+            todo += (part.left, part.right)
         elif kind is ast.Compare:
-            todo += _compared(node)
+            todo += _compared(part)
         elif kind is ast.BoolOp:
-            todo += node.values
+            todo += part.values
         elif kind is ast.UnaryOp:
-            todo.append(node.operand)
+            todo.append(part.operand)
         elif kind is ast.Subscript:
-            todo.append(node.value)
+            todo.append(part.value)
         elif kind is ast.IfExp:
-            todo += (node.body, node.orelse)
+            todo += (part.body, part.orelse)
         elif kind is ast.Tuple or kind is ast.List:
-            todo += node.elts
+            todo += part.elts
         elif kind not in _NEVER:
             return True
     return False

@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from graphmend_codemod.cache import Cache
 from graphmend_codemod.discovery import can_matter, is_generated
 from graphmend_codemod.findings import Problem
+from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.scan import summarise
-from graphmend_codemod.project.summary import ModuleSummary
+from graphmend_codemod.project.summary import ModuleSummary, from_json, to_json
 from graphmend_codemod.source import SourceError, SourceFile
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """One file as a stage found it. `summary` (without name and path) is None when nothing in it can matter."""
+    """One file as a stage found it. `encoded`, the JSON of a summary, stands in for one that came from a worker.
+
+    Neither is there when nothing in the file can matter.
+    """
 
     path: str
     digest: str
     summary: ModuleSummary | None = None
     problem: Problem | None = None
+    encoded: str | None = None
+
+    @property
+    def matters(self) -> bool:
+        """True when there is a summary."""
+        return self.summary is not None or self.encoded is not None
+
+    def placed(self, layout: Layout) -> ModuleSummary | None:
+        """The summary with the module's name and path."""
+        summary = self.summary if self.encoded is None else from_json(json.loads(self.encoded))
+        if summary is None:
+            return None
+        return summary.placed(layout.name(self.path), self.path, self.path.endswith("__init__.py"))
 
 
 def digest_of(raw: bytes) -> str:
     """The name of a file's content."""
     return blake2b(raw, digest_size=16).hexdigest()
+
+
+def encode(summary: ModuleSummary) -> str:
+    """The JSON text of a summary."""
+    return json.dumps(to_json(summary), separators=(",", ":"))
 
 
 @contextmanager
@@ -43,25 +67,30 @@ def without_cyclic_collector() -> Iterator[None]:
             gc.enable()
 
 
-def load(path: str, root: Path, *, wanted: bool = False) -> Loaded:
+def load(path: str, root: Path, *, wanted: bool = False, cache: Cache | None = None) -> Loaded:
     """Load the file at `path` below `root`. Files in which nothing can matter are summarised only if `wanted`."""
     try:
         source = SourceFile.read(root / path, root)
     except SourceError as error:
         return Loaded(path, "", problem=Problem(path, str(error), error.line))
-    return of_source(source, wanted=wanted)
+    return of_source(source, wanted=wanted, cache=cache)
 
 
-def of_source(source: SourceFile, *, wanted: bool = False) -> Loaded:
+def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None = None) -> Loaded:
     """Load a file that was read already."""
-    digest = digest_of(source.raw)
+    path, digest = source.path, digest_of(source.raw)
     if not wanted and (not can_matter(source.raw) or is_generated(source.raw)):
-        return Loaded(source.path, digest)
+        return Loaded(path, digest)
+    remembered = cache.read("summaries", path, digest, from_json) if cache is not None else None
+    if remembered is not None:
+        return Loaded(path, digest, remembered)
     try:
         with without_cyclic_collector():
-            return Loaded(source.path, digest, summarise(source.parse(), source.text))
+            summary = summarise(source.parse(), source.text)
     except SourceError as error:
-        return Loaded(source.path, digest, problem=Problem(source.path, str(error), error.line))
+        return Loaded(path, digest, problem=Problem(path, str(error), error.line))
     except RecursionError:
-        message = "cannot be analysed: its expressions are nested too deeply"
-        return Loaded(source.path, digest, problem=Problem(source.path, message))
+        return Loaded(path, digest, problem=Problem(path, "cannot be analysed: its expressions are nested too deeply"))
+    if cache is not None:
+        cache.write_text("summaries", path, digest, encode(summary))
+    return Loaded(path, digest, summary)

@@ -82,8 +82,8 @@ class _Search:
         name = module.summary.name
         for item in module.summary.classes:
             qualified = f"{name}.{item.qualname}"
-            own = module.methods.get(item.qualname, {})
-            methods = [own[name] for name in _CALLS if name in own]
+            defined = module.methods.get(item.qualname, {})
+            methods = [defined[name] for name in _CALLS if name in defined]
             if methods and self._index.is_module(qualified):
                 for method in methods:
                     self._add(module, method, qualified, f"{method.name} of {item.qualname}")

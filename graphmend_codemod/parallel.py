@@ -1,0 +1,157 @@
+"""Loading and analysing in worker processes. Results come back in the order of the input, whatever the number of workers."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphmend_codemod.analysing import Analysed, Task, analyse, by_weight
+from graphmend_codemod.cache import Cache
+from graphmend_codemod.findings import Problem
+from graphmend_codemod.project.index import ProjectIndex
+from graphmend_codemod.project.loading import Loaded, encode, load, of_source, without_cyclic_collector
+from graphmend_codemod.project.modules import Layout
+from graphmend_codemod.project.recording import Answers
+from graphmend_codemod.project.summary import ModuleSummary
+from graphmend_codemod.settings import Settings
+from graphmend_codemod.source import SourceError, SourceFile
+
+_PARTS_A_WORKER = 6
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Encoded summaries in one file, for workers to take what they need. Slices are (offset, length) by path."""
+
+    path: str
+    slices: Mapping[str, tuple[int, int]]
+    digests: Mapping[str, str]
+
+    def take(self, path: str) -> Loaded | None:
+        """The summary of a module, None if it is not there."""
+        place = self.slices.get(path)
+        if place is None:
+            return None
+        with open(self.path, "rb") as file:
+            file.seek(place[0])
+            return Loaded(path, self.digests[path], encoded=file.read(place[1]).decode("utf-8", "surrogatepass"))
+
+
+@contextmanager
+def shelved(loaded: Sequence[Loaded]) -> Iterator[Shelf]:
+    """Put summaries on a shelf that is gone afterwards."""
+    handle, path = tempfile.mkstemp(prefix="graphmend-", suffix=".json")
+    try:
+        slices: dict[str, tuple[int, int]] = {}
+        with open(handle, "wb") as file:
+            for each in loaded:
+                text = each.encoded
+                if text is None and each.summary is not None:
+                    text = encode(each.summary)
+                if text is not None:
+                    raw = text.encode("utf-8", "surrogatepass")
+                    slices[each.path] = (file.tell(), len(raw))
+                    file.write(raw)
+        yield Shelf(path, slices, {each.path: each.digest for each in loaded})
+    finally:
+        os.unlink(path)
+
+
+def load_all(paths: Sequence[str], root: Path, cache: Cache | None, jobs: int) -> list[Loaded]:
+    """Load files; summaries come back encoded."""
+    from joblib import Parallel, delayed
+
+    parts = _by_size(paths, root, jobs * _PARTS_A_WORKER)
+    results = Parallel(n_jobs=jobs)(delayed(_load_part)(part, root, cache) for part in parts)
+    return sorted((loaded for part in results for loaded in part), key=lambda each: each.path)
+
+
+def _by_size(paths: Sequence[str], root: Path, parts: int) -> list[list[str]]:
+    sizes = {path: _size(root / path) for path in paths}
+    dealt: list[list[str]] = [[] for _ in range(parts)]
+    totals = [0] * parts
+    for path in sorted(paths, key=lambda each: (-sizes[each], each)):
+        lightest = totals.index(min(totals))
+        dealt[lightest].append(path)
+        totals[lightest] += sizes[path] + 1
+    return [part for part in dealt if part]
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _load_part(paths: Sequence[str], root: Path, cache: Cache | None) -> list[Loaded]:
+    results = []
+    with without_cyclic_collector():
+        for path in paths:
+            loaded = load(path, root, cache=cache)
+            encoded = None if loaded.summary is None else encode(loaded.summary)
+            results.append(Loaded(path, loaded.digest, problem=loaded.problem, encoded=encoded))
+    return results
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All that a worker needs to know of the project. `texts` stand in place of the files on disk."""
+
+    settings: Settings
+    files: tuple[str, ...]
+    shelf: Shelf
+    texts: Mapping[str, SourceFile]
+    remember: bool
+
+    def index(self) -> ProjectIndex:
+        """An index that takes summaries from the shelf."""
+        root = self.settings.root.absolute()
+        layout = Layout(root, self.files)
+
+        def on_demand(path: str) -> ModuleSummary | None:
+            loaded = self.shelf.take(path)
+            if loaded is None:
+                over = self.texts.get(path)
+                loaded = load(path, root, wanted=True) if over is None else of_source(over, wanted=True)
+            return loaded.placed(layout)
+
+        return ProjectIndex(layout, on_demand, self.settings.module_bases)
+
+
+def analyse_all(tasks: Sequence[Task], scene: Scene, jobs: int) -> list[Analysed]:
+    """Analyse files in worker processes."""
+    from joblib import Parallel, delayed
+
+    parts = by_weight(tasks, jobs * 2)
+    results = Parallel(n_jobs=jobs)(delayed(_analyse_part)(part, scene) for part in parts)
+    return sorted((each for part in results for each in part), key=lambda each: each.path)
+
+
+def _analyse_part(tasks: Sequence[Task], scene: Scene) -> list[Analysed]:
+    results = []
+    with without_cyclic_collector():
+        index = scene.index()
+        answers = Answers(index) if scene.remember else None
+        for task in tasks:
+            source = read(task.path, scene.settings.root.absolute(), scene.texts)
+            if isinstance(source, Problem):
+                results.append(Analysed(task.path, problem=source))
+            else:
+                results.append(analyse(task, source, index, scene.settings, answers))
+    return results
+
+
+def read(path: str, root: Path, texts: Mapping[str, SourceFile]) -> SourceFile | Problem:
+    """The text at `path`: the one in its place, or the one on disk."""
+    over = texts.get(path)
+    if over is not None:
+        return over
+    try:
+        return SourceFile.read(root / path, root)
+    except SourceError as error:
+        return Problem(path, str(error), error.line)
