@@ -127,7 +127,7 @@ def _peer_rows(outcome: Outcome) -> Iterator[tuple[str, ...]]:
         cpu = Spread.of(run.cpu for run in outcome.runs[name]).median
         wall = Spread.of(run.wall for run in outcome.runs[name]).median
         version = outcome.versions.get(tool, "")
-        yield tool, version, work, files, f"{cpu:.1f}", f"{wall:.1f}", f"{cpu / parse:.1f}"
+        yield tool, version, work, files, *_amounts(cpu, wall, cpu / parse)
     for peer in outcome.peers:
         yield (peer.name, peer.version, peer.work, _given(peer), *_cost(peer, parse))
 
@@ -139,7 +139,11 @@ def _given(peer: Peer) -> str:
 def _cost(peer: Peer, parse: float) -> tuple[str, ...]:
     if peer.failed:
         return f"failed: {peer.failed}", "", ""
-    return f"{peer.cpu:.1f}", f"{peer.wall:.1f}", f"{peer.cpu / parse:.1f}"
+    return _amounts(peer.cpu, peer.wall, peer.cpu / parse)
+
+
+def _amounts(*numbers: float) -> tuple[str, ...]:
+    return tuple(f"{number:.{2 if number < 10 else 0}f}" for number in numbers)
 
 
 def _table(head: Sequence[str], rows: Iterator[tuple[str, ...]] | Sequence[tuple[str, ...]]) -> Iterator[str]:

@@ -17,12 +17,11 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-sys.path.insert(0, str(ROOT / "evaluation"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import outcome, page
-from benchmarks.commands import Measurement, environment_of
+from benchmarks.commands import ROOT, Measurement, environment_of
 from benchmarks.corpus import make_corpus
 from benchmarks.outcome import Outcome, Peer
 from benchmarks.peers import measure_peers

@@ -114,7 +114,7 @@ def test_peer_that_fails_is_a_row() -> None:
     slow = Peer("slow", "1", "work", 1, 0.5, cpu=8.0, wall=9.0)
     text = page.render(outcome(target(1.0), peers=(failed, slow)), "raw.json")
     assert "| tool | 1 | work | 3 | failed: exit code 7: no |  |  |" in text
-    assert "| slow | 1 | work | 1 (50.0% of the bytes), scaled up | 8.0 | 9.0 | 4.0 |" in text
+    assert "| slow | 1 | work | 1 (50.0% of the bytes), scaled up | 8.00 | 9.00 | 4.00 |" in text
 
 
 def test_child_that_takes_too_long_is_ended_with_its_own_children(tmp_path: Path) -> None:
