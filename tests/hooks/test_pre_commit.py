@@ -91,5 +91,5 @@ repos:
     assert fixed.returncode == 1, fixed.stdout + fixed.stderr
     assert (repository / "model.py").read_text() == after
     installed = {path.name for path in (tmp_path / "pre-commit").glob("**/site-packages/*")}
-    assert {"graphmend_codemod", "libcst"} <= installed
+    assert {"graphmend_codemod", "joblib"} <= installed
     assert "torch" not in installed
