@@ -20,6 +20,7 @@ CLEAN_LINES = 300
 PARSE = "ast.parse"
 COLD = "check --no-cache --jobs 1"
 WARM = "check --jobs 1, warm cache"
+EDITED = "check --jobs 1, warm cache, one file edited"
 PARALLEL = "check --no-cache --jobs 2"
 IMPORT_AST = "import ast"
 FIX = "fix FILE"
@@ -43,9 +44,10 @@ def environment_of(cache: Path) -> dict[str, str]:
 
 @dataclass
 class Measurement:
-    """Collects runs of graphmend's commands over one corpus. RunError when a command fails."""
+    """Collects runs of the graphmend in `checkout` over one corpus. RunError when a command fails."""
 
     corpus: Corpus
+    checkout: Path
     environment: dict[str, str]
     say: Callable[[str], None]
     runs: dict[str, list[Run]] = field(default_factory=dict)
@@ -68,6 +70,19 @@ class Measurement:
                 self.say(f"round {number + 1} of {repetitions}: {name}")
                 run, self.printed[name] = self._run(command)
                 self.runs.setdefault(name, []).append(run)
+
+    def edited(self, repetitions: int) -> None:
+        """The whole package with a warm cache after an edit of one file, which has about 300 lines."""
+        path = self.corpus.root / near_length(self.corpus.files, CLEAN_LINES, 1)[0].path
+        before = path.read_bytes()
+        self.say(EDITED)
+        try:
+            for number in range(repetitions):
+                path.write_bytes(_edited(before, number))
+                run, self.printed[EDITED] = self._run((*_GRAPHMEND, "check", "--jobs", "1"))
+                self.runs.setdefault(EDITED, []).append(run)
+        finally:
+            path.write_bytes(before)
 
     @property
     def same_findings(self) -> bool:
@@ -131,7 +146,7 @@ class Measurement:
         more = []
         try:
             for number in range(repetitions + 1):
-                path.write_bytes(before.rstrip(b"\n") + b"\n# edit %d\n" % number)
+                path.write_bytes(_edited(before, number))
                 start, _ = self._run((sys.executable, "-c", "import ast"))
                 fix, _ = self._run((*_GRAPHMEND, "fix", file.path), codes=(0,))
                 if number:  # the first pair only warms up
@@ -143,5 +158,9 @@ class Measurement:
         return more
 
     def _run(self, command: Sequence[str], codes: Sequence[int] = (0, 1)) -> tuple[Run, str]:
-        environment = {**self.environment, "PYTHONPATH": str(ROOT)}
+        environment = {**self.environment, "PYTHONPATH": str(self.checkout)}
         return timed(command, folder=self.corpus.root, environment=environment, codes=codes)
+
+
+def _edited(text: bytes, number: int) -> bytes:
+    return text.rstrip(b"\n") + b"\n# edit %d\n" % number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.commands import CLEAN_LINES, COLD, FIX, IMPORT_AST, PARALLEL, PARSE, WARM
+from benchmarks.commands import CLEAN_LINES, COLD, EDITED, FIX, IMPORT_AST, PARALLEL, PARSE, WARM
 from benchmarks.outcome import Outcome, Peer, Target
 from benchmarks.timing import Run, Spread
 
@@ -90,7 +90,7 @@ def _target_row(target: Target) -> tuple[str, ...]:
 def _commands(outcome: Outcome) -> Iterator[str]:
     yield from ("## Commands", "")
     rows = []
-    for name in (PARSE, COLD, WARM, PARALLEL, IMPORT_AST, FIX):
+    for name in (PARSE, COLD, WARM, EDITED, PARALLEL, IMPORT_AST, FIX):
         runs = outcome.runs.get(name)
         if runs:
             rows.append((f"`{name}`", str(len(runs)), *_spent(runs)))

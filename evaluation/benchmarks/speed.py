@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from benchmarks import outcome, page
 from benchmarks.commands import ROOT, Measurement, environment_of
-from benchmarks.corpus import make_corpus
+from benchmarks.corpus import copy, make_corpus
 from benchmarks.outcome import Outcome, Peer
 from benchmarks.peers import measure_peers
 from benchmarks.timing import RunError
@@ -55,8 +55,12 @@ def measure(package: Path, folder: Path, options: argparse.Namespace) -> Outcome
     _say(f"copying {package} into a git repository")
     corpus = make_corpus(package, folder / "repository")
     environment = environment_of(folder / "cache")
-    measurement = Measurement(corpus, environment, _say)
+    versions = _versions(package)
+    # A copy: an edit of the checkout while this runs must not change what is measured.
+    copy(ROOT / "graphmend_codemod", folder / "checkout" / "graphmend_codemod")
+    measurement = Measurement(corpus, folder / "checkout", environment, _say)
     measurement.package(options.repetitions)
+    measurement.edited(options.repetitions)
     clean_files = measurement.clean_files(options.clean_files, options.short_repetitions)
     targets, not_measured = measurement.targets(clean_files)
     peers: tuple[Peer, ...] = ()
@@ -72,7 +76,7 @@ def measure(package: Path, folder: Path, options: argparse.Namespace) -> Outcome
         )
     return Outcome(
         machine=outcome.machine(load_before),
-        versions=_versions(package),
+        versions=versions,
         corpus={"files": len(corpus.files), "lines": corpus.lines, "bytes": corpus.size},
         same_findings=measurement.same_findings,
         targets=targets,

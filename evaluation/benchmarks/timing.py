@@ -82,8 +82,10 @@ def timed(
         process.returncode = os.waitstatus_to_exitcode(status)
         if late.is_set():
             raise RunError(f"took longer than {limit:.0f} s")
-        if process.returncode not in codes:
-            raise RunError(f"exit code {process.returncode}: {_last_line(_text(errors)) or 'no message'}")
+        message = _text(errors)
+        # A crashed Python program exits with 1, which is also what a linter says with findings.
+        if process.returncode not in codes or "Traceback (most recent call last)" in message:
+            raise RunError(f"exit code {process.returncode}: {_last_line(message) or 'no message'}")
         return Run(wall, _cpu(usage), usage.ru_maxrss * _MAXRSS_UNIT), _text(output)
 
 

@@ -131,6 +131,13 @@ def test_child_that_fails_is_told_with_its_last_line(tmp_path: Path) -> None:
         timed([sys.executable, "-c", program], folder=tmp_path, environment=os.environ)
 
 
+def test_crash_is_not_taken_for_the_exit_code_of_findings(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="ValueError: broken"):
+        timed(
+            [sys.executable, "-c", "raise ValueError('broken')"], folder=tmp_path, environment=os.environ, codes=(0, 1)
+        )
+
+
 def test_sample_has_files_of_all_sizes() -> None:
     files = tuple(SourceText(f"{size:03}.py", size, size, False) for size in range(100))
     assert [file.size for file in sample(files, 4)] == [12, 37, 62, 87]
