@@ -32,6 +32,7 @@ test: lint types unit
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python scripts/document_rules.py --check
 
 types: $(VENV)/.installed
 	$(BIN)/mypy
