@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from fnmatch import fnmatch
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.project.facts import ReachedFunction
-from graphmend_codemod.project.index import ProjectIndex
 from graphmend_codemod.project.loading import digest_of
-from graphmend_codemod.project.recording import Answers, Question, RecordingView
 from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile
 
+if TYPE_CHECKING:
+    from graphmend_codemod.project.index import ProjectIndex
+    from graphmend_codemod.project.recording import Answers, Question
 
-@dataclass(frozen=True)
-class Task:
-    """A file whose functions are to be analysed, with the digest of the text in which they were found."""
+
+class Task(NamedTuple):
+    """A file whose functions are to be analysed, with the digest of the text they were found in if it can change."""
 
     path: str
     digest: str
     functions: tuple[ReachedFunction, ...]
 
 
-@dataclass(frozen=True)
-class Analysed:
+class Analysed(NamedTuple):
     """What came of a task. `answers` are those of the index that it depends on."""
 
     path: str
@@ -43,9 +43,10 @@ def analyse(
     With `answers` the result says what it depends on.
     """
     from graphmend_codemod import engine
+    from graphmend_codemod.project.recording import RecordingView
 
     path = task.path
-    if digest_of(source.raw) != task.digest:
+    if task.digest and digest_of(source.raw) != task.digest:
         problem = Problem(path, "was changed by someone else while graphmend was running; run it again")
         return Analysed(path, problem=problem)
     module = index.module_at(path)
@@ -69,6 +70,10 @@ def analyse(
 
 def for_file(settings: Settings, path: str) -> Settings:
     """The settings with the ignores that `per-file-ignores` adds for this path."""
+    if not settings.per_file_ignores:
+        return settings
+    from fnmatch import fnmatch
+
     name = path.rpartition("/")[2]
     extra = [
         code

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, with_candidates
-from graphmend_codemod.cache import Cache
 from graphmend_codemod.discovery import discover
 from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.project.facts import ReachedFunction
-from graphmend_codemod.project.index import ProjectIndex
 from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, without_cyclic_collector
 from graphmend_codemod.project.modules import Layout
-from graphmend_codemod.project.recording import Answers
 from graphmend_codemod.project.summary import ModuleSummary
-from graphmend_codemod.remembering import analysed_from_json, analysed_to_json, findings_key
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile
-from graphmend_codemod.whole_runs import WholeRun
+
+if TYPE_CHECKING:
+    from graphmend_codemod.cache import Cache
+    from graphmend_codemod.project.index import ProjectIndex
+    from graphmend_codemod.project.recording import Answers
 
 MOST_FILES_BY_NAME = 60
 _FEWEST_FOR_WORKERS = 60
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """Findings in order of path and position, and what kept files from being checked."""
 
     findings: tuple[Finding, ...]
@@ -40,27 +40,35 @@ class Checker:
     analyses only the files for which something changed.
     """
 
-    def __init__(
-        self, settings: Settings, *, jobs: int = 1, cache: Cache | None = None, remember: bool = False
-    ) -> None:
+    def __init__(self, settings: Settings, *, jobs: int = 1, cache: bool = False, remember: bool = False) -> None:
         self._settings = settings
         self._root = settings.root.absolute()
         self._jobs = jobs
-        self._cache = cache
+        self._cached = cache
         self._remember = remember
         self._overlay: dict[str, SourceFile] = {}
+        self._kept: dict[str, SourceFile] = {}
         self._loaded: dict[str, Loaded] = {}
         self._analysed: dict[str, tuple[str, Analysed]] = {}
         self._files: tuple[str, ...] | None = None
 
+    @cached_property
+    def _cache(self) -> Cache | None:
+        if not self._cached:
+            return None
+        from graphmend_codemod.cache import Cache
+
+        return Cache(self._root)
+
     def overlay(self, source: SourceFile) -> None:
         """Let `source` stand in place of the file at its path."""
         self._overlay[source.path] = source
+        self._kept.pop(source.path, None)
         self._loaded.pop(source.path, None)
 
     def source(self, path: str) -> SourceFile:
         """The text at `path` as this run sees it; SourceError if it cannot be read."""
-        over = self._overlay.get(path)
+        over = self._overlay.get(path) or self._kept.get(path)
         return over if over is not None else SourceFile.read(self._root / path, self._root)
 
     def check(self, files: Sequence[str], *, named: bool) -> Found:
@@ -70,6 +78,9 @@ class Checker:
                 found = self._by_name(files)
                 if found is not None:
                     return found
+                for path in files:
+                    self._loaded.pop(path, None)
+                self._kept.clear()
             return self._in_project(files)
 
     # -- loading -------------------------------------------------------------------------------------------------
@@ -93,7 +104,20 @@ class Checker:
             for loaded in parallel.load_all(missing, self._root, self._cache, self._jobs):
                 self._loaded[loaded.path] = loaded
 
+    def _keep_texts(self, paths: Iterable[str]) -> None:
+        """Read a few files once and for all: what is in memory needs no digest to be known again."""
+        for path in paths:
+            if path not in self._overlay and path not in self._loaded:
+                try:
+                    self._kept[path] = SourceFile.read(self._root / path, self._root)
+                except SourceError as error:
+                    self._loaded[path] = Loaded(path, "", problem=Problem(path, str(error), error.line))
+            if path not in self._loaded:
+                self._loaded[path] = of_source(self.source(path), kept=True)
+
     def _index(self, layout: Layout, files: Iterable[str]) -> ProjectIndex:
+        from graphmend_codemod.project.index import ProjectIndex
+
         def on_demand(path: str) -> ModuleSummary | None:
             return self._load(path, wanted=True).placed(layout)
 
@@ -117,6 +141,7 @@ class Checker:
     def _by_name(self, files: Sequence[str]) -> Found | None:
         """Findings in a few files without a look at the project; None when it takes that look to tell."""
         layout = Layout(self._root)
+        self._keep_texts(files)
         summaries = [summary for path in files if (summary := self._load(path).placed(layout)) is not None]
         functions = {summary.path: as_if_reached(summary) for summary in summaries}
         if not any(functions.values()):
@@ -143,6 +168,8 @@ class Checker:
         every = self._files
         run = None
         if self._cache is not None and not self._remember:
+            from graphmend_codemod.whole_runs import WholeRun
+
             run = WholeRun(self._cache, self._settings, files, {path: self._digest(path) for path in every})
             remembered = run.read(self._digest)
             if remembered is not None:
@@ -175,7 +202,11 @@ class Checker:
         self, functions: Mapping[str, tuple[ReachedFunction, ...]], index: ProjectIndex, every: tuple[str, ...]
     ) -> Found:
         tasks = [Task(path, self._load(path).digest, reached) for path, reached in sorted(functions.items()) if reached]
-        answers = Answers(index) if self._remember or self._cache is not None else None
+        answers = None
+        if every and (self._remember or self._cache is not None):
+            from graphmend_codemod.project.recording import Answers
+
+            answers = Answers(index)
         results: dict[str, Analysed] = {}
         todo: list[Task] = []
         for task in tasks:
@@ -210,6 +241,8 @@ class Checker:
         return results
 
     def _remembered(self, task: Task, answers: Answers) -> Analysed | None:
+        from graphmend_codemod.remembering import analysed_from_json, findings_key
+
         key = findings_key(self._settings, task.digest, task.functions)
         kept = self._analysed.get(task.path)
         known = kept[1] if kept is not None and kept[0] == key else None
@@ -222,6 +255,8 @@ class Checker:
     def _keep(self, task: Task, analysed: Analysed) -> None:
         if analysed.problem is not None:
             return
+        from graphmend_codemod.remembering import analysed_to_json, findings_key
+
         key = findings_key(self._settings, task.digest, task.functions)
         self._analysed[task.path] = (key, analysed)
         if self._cache is not None and task.path not in self._overlay:

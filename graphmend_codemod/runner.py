@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod.cache import Cache
 from graphmend_codemod.checking import Checker
 from graphmend_codemod.discovery import discover
 from graphmend_codemod.findings import Finding, Problem
@@ -39,7 +38,7 @@ class FixResult:
 def check(paths: Sequence[Path], settings: Settings, *, jobs: int = 1, cache: bool = True) -> CheckResult:
     """Check files and folders. Reads only. `paths` empty means the project root."""
     files = discover(paths, settings)
-    checker = Checker(settings, jobs=jobs, cache=Cache(settings.root) if cache else None)
+    checker = Checker(settings, jobs=jobs, cache=cache)
     found = checker.check(files.files, named=files.named)
     return CheckResult(found.findings, (*files.problems, *found.problems), len(files.files))
 
@@ -58,7 +57,7 @@ def check_text(text: bytes, path: Path, settings: Settings) -> CheckResult:
 def fix(paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int = 1, cache: bool = True) -> FixResult:
     """Fix files to a fixpoint: safe fixes, with `settings.unsafe_fixes` unsafe ones too. Writes only if `write`."""
     files = discover(paths, settings)
-    checker = Checker(settings, jobs=jobs, cache=Cache(settings.root) if cache else None, remember=True)
+    checker = Checker(settings, jobs=jobs, cache=cache, remember=True)
     fixing = Fixing(checker, settings)
     fixing.run(files.files, named=files.named)
     fixes = []

@@ -20,7 +20,7 @@ _REGISTRATIONS = {"register_buffer": "buffer", "register_parameter": "parameter"
 _SPECIAL_CALLS = frozenset({"compile", "isinstance", *_REGISTRATIONS})
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Body:
     """What a walk over one function body collects. `own` is the name of its first parameter if that is an instance.
 

@@ -11,7 +11,7 @@ from graphmend_codemod.project.candidates import needs
 _SELF = "self."
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Held:
     """Assignments to attributes by class. Each is a list of the attributes it depends on, or None for a possible tensor."""
 

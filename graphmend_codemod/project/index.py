@@ -27,7 +27,7 @@ _NOTHING: Mapping[str, FunctionSummary] = {}
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class Module:
     """A loaded module with its definitions by name. `scopes` are functions in which names may mean something else."""
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.cache import Cache
 from graphmend_codemod.discovery import can_matter, is_generated
 from graphmend_codemod.findings import Problem
 from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.scan import summarise
-from graphmend_codemod.project.summary import ModuleSummary, from_json, to_json
+from graphmend_codemod.project.summary import ModuleSummary, from_json
 from graphmend_codemod.source import SourceError, SourceFile
 
+if TYPE_CHECKING:
+    from graphmend_codemod.cache import Cache
 
-@dataclass(frozen=True)
-class Loaded:
+
+class Loaded(NamedTuple):
     """One file as a stage found it. `encoded`, the JSON of a summary, stands in for one that came from a worker.
 
-    Neither is there when nothing in the file can matter.
+    Neither is there when nothing in the file can matter. `digest` is empty for a text that is kept in memory.
     """
 
     path: str
@@ -39,7 +38,11 @@ class Loaded:
 
     def placed(self, layout: Layout) -> ModuleSummary | None:
         """The summary with the module's name and path."""
-        summary = self.summary if self.encoded is None else from_json(json.loads(self.encoded))
+        summary = self.summary
+        if self.encoded is not None:
+            import json
+
+            summary = from_json(json.loads(self.encoded))
         if summary is None:
             return None
         return summary.placed(layout.name(self.path), self.path, self.path.endswith("__init__.py"))
@@ -47,12 +50,16 @@ class Loaded:
 
 def digest_of(raw: bytes) -> str:
     """The name of a file's content."""
+    from hashlib import blake2b  # not needed, and not to be paid for, where a hook looks at a few files
+
     return blake2b(raw, digest_size=16).hexdigest()
 
 
 def encode(summary: ModuleSummary) -> str:
     """The JSON text of a summary."""
-    return json.dumps(to_json(summary), separators=(",", ":"))
+    import json
+
+    return json.dumps(summary, separators=(",", ":"))
 
 
 @contextmanager
@@ -76,9 +83,9 @@ def load(path: str, root: Path, *, wanted: bool = False, cache: Cache | None = N
     return of_source(source, wanted=wanted, cache=cache)
 
 
-def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None = None) -> Loaded:
-    """Load a file that was read already."""
-    path, digest = source.path, digest_of(source.raw)
+def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None = None, kept: bool = False) -> Loaded:
+    """Load a file that was read already. A text that is `kept` in memory needs no digest."""
+    path, digest = source.path, "" if kept else digest_of(source.raw)
     if not wanted and (not can_matter(source.raw) or is_generated(source.raw)):
         return Loaded(path, digest)
     remembered = cache.read("summaries", path, digest, from_json) if cache is not None else None

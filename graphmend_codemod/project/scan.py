@@ -7,6 +7,7 @@ import builtins
 import re
 import sys
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from graphmend_codemod.project.body import (
     Body,
@@ -49,7 +50,7 @@ _TENSOR_METHODS = frozenset(
 _COMPILE_CALL = re.compile(r"compile\s*\(")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Pending:
     """A function whose summary waits for its class or module to be known."""
 
@@ -58,8 +59,7 @@ class _Pending:
     local: set[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Class:
+class _Class(NamedTuple):
     """The class whose body is being read. `is_module` is true when it looks like a module: its `__init__` is not traced."""
 
     qualname: str
@@ -68,7 +68,7 @@ class _Class:
     attributes: dict[Attribute, None]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Scan:
     lines: Lines
     compiles: bool
@@ -379,22 +379,12 @@ def _with_body(summary: FunctionSummary, body: Body, refs: list[str], types: dic
             pairs[name, spelled] = None
             todo.append(spelled.partition(".")[0].removesuffix("()"))
     candidates = tuple(word for word, present in (("test", body.test), ("log", body.log)) if present)
-    return FunctionSummary(
-        summary.qualname,
-        summary.line,
-        summary.end_line,
-        summary.owner,
-        summary.outer,
-        summary.parameters,
-        summary.annotations,
-        summary.returns,
-        summary.decorators,
-        summary.imports,
-        tuple(refs),
-        tuple(pairs),
-        _returned(body),
-        tuple(body.compiles),
-        candidates,
+    return summary._replace(
+        refs=tuple(refs),
+        types=tuple(pairs),
+        returned=_returned(body),
+        compiles=tuple(body.compiles),
+        candidates=candidates,
     )
 
 

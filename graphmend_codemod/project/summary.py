@@ -1,18 +1,19 @@
-"""What one module says about itself: frozen, small, and the same whether computed or read back from JSON.
+"""What one module says about itself: small, immutable, and the same whether computed or read back from JSON.
 
 Names are *spelled* as the source has them (`nn.Linear`, `self.norm`, `..utils:logging` for a relative import); the index
 resolves them. A summary therefore depends on the module's text alone, which makes it cacheable by content.
+
+These are named tuples because there are tens of thousands of them: they are made faster than dataclasses, and
+`json.dumps` takes them as they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """What a name or attribute is assigned. `kind` is the value of an `AttributeKind`.
 
     `spelled` is the callee of a call, the name of an alias, or the annotation of an argument; `wraps` is the function
@@ -26,8 +27,7 @@ class Value:
     holds: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     """One module-level binding, in order of the source. `kind` is `import`, `function`, `class` or `value`.
 
     `target` is what is imported, `torch.nn` or `..utils:logging` (module, colon, attribute), or the qualname of the
@@ -41,16 +41,14 @@ class Binding:
     value: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(NamedTuple):
     """One assignment to `self.NAME`, or to NAME in the class body."""
 
     name: str
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionSummary:
+class FunctionSummary(NamedTuple):
     """One function, method or nested function. The module body is the function with an empty `qualname`.
 
     `refs` are the names it uses, `helper()` when called and `self.prop` when only read; `?.name()` is a method called
@@ -81,8 +79,7 @@ class FunctionSummary:
         return self.qualname.rpartition(".")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class ClassSummary:
+class ClassSummary(NamedTuple):
     """One class, also inside functions. Its methods are the functions whose `owner` it is."""
 
     qualname: str
@@ -93,8 +90,7 @@ class ClassSummary:
     attributes: tuple[Attribute, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleSummary:
+class ModuleSummary(NamedTuple):
     """One module. `name` and `path` (relative to the root, forward slashes) come from where the file stands.
 
     `exports` is `__all__` where it is a plain list of strings; `stars` are the modules of `from M import *`.
@@ -111,42 +107,22 @@ class ModuleSummary:
 
     def placed(self, name: str, path: str, package: bool) -> ModuleSummary:
         """The same summary for the module `name` at `path`."""
-        return replace(self, name=name, path=path, package=package)
-
-
-def to_json(summary: ModuleSummary) -> list[Any]:
-    """Rows of plain lists and strings for `json.dumps`, without name and path."""
-    return [
-        [_row(binding, Binding) for binding in summary.bindings],
-        summary.stars,
-        summary.exports,
-        [_row(function, FunctionSummary) for function in summary.functions],
-        [_row(item, ClassSummary) for item in summary.classes],
-    ]
+        return self._replace(name=name, path=path, package=package)
 
 
 def from_json(data: Sequence[Any]) -> ModuleSummary:
-    """The summary that `to_json` wrote. Raises ValueError, TypeError or IndexError when the data has another shape."""
-    bindings, stars, exports, functions, classes = data
+    """The summary that `json.dumps` wrote. Raises ValueError or TypeError when the data has another shape."""
+    name, path, package, bindings, stars, exports, functions, classes = data
     return ModuleSummary(
-        bindings=tuple([_binding(row) for row in bindings]),
-        stars=tuple(stars),
-        exports=None if exports is None else tuple(exports),
-        functions=tuple([_function(row) for row in functions]),
-        classes=tuple([_class(row) for row in classes]),
+        name,
+        path,
+        package,
+        tuple([_binding(row) for row in bindings]),
+        tuple(stars),
+        None if exports is None else tuple(exports),
+        tuple([_function(row) for row in functions]),
+        tuple([_class(row) for row in classes]),
     )
-
-
-def _row(item: Any, kind: type[Any]) -> list[Any]:
-    return [_plain(getattr(item, name)) for name in _FIELDS[kind]]
-
-
-def _plain(value: Any) -> Any:
-    if value.__class__ in _FIELDS:
-        return _row(value, value.__class__)
-    if value.__class__ is tuple:
-        return [_plain(part) for part in value]
-    return value
 
 
 def _binding(row: Sequence[Any]) -> Binding:
@@ -195,9 +171,3 @@ def _class(row: Sequence[Any]) -> ClassSummary:
         tuple(decorators),
         tuple([Attribute(name, _value(value)) for name, value in attributes]),
     )
-
-
-_FIELDS: dict[type[Any], tuple[str, ...]] = {
-    kind: tuple(item.name for item in fields(kind))
-    for kind in (Value, Binding, Attribute, FunctionSummary, ClassSummary)
-}
