@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.findings import Finding, Problem
-from graphmend_codemod.project.facts import ReachedFunction
 from graphmend_codemod.project.loading import digest_of
 from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile
 
 if TYPE_CHECKING:
+    from graphmend_codemod.project.facts import ReachedFunction
     from graphmend_codemod.project.index import ProjectIndex
     from graphmend_codemod.project.recording import Answers, Question
 
@@ -97,11 +97,12 @@ def with_candidates(summary: ModuleSummary, functions: Iterable[ReachedFunction]
 
 def as_if_reached(summary: ModuleSummary) -> tuple[ReachedFunction, ...]:
     """Every function that holds candidates, for want of knowing which are reached."""
-    return tuple(
-        ReachedFunction(function.qualname, function.line, _owner(summary, function))
-        for function in summary.functions
-        if function.candidates and function.qualname
-    )
+    functions = [function for function in summary.functions if function.candidates and function.qualname]
+    if not functions:
+        return ()
+    from graphmend_codemod.project.facts import ReachedFunction
+
+    return tuple(ReachedFunction(each.qualname, each.line, _owner(summary, each)) for each in functions)
 
 
 def _owner(summary: ModuleSummary, function: FunctionSummary) -> str | None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, with_candidates
 from graphmend_codemod.discovery import discover
 from graphmend_codemod.findings import Finding, Problem
-from graphmend_codemod.project.facts import ReachedFunction
 from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, without_cyclic_collector
 from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.summary import ModuleSummary
@@ -18,6 +17,7 @@ from graphmend_codemod.source import SourceError, SourceFile
 
 if TYPE_CHECKING:
     from graphmend_codemod.cache import Cache
+    from graphmend_codemod.project.facts import ReachedFunction
     from graphmend_codemod.project.index import ProjectIndex
     from graphmend_codemod.project.recording import Answers
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from fnmatch import translate
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from graphmend_codemod.findings import Problem
 from graphmend_codemod.settings import Settings
@@ -33,8 +32,7 @@ _HEAD = 600
 _TORCH = re.compile(rb"^[ \t]*(?:import|from)[ \t]+[^#\n]*\btorch\b|^[ \t]*def[ \t]+forward\b", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Discovered:
+class Discovered(NamedTuple):
     """Python files in order, relative to the root with forward slashes, and what was named but cannot be used.
 
     `named` is true when every path named a file: then nothing but these files is asked about.
@@ -55,6 +53,8 @@ class Filter:
     def _patterns(self) -> re.Pattern[str] | None:
         if not self._exclude:
             return None
+        from fnmatch import translate
+
         return re.compile("|".join(translate(pattern.removeprefix("./")) for pattern in self._exclude))
 
     def keeps(self, path: str) -> bool:

@@ -23,11 +23,11 @@ class FileFix:
     applied: tuple[Finding, ...]
 
 
-@dataclass
 class _Fixed:
-    before: bytes
-    source: SourceFile
-    applied: list[Finding]
+    def __init__(self, source: SourceFile) -> None:
+        self.before = source.raw
+        self.source = source
+        self.applied: list[Finding] = []
 
 
 class Fixing:
@@ -91,7 +91,7 @@ class Fixing:
         except SourceError as error:
             self.problems = (*self.problems, Problem(path, str(error), error.line))
             return False
-        fixed = self._fixed.setdefault(path, _Fixed(source.raw, source, []))
+        fixed = self._fixed.setdefault(path, _Fixed(source))
         fixed.source = after
         fixed.applied += [findings[number] for number in applied.applied]
         self._checker.overlay(after)

@@ -6,8 +6,7 @@ Python's own recursion limit is no limit here: the walk keeps its own stack.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from graphmend_codemod.project.candidates import LOG_METHODS, is_log_call, is_python_annotation, needs
@@ -20,35 +19,38 @@ _REGISTRATIONS = {"register_buffer": "buffer", "register_parameter": "parameter"
 _SPECIAL_CALLS = frozenset({"compile", "isinstance", *_REGISTRATIONS})
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Body:
     """What a walk over one function body collects. `own` is the name of its first parameter if that is an instance.
 
-    `names` are plain names read, `reads` dotted ones, `calls` what is called (`?.f` on something unknown).
+    `parameters` have their annotations, `python` are those with a default that is no tensor. `names` are plain names
+    read, `reads` dotted ones, `calls` what is called (`?.f` on something unknown).
     """
 
-    lines: Lines
-    own: str = ""
-    parameters: dict[str, str] = field(default_factory=dict)
-    python: set[str] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
-    reads: set[str] = field(default_factory=set)
-    calls: set[str] = field(default_factory=set)
-    stores: set[str] = field(default_factory=set)
-    assigned: list[tuple[str, ast.expr]] = field(default_factory=list)
-    tests: list[ast.expr] = field(default_factory=list)
-    dynamic: set[str] = field(default_factory=set)
-    asked: list[str] = field(default_factory=list)
-    test: bool = False
-    log: bool = False
-    types: dict[tuple[str, str], None] = field(default_factory=dict)
-    imports: list[tuple[str, str]] = field(default_factory=list)
-    changes: set[str] = field(default_factory=set)
-    returned: dict[str, None] = field(default_factory=dict)
-    compiles: list[tuple[str, str]] = field(default_factory=list)
-    attributes: list[tuple[str, str, ast.expr | None]] = field(default_factory=list)
-    definitions: list[ast.stmt] = field(default_factory=list)
-    _values: dict[str, list[ast.expr]] | None = None
+    def __init__(
+        self, lines: Lines, own: str = "", parameters: dict[str, str] | None = None, python: Collection[str] = ()
+    ) -> None:
+        self.lines = lines
+        self.own = own
+        self.parameters = parameters or {}
+        self.python = python
+        self.names: set[str] = set()
+        self.reads: set[str] = set()
+        self.calls: set[str] = set()
+        self.stores: set[str] = set()
+        self.assigned: list[tuple[str, ast.expr]] = []
+        self.tests: list[ast.expr] = []
+        self.dynamic: set[str] = set()
+        self.asked: list[str] = []
+        self.test = False
+        self.log = False
+        self.types: dict[tuple[str, str], None] = {}
+        self.imports: list[tuple[str, str]] = []
+        self.changes: set[str] = set()
+        self.returned: dict[str, None] = {}
+        self.compiles: list[tuple[str, str]] = []
+        self.attributes: list[tuple[str, str, ast.expr | None]] = []
+        self.definitions: list[ast.stmt] = []
+        self._values: dict[str, list[ast.expr]] | None = None
 
     def values(self) -> dict[str, list[ast.expr]]:
         """Values by the local name that they are assigned to."""

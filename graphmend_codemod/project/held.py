@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 
 from graphmend_codemod.project.body import Body
 from graphmend_codemod.project.candidates import needs
@@ -11,12 +10,12 @@ from graphmend_codemod.project.candidates import needs
 _SELF = "self."
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Held:
     """Assignments to attributes by class. Each is a list of the attributes it depends on, or None for a possible tensor."""
 
-    _assigned: dict[str, dict[str, list[list[str] | None]]] = field(default_factory=dict)
-    _bases: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._assigned: dict[str, dict[str, list[list[str] | None]]] = {}
+        self._bases: dict[str, tuple[str, ...]] = {}
 
     def add_class(self, qualname: str, bases: tuple[str, ...]) -> None:
         """A class of the module with its bases as they are spelled."""

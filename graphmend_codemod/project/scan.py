@@ -6,7 +6,6 @@ import ast
 import builtins
 import re
 import sys
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from graphmend_codemod.project.body import (
@@ -50,8 +49,7 @@ _TENSOR_METHODS = frozenset(
 _COMPILE_CALL = re.compile(r"compile\s*\(")
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class _Pending:
+class _Pending(NamedTuple):
     """A function whose summary waits for its class or module to be known."""
 
     summary: FunctionSummary
@@ -68,22 +66,24 @@ class _Class(NamedTuple):
     attributes: dict[Attribute, None]
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class _Scan:
-    lines: Lines
-    compiles: bool
-    bindings: list[Binding] = field(default_factory=list)
-    stars: list[str] = field(default_factory=list)
-    exports: tuple[str, ...] | None = None
-    functions: list[_Pending] = field(default_factory=list)
-    classes: list[ClassSummary] = field(default_factory=list)
-    methods: set[str] = field(default_factory=set)
-    held: Held = field(default_factory=Held)
+    """What is known of the module so far. `compiles` is true when something in it may call `torch.compile`."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = Lines(text)
+        self.compiles = _COMPILE_CALL.search(text) is not None
+        self.bindings: list[Binding] = []
+        self.stars: list[str] = []
+        self.exports: tuple[str, ...] | None = None
+        self.functions: list[_Pending] = []
+        self.classes: list[ClassSummary] = []
+        self.methods: set[str] = set()
+        self.held = Held()
 
 
 def summarise(tree: ast.Module, text: str) -> ModuleSummary:
     """The summary of the module whose source is `text` and whose tree is `tree`; it keeps no reference to either."""
-    scan = _Scan(Lines(text), _COMPILE_CALL.search(text) is not None)
+    scan = _Scan(text)
     body = Body(scan.lines)
     _module(tree.body, scan, False)
     loose = [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
