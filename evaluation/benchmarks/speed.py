@@ -102,7 +102,7 @@ def _write(found: Outcome, options: argparse.Namespace) -> None:
 
 def _versions(package: Path) -> dict[str, str]:
     versions = {"Python": platform.python_version(), "graphmend": f"{__version__} ({outcome.commit_of(ROOT)})"}
-    for name in dict.fromkeys((package.name, "libcst", "joblib")):
+    for name in dict.fromkeys((package.name, "joblib")):
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
