@@ -258,7 +258,12 @@ class Flow:
             name: self.evaluator.names.join(one.env.get(name, UNKNOWN), other.env.get(name, UNKNOWN))
             for name in sorted(one.env.keys() | other.env.keys())
         }
-        return State(env, one.leaked | other.leaked)
+        leaked = one.leaked | other.leaked
+        for name, value in env.items():
+            held = {state.env.get(name, UNKNOWN).token for state in (one, other)}
+            if value.fresh and value.token not in held and not leaked.isdisjoint(held - {None}):
+                env[name] = replace(value, fresh=False)
+        return State(env, leaked)
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State | None:
         leaked = state.leaked | self._leaks(node, state.env)

@@ -158,16 +158,19 @@ FALSE_PREDICATES = name_set(
 
 FINITE_DERIVATIVE = (
     name_set(
-        """clone contiguous detach flip tril triu masked_fill nan_to_num positive abs neg negative relu relu6 leaky_relu
-        elu selu gelu silu softplus hardtanh hardswish hardsigmoid ceil floor round trunc sign clamp clip clamp_min
-        clamp_max sin cos tanh sigmoid erf softmax log_softmax zeros_like ones_like full_like where add sub maximum
-        minimum sum mean any all unsqueeze squeeze view reshape permute transpose expand flatten to float half bfloat16
-        double"""
+        """clone contiguous detach masked_fill nan_to_num positive neg negative relu relu6 leaky_relu hardtanh
+        hardsigmoid ceil floor round trunc sign clamp clip clamp_min clamp_max tril triu where add sub maximum minimum
+        sum mean any all zeros_like ones_like full_like unsqueeze squeeze view reshape permute transpose expand flatten to float half
+        bfloat16 double"""
     )
     | TO_BOOL
     | CREATION
 )
-"""Zero times the derivative is zero wherever the argument is finite, and wherever eager took the other branch."""
+"""A zero gradient stays zero on its way through, whatever the argument holds.
+
+That leaves out every derivative that multiplies with the argument or the result: zero times nan is nan, and the arm
+that eager skipped may well hold nan.
+"""
 
 TENSOR_MODULES_FRESH = name_set(
     """Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LayerNorm RMSNorm GroupNorm

@@ -15,9 +15,11 @@ from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.narrowing import evidence, narrow, rename_dtype
+from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, Value
 from graphmend_codemod.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.conditions import Condition, split
+from graphmend_codemod.rules.logcalls import LOG_METHODS
 from graphmend_codemod.rules.site import Site
 
 
@@ -272,6 +274,9 @@ class _Judge:
         if any(found != reached[0] for found in reached):
             self.other_leaves = True
         kept = [node for node, value in branches if isinstance(node, ast.Name) or not value.fresh]
+        if name in _shown_names(self.site):
+            # A tensor's text names the function that made it: grad_fn=<WhereBackward0>.
+            self.aliasing = True
         if kept and any(isinstance(parent, (ast.With, ast.AsyncWith)) for parent in self.site.place.parents):
             # Under no_grad a select would cut the graph of a tensor that was made outside.
             self.aliasing = True
@@ -306,6 +311,30 @@ class _Judge:
         chained = len(self.selection.arms) > 2 or bool(self.selection.arms[-1].assignments)
         static = first.static if first else ()
         return Facts(tuple(conditions), proven and not (static and chained))
+
+
+def _shown_names(site: Site) -> frozenset[str]:
+    """Names that the function puts into text as they are: f-strings, `print`, loggers, `str`, `repr`, `format`."""
+
+    def look() -> frozenset[str]:
+        found: set[str] = set()
+        for node in walk(site.evaluator.scope.node):
+            shown: list[ast.expr] = []
+            if isinstance(node, ast.FormattedValue):
+                shown = [node.value]
+            elif isinstance(node, ast.Call) and _shows(node):
+                shown = [*node.args, *(word.value for word in node.keywords)]
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+                shown = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+            found.update(part.id for part in shown if isinstance(part, ast.Name))
+        return frozenset(found)
+
+    return site.remembered("shown names", site.evaluator.scope.node, look)
+
+
+def _shows(node: ast.Call) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name in LOG_METHODS | {"print", "str", "repr", "format"}
 
 
 def select_edit(selection: Selection, facts: Facts) -> Edit:
