@@ -160,7 +160,8 @@ FINITE_DERIVATIVE = (
     name_set(
         """clone contiguous detach masked_fill nan_to_num positive neg negative relu relu6 leaky_relu hardtanh
         hardsigmoid ceil floor round trunc sign clamp clip clamp_min clamp_max tril triu where add sub maximum minimum
-        sum mean any all zeros_like ones_like full_like unsqueeze squeeze view reshape permute transpose expand flatten to float half
+        sum mean any all zeros_like ones_like full_like unsqueeze squeeze
+        view reshape permute transpose expand flatten to float half
         bfloat16 double"""
     )
     | TO_BOOL
