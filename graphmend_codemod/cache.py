@@ -1,8 +1,8 @@
 """What a run may remember: summaries by content, findings by everything they depend on, whole runs.
 
-Entries are JSON, so that a cache that came with a hostile repository can be wrong but cannot run anything; an entry that is
-broken or was made by another version counts as absent. Writing goes through a rename, so runs may share the folder. A cache
-that cannot be written is no cache, silently: it is never needed.
+Entries are JSON, so that a cache that came with a hostile repository can be wrong but cannot run anything; an entry
+that is broken or was made by another version counts as absent. Writing goes through a rename, so runs may share the
+folder. A cache that cannot be written is no cache, silently: it is never needed.
 """
 
 from __future__ import annotations

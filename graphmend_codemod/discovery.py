@@ -18,9 +18,9 @@ from graphmend_codemod.settings import Settings
 
 _VENDORED = frozenset(
     {
-        ".bzr", ".direnv", ".eggs", ".git", ".graphmend_cache", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox", ".pants.d",
-        ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", "__pycache__", "__pypackages__", "_vendor",
-        "_vendored", "buck-out", "node_modules", "site-packages", "third-party", "third_party", "thirdparty", "vendor",
+        ".bzr", ".direnv", ".eggs", ".git", ".graphmend_cache", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
+        ".pants.d", ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", "__pycache__", "__pypackages__",
+        "_vendor", "_vendored", "buck-out", "node_modules", "site-packages", "third-party", "third_party", "thirdparty", "vendor",
         "vendored", "venv",
     }
 )  # fmt: skip
@@ -60,8 +60,8 @@ class Filter:
     def keeps(self, path: str) -> bool:
         """False for a path that is excluded itself or stands in an excluded or vendored folder.
 
-        A pattern is a glob in which `*` also matches `/`; it is held against the path, each folder above it, and each of
-        their last parts.
+        A pattern is a glob in which `*` also matches `/`; it is held against the path, each folder above it, and each
+        of their last parts.
         """
         parts = path.split("/")
         if not _VENDORED.isdisjoint(parts[:-1]):
@@ -102,9 +102,8 @@ def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
                 )
             elif keeps(relative) and keeps(target):
                 files.add(target)
-        elif not absolute.endswith(".pyi"):
-            if _is_python_script(absolute) and keeps(relative):
-                files.add(relative)
+        elif not absolute.endswith(".pyi") and _is_python_script(absolute) and keeps(relative):
+            files.add(relative)
     return Discovered(tuple(sorted(files)), tuple(problems), named)
 
 

@@ -1,4 +1,4 @@
-"""Loading and analysing in worker processes. Results come back in the order of the input, whatever the number of workers."""
+"""Loading and analysing in worker processes; results come in the same order whatever the number of workers."""
 
 from __future__ import annotations
 

@@ -413,7 +413,7 @@ def import_root(target: str) -> str:
 
 
 def settle(body: Body) -> None:
-    """Decide `body.test`: whether a test may hold a tensor. What then is left in `body.asked` only the class can tell."""
+    """Decide `body.test`: whether a test may hold a tensor. What is left in `body.asked` then only the class knows."""
     if not body.tests:
         return
     for test in body.tests:

@@ -29,14 +29,14 @@ _PYTHON_PREDICATE = re.compile(
 )
 _PYTHON_METHODS = frozenset(
     {
-        "dim", "size", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "is_contiguous", "get_device",
-        "element_size", "startswith", "endswith", "keys", "items", "get_world_size", "get_rank",
+        "dim", "size", "ndimension", "numel", "nelement", "is_floating_point", "is_complex", "is_contiguous",
+        "get_device", "element_size", "startswith", "endswith", "keys", "items", "get_world_size", "get_rank",
     }
 )  # fmt: skip
 _PYTHON_ATTRIBUTES = frozenset(
     {
-        "shape", "dtype", "device", "ndim", "training", "requires_grad", "is_cuda", "is_sparse", "is_leaf", "layout", "itemsize",
-        "config", "__name__", "__class__",
+        "shape", "dtype", "device", "ndim", "training", "requires_grad", "is_cuda", "is_sparse", "is_leaf", "layout",
+        "itemsize", "config", "__name__", "__class__",
     }
 )  # fmt: skip
 _NEVER = frozenset({ast.Constant, ast.JoinedStr, ast.Dict})

@@ -1,6 +1,6 @@
 """What the rest of the program may ask of a project: names resolved, class families, reach of forward.
 
-A *qualified* name is dotted and absolute: `torch.nn.functional.relu`, `transformers.models.t5.modeling_t5.T5Stack.forward`.
+A *qualified* name is dotted and absolute: `torch.nn.functional.relu`, `transformers.models.t5.modeling_t5.T5Stack`.
 Names of libraries outside the project resolve to the name they are imported by; they are never looked into.
 """
 

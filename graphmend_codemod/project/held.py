@@ -11,7 +11,7 @@ _SELF = "self."
 
 
 class Held:
-    """Assignments to attributes by class. Each is a list of the attributes it depends on, or None for a possible tensor."""
+    """Assignments to attributes by class: each a list of the attributes it depends on, None for a possible tensor."""
 
     def __init__(self) -> None:
         self._assigned: dict[str, dict[str, list[list[str] | None]]] = {}

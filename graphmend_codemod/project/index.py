@@ -303,7 +303,7 @@ class ProjectIndex:
         return tuple(base for base in resolved if base is not None and base != qualified)
 
     def linear(self, qualified: str) -> tuple[str, ...]:
-        """The class and all its ancestors, nearest first: depth first, left to right, an ancestor after its last heir."""
+        """The class and its ancestors, nearest first: depth first, left to right, an ancestor after its last heir."""
         known = self._linear.get(qualified)
         if known is None:
             self._linear[qualified] = (qualified,)  # a cycle of bases ends here

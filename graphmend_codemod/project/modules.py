@@ -96,7 +96,7 @@ class Layout:
         return ".".join(part.replace(".", "_") for part in parts)
 
     def locate(self, name: str, importer: str) -> str | None:
-        """The file of the absolute module `name` as the module at `importer` would find it; None outside the project."""
+        """The file of the absolute module `name` as the module at `importer` finds it; None outside the project."""
         base = self.base(importer)
         key = (base, name)
         if key not in self._located:

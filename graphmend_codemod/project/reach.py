@@ -156,7 +156,9 @@ class _Search:
         if step.own is None:
             return
         if not rest:
-            if ref.endswith("()"):
+            if ref.endswith("()") and "classmethod" in step.function.decorators:
+                self._construct(step.own, step.via)
+            elif ref.endswith("()"):
                 self._call_instance(step.own, step.via)
             return
         head, _, method = rest.rpartition(".")
@@ -243,10 +245,14 @@ class _Search:
             return True
         if self._index.class_summary(found) is None:
             return False
-        if called and not self._index.is_module(found):
-            for name in _CONSTRUCTION:
-                self._first(self._index.linear(found), name, step.via)
+        if called:
+            self._construct(found, step.via)
         return True
+
+    def _construct(self, owner: str, via: str) -> None:
+        if not self._index.is_module(owner):
+            for name in _CONSTRUCTION:
+                self._first(self._index.linear(owner), name, via)
 
     # -- instances -----------------------------------------------------------------------------------------------
 
@@ -328,7 +334,7 @@ class _Search:
         return not self._index.is_module(callee)
 
     def _value(self, module: Module, value: Value, scope: FunctionSummary | None, step: _Step, called: bool) -> None:
-        """Reach what an assigned value is or holds: a function, a wrapped one, members of a table, an instance called."""
+        """Reach what an assigned value is or holds: a function, also a wrapped one, a table's members, an instance."""
         inside = _Step(module, scope or _NOWHERE, step.own, step.via)
         names = [*value.holds]
         if value.kind == "other" and value.spelled:

@@ -67,8 +67,11 @@ def _digest(facts: FunctionFacts | ClassFacts | AttributeFact | None) -> str:
         return ""
     if isinstance(facts, ClassFacts):
         text = repr(
-            (facts.qualified, facts.is_module, facts.bases, sorted(facts.properties))
-            + (sorted(facts.methods.items()), sorted((name, repr(fact)) for name, fact in facts.attributes.items()))
+            (
+                (facts.qualified, facts.is_module, facts.bases, sorted(facts.properties)),
+                sorted(facts.methods.items()),
+                sorted((name, repr(fact)) for name, fact in facts.attributes.items()),
+            )
         )
     else:
         text = repr(facts)

@@ -32,15 +32,16 @@ from graphmend_codemod.project.summary import (
 
 _BUILTINS = frozenset(dir(builtins)) - {"super"}
 _UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {
-    "einops", "jax", "flax", "numpy", "pandas", "PIL", "scipy", "tensorflow", "torch", "torchvision", "tqdm", "typing_extensions",
+    "einops", "jax", "flax", "numpy", "pandas", "PIL", "scipy", "tensorflow", "torch", "torchvision", "tqdm",
+    "typing_extensions",
 }  # fmt: skip
 
 
 _TENSOR_METHODS = frozenset(
     {
-        "add", "any", "argmax", "clone", "contiguous", "copy_", "cpu", "detach", "device", "dim", "dtype", "expand", "fill_",
-        "flatten", "float", "gather", "half", "is_floating_point", "item", "long", "masked_fill", "masked_fill_", "max",
-        "mean", "min", "mul", "mul_", "ndim", "new_ones", "new_zeros", "numel", "permute", "pow", "repeat", "reshape",
+        "add", "any", "argmax", "clone", "contiguous", "copy_", "cpu", "detach", "device", "dim", "dtype", "expand",
+        "fill_", "flatten", "float", "gather", "half", "is_floating_point", "item", "long", "masked_fill",
+        "masked_fill_", "max", "mean", "min", "mul", "mul_", "ndim", "new_ones", "new_zeros", "numel", "permute", "pow", "repeat", "reshape",
         "requires_grad", "shape", "size", "softmax", "split", "sqrt", "squeeze", "std", "sum", "tolist", "transpose",
         "type", "type_as", "unbind", "unsqueeze", "view", "view_as", "zero_",
     }
@@ -58,7 +59,7 @@ class _Pending(NamedTuple):
 
 
 class _Class(NamedTuple):
-    """The class whose body is being read. `is_module` is true when it looks like a module: its `__init__` is not traced."""
+    """The class whose body is being read. `is_module`: it looks like a module, so its `__init__` is not traced."""
 
     qualname: str
     outer: str
@@ -346,7 +347,7 @@ class _Keep:
     def ref(self, used: str, called: bool) -> str:
         """The reference to keep, an empty string for none."""
         root, _, rest = used.partition(".")
-        if root == self._own or root == "super()":
+        if root in (self._own, "super()"):
             if self._renamed and rest and root == self._own:
                 return f"self.{rest}"
             return used if rest or called else ""

@@ -37,7 +37,7 @@ class Lines:
 
 
 def dotted(node: ast.AST) -> str:
-    """`a.b.c`, `super().f` for what is spelled so, else an empty string. `type(self)` and `self.__class__` are `self`."""
+    """`a.b.c`, `super().f` for what is spelled so, else an empty string; `type(self)`, `self.__class__` are `self`."""
     parts: list[str] = []
     while node.__class__ is ast.Attribute:
         if node.attr != "__class__":
@@ -62,7 +62,7 @@ def dotted(node: ast.AST) -> str:
 
 
 def decorator(node: ast.expr) -> str:
-    """`name`, `name()` for a decorator with arguments, `partial(name)` for a partial of it; empty when it is neither."""
+    """`name`, `name()` for a decorator with arguments, `partial(name)` for a partial of it; empty for others."""
     if not isinstance(node, ast.Call):
         return dotted(node)
     name = dotted(node.func)

@@ -1,7 +1,7 @@
 """What one module says about itself: small, immutable, and the same whether computed or read back from JSON.
 
-Names are *spelled* as the source has them (`nn.Linear`, `self.norm`, `..utils:logging` for a relative import); the index
-resolves them. A summary therefore depends on the module's text alone, which makes it cacheable by content.
+Names are *spelled* as the source has them (`nn.Linear`, `self.norm`, `..utils:logging` for a relative import); the
+index resolves them. A summary therefore depends on the module's text alone, which makes it cacheable by content.
 
 These are named tuples because there are tens of thousands of them: they are made faster than dataclasses, and
 `json.dumps` takes them as they are.

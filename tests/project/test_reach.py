@@ -1,0 +1,334 @@
+"""What `forward` leads to, and what it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.project.tools import reach_of, reached_names, write
+
+HEAD = "import torch\nfrom torch import nn\n"
+
+
+def in_module(tmp_path: Path, text: str) -> set[str]:
+    from textwrap import dedent
+
+    return reached_names(tmp_path, {"m.py": HEAD + dedent(text)})
+
+
+def test_forward_leads_to_functions_methods_and_properties(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        def helper(x): return deeper(x)
+        def deeper(x): return x
+        def unused(x): return x
+        class A(nn.Module):
+            def __init__(self): self.setup()
+            def setup(self): ...
+            def forward(self, x): return self.step(helper(x)) + self.bias
+            def step(self, x): return x
+            def spare(self, x): return x
+            @property
+            def bias(self): return 1
+        """,
+    )
+    assert found == {"A.forward", "A.step", "A.bias", "helper", "deeper"}
+
+
+def test_a_class_that_is_no_module_has_no_forward(tmp_path: Path) -> None:
+    assert in_module(tmp_path, "class A:\n    def forward(self, x): return x\n") == set()
+
+
+def test_calls_on_self_land_in_ancestors_and_in_subclasses(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        class Base(nn.Module):
+            def forward(self, x): return self.mix(x)
+            def mix(self, x): return x
+        class Leaf(Base):
+            def mix(self, x): return super().mix(self.more(x))
+            def more(self, x): return x
+        """,
+    )
+    assert found == {"Base.forward", "Base.mix", "Leaf.mix", "Leaf.more"}
+
+
+def test_super_in_a_mixin_lands_beside_it(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        class Mixin:
+            def prepare(self, x): return super().prepare(x)
+        class Base(nn.Module):
+            def prepare(self, x): return x
+        class A(Mixin, Base):
+            def forward(self, x): return self.prepare(x)
+        """,
+    )
+    assert found == {"A.forward", "Mixin.prepare", "Base.prepare"}
+
+
+def test_what_is_passed_by_name_counts_as_called(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        from functools import partial
+        from torch.utils.checkpoint import checkpoint
+        def act(x, n): return x
+        class A(nn.Module):
+            def forward(self, x):
+                run = partial(act, n=1)
+                return checkpoint(self._inner, run(x))
+            def _inner(self, x): return x
+        """,
+    )
+    assert found == {"A.forward", "A._inner", "act"}
+
+
+def test_functions_under_and_given_to_compile_are_reached(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        from functools import partial
+        @torch.compile
+        def one(x): return x
+        @torch.compile(dynamic=True)
+        def two(x): return x
+        @partial(torch.compile, dynamic=True)
+        def three(x): return x
+        def four(x): return x
+        fast = torch.compile(four)
+        def compile(f): return f
+        def five(x): return x
+        slow = compile(five)
+        class Runner:
+            def __init__(self): self.run = torch.compile(self._run)
+            def _run(self, x): return x
+        """,
+    )
+    assert found == {"one", "two", "three", "four", "Runner._run"}
+
+
+def test_decorators_put_their_wrappers_around_forward(tmp_path: Path) -> None:
+    files = {
+        "deco.py": """
+            import torch
+            from functools import wraps
+            def update(forward):
+                def grow(self, x): return x
+                @wraps(forward)
+                def wrapper(self, x):
+                    grow(self, x)
+                    return forward(self, x)
+                return wrapper
+            def unused(forward): return forward
+            def option(size):
+                def decorator(forward):
+                    def wrapped(*args): return forward(*args)
+                    return wrapped
+                return decorator
+            """,
+        "m.py": """
+            from torch import nn
+            from deco import update, option
+            class A(nn.Module):
+                @update
+                def forward(self, x): return x
+            class B(nn.Module):
+                @option(3)
+                def forward(self, x): return x
+            """,
+    }
+    found = reach_of(write(tmp_path, files))
+    by_name = {each.qualname: each for _, each in found}
+    assert set(by_name) == {"A.forward", "B.forward", "update.wrapper", "update.grow", "option.decorator.wrapped"}
+    assert by_name["update.grow"].class_qualified == "m.A"
+    assert by_name["option.decorator.wrapped"].class_qualified is None
+
+
+def test_a_wrapper_around_several_classes_belongs_to_none(tmp_path: Path) -> None:
+    text = """
+        def update(forward):
+            def wrapper(self, x): return forward(self, x)
+            return wrapper
+        class A(nn.Module):
+            @update
+            def forward(self, x): return x
+        class B(nn.Module):
+            @update
+            def forward(self, x): return x
+        """
+    in_module(tmp_path, text)
+    owners = {each.qualname: each.class_qualified for _, each in reach_of(tmp_path)}
+    assert owners == {"update.wrapper": None, "A.forward": "m.A", "B.forward": "m.B"}
+
+
+def test_objects_are_followed_by_annotation_assignment_and_construction(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        from typing import Optional
+        from dataclasses import dataclass
+        class Cache:
+            def update(self, x): return x
+            def unused(self): ...
+        class Fast(Cache):
+            def update(self, x): return x
+        @dataclass
+        class Output:
+            x: int
+            def __post_init__(self): ...
+        class Table:
+            def __init__(self): ...
+            def look(self, x): return x
+            @classmethod
+            def build(cls): return cls()
+        class Holder:
+            def pick(self, x): return x
+        class A(nn.Module):
+            def __init__(self): self.holder = Holder()
+            def forward(self, x, cache: Optional[Cache] = None):
+                table = Table.build()
+                cache.update(table.look(self.holder.pick(x)))
+                return Output(x)
+        """,
+    )
+    assert found == {
+        "A.forward", "Cache.update", "Fast.update", "Table.build", "Table.__init__", "Table.look", "Holder.pick",
+        "Output.__post_init__",
+    }  # fmt: skip
+
+
+def test_tables_of_functions_are_followed(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        def one(x): return x
+        def two(x): return x
+        TABLE = {"one": one}
+        class Registry:
+            table = {"two": two}
+            def __getitem__(self, name): return self.table[name]
+        REGISTRY = Registry()
+        class A(nn.Module):
+            def __init__(self, kind): self.f = TABLE[kind]
+            def forward(self, x): return self.f(x) + REGISTRY["two"](x)
+        """,
+    )
+    assert {"A.forward", "one", "two"} <= found
+
+
+def test_what_stops_dynamo_stops_the_search(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        import torch._dynamo as dynamo
+        @torch.compiler.disable
+        def a(x): return inner(x)
+        @dynamo.disable(recursive=False)
+        def b(x): return x
+        @torch.jit.ignore
+        def c(x): return x
+        @torch.compiler.assume_constant_result
+        def d(x): return x
+        def inner(x): return x
+        class A(nn.Module):
+            def forward(self, x): return a(b(c(d(x))))
+        """,
+    )
+    assert found == {"A.forward"}
+
+
+def test_custom_functions_are_reached_by_apply(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        class Round(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x
+        class Other(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x
+        class A(nn.Module):
+            def forward(self, x): return Round.apply(x)
+        """,
+    )
+    assert found == {"A.forward", "Round.forward"}
+
+
+def test_nested_functions_are_reached_where_they_are_used(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        class A(nn.Module):
+            def forward(self, x):
+                def used(y): return self.step(y)
+                def unused(y): return y
+                return used(x)
+            def step(self, y): return y
+        """,
+    )
+    assert found == {"A.forward", "A.forward.used", "A.step"}
+
+
+def test_a_helper_module_without_torch_is_reached_too(tmp_path: Path) -> None:
+    files = {
+        "p/__init__.py": "",
+        "p/talk.py": "def say(): print('hello')\n",
+        "p/m.py": "from torch import nn\nfrom .talk import say\nclass A(nn.Module):\n    def forward(self, x):\n        say()\n",
+    }
+    assert reached_names(tmp_path, files) == {"A.forward", "say"}
+
+
+def test_local_imports_count_in_their_function_only(tmp_path: Path) -> None:
+    files = {
+        "p/__init__.py": "",
+        "p/a.py": "def go(x): return x\n",
+        "p/b.py": "def go(x): return x\n",
+        "p/m.py": """
+            from torch import nn
+            from .a import go
+            class A(nn.Module):
+                def forward(self, x):
+                    from .b import go
+                    return go(x)
+            """,
+    }
+    write(tmp_path, files)
+    assert {(path, each.qualname) for path, each in reach_of(tmp_path)} == {("p/b.py", "go"), ("p/m.py", "A.forward")}
+
+
+def test_methods_of_unknown_objects_are_found_by_name_in_the_modules_own_classes(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        class Layer(nn.Module):
+            def attend(self, x): return x
+        class A(nn.Module):
+            def __init__(self): self.layers = nn.ModuleList([Layer()])
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer.attend(x)
+                return x
+        """,
+    )
+    assert found == {"A.forward", "Layer.attend"}
+
+
+def test_the_reason_names_the_forward(tmp_path: Path) -> None:
+    in_module(tmp_path, "def helper(x): return x\nclass A(nn.Module):\n    def forward(self, x): return helper(x)\n")
+    assert {each.via for _, each in reach_of(tmp_path)} == {"forward of A"}
+
+
+def test_a_property_is_told_from_its_setter_by_line(tmp_path: Path) -> None:
+    text = """
+        class A(nn.Module):
+            @property
+            def size(self): return 1
+            @size.setter
+            def size(self, value): ...
+            def forward(self, x): return self.size
+        """
+    in_module(tmp_path, text)
+    assert [each.line for _, each in reach_of(tmp_path) if each.qualname == "A.size"] == [5]
