@@ -348,9 +348,9 @@ class _Keep:
         """The reference to keep, an empty string for none."""
         root, _, rest = used.partition(".")
         if root in (self._own, "super()"):
-            if self._renamed and rest and root == self._own:
-                return f"self.{rest}"
-            return used if rest or called else ""
+            if not rest and not called:
+                return ""
+            return f"self{used[len(root) :]}" if self._renamed and root == self._own else used
         if root == "?":
             return used if rest in self._methods else ""
         if root in self._imports or root in self.inner:

@@ -17,7 +17,13 @@ def test_imports_are_followed_through_packages_and_aliases(tmp_path: Path) -> No
             "pkg/__init__.py": "from .layers import Block as Piece\nfrom .ops import *\n",
             "pkg/layers.py": "import torch.nn as n\nclass Block(n.Module): ...\n",
             "pkg/ops.py": "__all__ = ['mix']\ndef mix(x): ...\ndef hidden(x): ...\n",
-            "pkg/use.py": "import torch as th\nimport pkg\nfrom pkg import Piece\nfrom . import ops as o\nshort = o.mix\n",
+            "pkg/use.py": """
+                import torch as th
+                import pkg
+                from pkg import Piece
+                from . import ops as o
+                short = o.mix
+                """,
         },
     )
     index = index_of(tmp_path)

@@ -276,7 +276,12 @@ def test_a_helper_module_without_torch_is_reached_too(tmp_path: Path) -> None:
     files = {
         "p/__init__.py": "",
         "p/talk.py": "def say(): print('hello')\n",
-        "p/m.py": "from torch import nn\nfrom .talk import say\nclass A(nn.Module):\n    def forward(self, x):\n        say()\n",
+        "p/m.py": """
+            from torch import nn
+            from .talk import say
+            class A(nn.Module):
+                def forward(self, x): say()
+            """,
     }
     assert reached_names(tmp_path, files) == {"A.forward", "say"}
 
@@ -331,4 +336,4 @@ def test_a_property_is_told_from_its_setter_by_line(tmp_path: Path) -> None:
             def forward(self, x): return self.size
         """
     in_module(tmp_path, text)
-    assert [each.line for _, each in reach_of(tmp_path) if each.qualname == "A.size"] == [5]
+    assert [each.line for _, each in reach_of(tmp_path) if each.qualname == "A.size"] == [6]
