@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,6 +123,9 @@ class SourceFile:
     @cached_property
     def line_starts(self) -> tuple[int, ...]:
         """The offset into `text` at which each line begins."""
+        if "\r" not in self.text:
+            lengths = map(len, self.text.split("\n"))
+            return (0, *accumulate(map((1).__add__, lengths)))[:-1]
         return (0, *(end.end() for end in _NEWLINE.finditer(self.text)))
 
     @cached_property

@@ -25,14 +25,28 @@ def dotted(node: ast.expr) -> str | None:
     return ".".join(reversed(parts))
 
 
+_LEAVES = frozenset(
+    {"ctx", "op", "ops", "id", "attr", "arg", "name", "kind", "type_comment", "lineno", "is_async", "names"}
+)
+_MAY_HOLD_NODES: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: ()}
+
+
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    fields = tuple(name for name in kind._fields if name not in _LEAVES)
+    _MAY_HOLD_NODES[kind] = fields
+    return fields
+
+
 def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes directly below `node`, without the `ctx` markers. Faster than `ast.iter_child_nodes`."""
+    """The nodes directly below `node`, without operators and `ctx` markers. Faster than `ast.iter_child_nodes`."""
+    kind = node.__class__
+    fields = _MAY_HOLD_NODES.get(kind)
     found: list[ast.AST] = []
-    for name in node._fields:
+    for name in _fields(kind) if fields is None else fields:
         value = getattr(node, name, None)
         if value.__class__ is list:
             found += [item for item in value if isinstance(item, ast.AST)]
-        elif name != "ctx" and isinstance(value, ast.AST):
+        elif isinstance(value, ast.AST):
             found.append(value)
     return found
 

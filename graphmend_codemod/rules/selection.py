@@ -329,7 +329,7 @@ def _shown_names(site: Site) -> frozenset[str]:
             found.update(part.id for part in shown if isinstance(part, ast.Name))
         return frozenset(found)
 
-    return site.remembered("shown names", site.evaluator.scope.node, look)
+    return site.remembered("shown names", site.evaluator.scope.node, look, anywhere=True)
 
 
 def _shows(node: ast.Call) -> bool:

@@ -9,7 +9,7 @@ import re
 import tokenize
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar, cast
 
 from graphmend_codemod.analysis import purity
@@ -28,6 +28,11 @@ _LONGEST_LINE = 120
 _SHORTEST_LIMIT = 79
 
 
+@lru_cache(maxsize=4)
+def _longest_line(text: str) -> int:
+    return max(map(len, text.splitlines()), default=0)
+
+
 @dataclass(frozen=True, eq=False)
 class Site:
     """A node in a function that Dynamo reaches. `place` is the statement that holds it."""
@@ -41,9 +46,12 @@ class Site:
     settings: Settings
     function: str
 
-    def remembered(self, question: str, node: ast.AST, answer: Callable[[], T]) -> T:
-        """`answer()`, worked out once for this question about this node where names hold what they hold here."""
-        key = (question, id(node), id(self.place.env))
+    def remembered(self, question: str, node: ast.AST, answer: Callable[[], T], *, anywhere: bool = False) -> T:
+        """`answer()`, worked out once for this question about this node where names hold what they hold here.
+
+        With `anywhere`, the answer does not depend on what names hold.
+        """
+        key = (question, id(node), 0 if anywhere else id(self.place.env))
         if key not in self.flow.answers:
             self.flow.answers[key] = (answer(), self.place.env)
         return cast("T", self.flow.answers[key][0])
@@ -217,11 +225,7 @@ class Site:
     @property
     def line_limit(self) -> int:
         """The longest line that the file itself has, within reason."""
-        return self.remembered("line limit", self.evaluator.scope.node, self._line_limit)
-
-    def _line_limit(self) -> int:
-        longest = max((len(line) for line in self.source.text.splitlines()), default=0)
-        return min(max(longest, _SHORTEST_LIMIT), _LONGEST_LINE)
+        return min(max(_longest_line(self.source.text), _SHORTEST_LIMIT), _LONGEST_LINE)
 
     def indentation(self, deeper: int = 0) -> int:
         """Columns before a statement `deeper` levels below this one."""
