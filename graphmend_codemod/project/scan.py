@@ -41,7 +41,8 @@ _TENSOR_METHODS = frozenset(
     {
         "add", "any", "argmax", "clone", "contiguous", "copy_", "cpu", "detach", "device", "dim", "dtype", "expand",
         "fill_", "flatten", "float", "gather", "half", "is_floating_point", "item", "long", "masked_fill",
-        "masked_fill_", "max", "mean", "min", "mul", "mul_", "ndim", "new_ones", "new_zeros", "numel", "permute", "pow", "repeat", "reshape",
+        "masked_fill_", "max", "mean",
+        "min", "mul", "mul_", "ndim", "new_ones", "new_zeros", "numel", "permute", "pow", "repeat", "reshape",
         "requires_grad", "shape", "size", "softmax", "split", "sqrt", "squeeze", "std", "sum", "tolist", "transpose",
         "type", "type_as", "unbind", "unsqueeze", "view", "view_as", "zero_",
     }
