@@ -84,7 +84,7 @@ def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
     named = bool(paths)
     for path in paths or [Path(root)]:
         absolute = os.path.abspath(path)
-        relative = _relative(absolute, root)
+        relative = relative_path(absolute, root)
         if os.path.isdir(absolute):
             named = False
             files.update(found for found in _below(absolute, root) if keeps(found))
@@ -94,7 +94,9 @@ def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
             problems.append(Problem(relative, "is neither a file nor a folder"))
         elif absolute.endswith(".py"):
             target = (
-                _relative(os.path.realpath(absolute), os.path.realpath(root)) if os.path.islink(absolute) else relative
+                relative_path(os.path.realpath(absolute), os.path.realpath(root))
+                if os.path.islink(absolute)
+                else relative
             )
             if target.startswith("../") and not relative.startswith("../"):
                 problems.append(
@@ -116,7 +118,8 @@ def _is_python_script(path: str) -> bool:
     return first.startswith(b"#!") and b"python" in first
 
 
-def _relative(absolute: str, root: str) -> str:
+def relative_path(absolute: str, root: str) -> str:
+    """The path from the root, with forward slashes; both are absolute."""
     prefix = os.path.join(root, "")
     inside = absolute[len(prefix) :] if absolute.startswith(prefix) else os.path.relpath(absolute, root)
     return inside.replace(os.sep, "/")
@@ -127,7 +130,7 @@ def _below(folder: str, root: str) -> Iterator[str]:
     for name in _from_walk(folder) if names is None else names:
         absolute = os.path.join(folder, name)
         if not os.path.islink(absolute) and os.path.isfile(absolute):
-            yield _relative(absolute, root)
+            yield relative_path(absolute, root)
 
 
 def _from_git(folder: str) -> list[str] | None:

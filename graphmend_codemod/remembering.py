@@ -59,6 +59,7 @@ def analysed_to_json(analysed: Analysed) -> list[Any]:
 def analysed_from_json(row: Sequence[Any]) -> Analysed:
     """The result of a row. ValueError or TypeError when it has another shape."""
     path, findings, answers = row
+    _require_text(path)
     pairs = []
     for kind, first, second, answer in answers:
         _require_text(kind, first, second, answer)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from graphmend_codemod.checking import Checker
-from graphmend_codemod.discovery import discover
+from graphmend_codemod.discovery import discover, relative_path
 from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.fixing import FileFix, Fixing
 from graphmend_codemod.settings import Settings
@@ -89,4 +90,5 @@ def _source(text: bytes, path: Path, settings: Settings) -> SourceFile | Problem
     try:
         return SourceFile.from_bytes(text, path, settings.root)
     except SourceError as error:
-        return Problem(path.as_posix(), str(error), error.line)
+        name = relative_path(os.path.abspath(path), os.path.abspath(settings.root))
+        return Problem(name, str(error), error.line)

@@ -1,0 +1,222 @@
+"""What is remembered between runs, and when it is not believed."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphmend_codemod import runner
+from graphmend_codemod.analysing import Analysed
+from graphmend_codemod.cache import FOLDER, Cache
+from graphmend_codemod.findings import Edit, Finding, Helper, Original, Problem, Replacement, Safety, Span
+from graphmend_codemod.remembering import (
+    analysed_from_json,
+    analysed_to_json,
+    finding_from_json,
+    finding_to_json,
+    problem_from_json,
+    problem_to_json,
+)
+from graphmend_codemod.runner import CheckResult
+from graphmend_codemod.settings import Settings
+
+MODEL = dedent("""
+    import logging
+    from torch import nn
+    from helper import say
+    logger = logging.getLogger(__name__)
+    class Model(nn.Module):
+        def forward(self, x):
+            logger.warning("forward")
+            say()
+            return x
+    """)
+HELPER = (
+    "import logging\nlogger = logging.getLogger()\ndef say():\n    logger.warning('x')\ndef more():\n    print('x')\n"
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "m.py").write_text(MODEL)
+    (tmp_path / "helper.py").write_text(HELPER)
+    return tmp_path
+
+
+def check(root: Path, **settings: tuple[str, ...]) -> CheckResult:
+    result = runner.check([], Settings(root, **settings), cache=True)  # type: ignore[arg-type]
+    assert result == runner.check([], Settings(root, **settings), cache=False)  # type: ignore[arg-type]
+    return result
+
+
+def places(result: CheckResult) -> list[tuple[str, str]]:
+    return [(each.path, each.function) for each in result.findings]
+
+
+def entries(root: Path, kind: str) -> list[Path]:
+    return sorted((root / FOLDER / kind).glob("*.json"))
+
+
+def test_a_second_run_reads_the_first_ones_answer(project: Path) -> None:
+    first = check(project)
+    (run,) = entries(project, "runs")
+    header, _, payload = run.read_bytes().partition(b"\n")
+    assert json.loads(payload)
+    assert check(project) == first
+    assert run.read_bytes().partition(b"\n")[0] == header
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("m.py", MODEL.replace('logger.warning("forward")', "pass")), [("helper.py", "say")]),
+        (("helper.py", HELPER.replace("logger.warning", "str")), [("m.py", "Model.forward")]),
+        (("m.py", MODEL.replace("nn.Module", "object")), []),
+        (("helper.py", HELPER.replace("def say():", "def say():\n    more()")), None),
+    ],
+)
+def test_a_change_anywhere_is_seen(
+    project: Path, change: tuple[str, str], expected: list[tuple[str, str]] | None
+) -> None:
+    assert places(check(project)) == [("helper.py", "say"), ("m.py", "Model.forward")]
+    (project / change[0]).write_text(change[1])
+    found = places(check(project))
+    if expected is None:
+        assert ("helper.py", "more") in found
+    else:
+        assert found == expected
+
+
+def test_a_new_file_that_shadows_a_library_is_seen(project: Path) -> None:
+    check(project)
+    (project / "torch.py").write_text("class nn:\n    class Module: ...\n")
+    assert places(check(project)) == []
+
+
+def test_other_settings_have_other_answers(project: Path) -> None:
+    assert len(check(project).findings) == 2
+    assert check(project, ignore=("GM201",)).findings == ()
+    assert len(check(project).findings) == 2
+
+
+def test_a_change_in_one_file_keeps_what_is_known_of_the_others(project: Path) -> None:
+    check(project)
+    before = {path: path.stat().st_mtime_ns for path in entries(project, "findings")}
+    assert len(before) == 2
+    (project / "helper.py").write_text(HELPER + "# more\n")
+    check(project)
+    after = {path: path.stat().st_mtime_ns for path in entries(project, "findings")}
+    assert sum(before[path] == after[path] for path in before) == 1
+
+
+def test_entries_of_files_that_are_gone_go_too(project: Path) -> None:
+    check(project)
+    (project / "m.py").unlink()
+    check(project)
+    assert len(entries(project, "summaries")) <= 1
+
+
+def test_the_folder_hides_itself(project: Path) -> None:
+    check(project)
+    assert (project / FOLDER / ".gitignore").read_text().endswith("*\n")
+    assert (project / FOLDER / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55")
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "garbage", "other data", "a folder"])
+def test_a_broken_cache_is_written_anew(project: Path, damage: str) -> None:
+    expected = check(project)
+    for kind in ("runs", "findings", "summaries"):
+        for path in entries(project, kind):
+            raw = path.read_bytes()
+            if damage == "a folder":
+                path.unlink()
+                path.mkdir()
+            else:
+                broken = {"empty": b"", "cut": raw[:-5], "garbage": b"\xff\0" * 50}
+                path.write_bytes(broken.get(damage, raw.partition(b"\n")[0] + b"\n[1, 2]"))
+    assert check(project) == expected
+
+
+def test_an_entry_of_another_version_is_not_read(tmp_path: Path) -> None:
+    Cache(tmp_path, "1").write("runs", "name", "key", [1])
+    assert Cache(tmp_path, "1").read("runs", "name", "key", list) == [1]
+    assert Cache(tmp_path, "2").read("runs", "name", "key", list) is None
+    assert Cache(tmp_path, "1").read("runs", "name", "other", list) is None
+
+
+@pytest.mark.parametrize("data", [None, 3, {"a": 1}, [[]], [[["GM1"]], [], []], "text"])
+def test_an_entry_with_other_data_counts_as_absent(tmp_path: Path, data: object) -> None:
+    cache = Cache(tmp_path, "1")
+    cache.write("findings", "name", "key", data)
+    assert cache.read("findings", "name", "key", analysed_from_json) is None
+
+
+def test_a_cache_that_is_a_link_is_not_used(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (project / FOLDER).symlink_to(elsewhere, target_is_directory=True)
+    assert len(check(project).findings) == 2
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_no_obstacle(project: Path) -> None:
+    (project / FOLDER).write_text("not a folder")
+    assert len(check(project).findings) == 2
+
+
+def test_old_runs_are_forgotten(project: Path) -> None:
+    for number in range(20):
+        check(project, ignore=(f"GM9{number:02}",))
+    assert len(entries(project, "runs")) == 16
+
+
+def _run(root: str) -> list[str]:
+    return [str(each) for each in runner.check([], Settings(Path(root)), cache=True).findings]
+
+
+def test_runs_at_the_same_time_agree(project: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(3) as pool:
+        results = pool.map(_run, [os.fspath(project)] * 6)
+    assert all(result == results[0] for result in results)
+    assert not list((project / FOLDER).rglob("*.tmp"))
+
+
+def test_fixing_does_not_believe_remembered_findings(project: Path) -> None:
+    check(project)
+    for path in entries(project, "findings"):
+        path.write_bytes(path.read_bytes().replace(b"GM201", b"GM999"))
+    result = runner.fix([], Settings(project), write=False, cache=True)
+    assert {each.code for fix in result.fixes for each in fix.applied} == {"GM201"}
+
+
+texts = st.text(max_size=8)
+numbers = st.integers(0, 10**6)
+spans = st.builds(Span, numbers, numbers, numbers, numbers)
+parts = st.one_of(texts, st.builds(Original, spans, st.integers(-2, 2)))
+replacements = st.builds(Replacement, spans, st.lists(parts, max_size=3).map(tuple))
+names = st.lists(texts, max_size=2).map(tuple)
+helpers = st.builds(Helper, texts, texts, names)
+edits = st.builds(Edit, st.lists(replacements, max_size=2).map(tuple), names, st.lists(helpers, max_size=2).map(tuple))
+findings = st.builds(
+    Finding, texts, texts, texts, spans, texts, st.sampled_from(Safety), texts, st.none() | edits, st.none() | texts
+)
+
+
+@given(st.lists(findings, max_size=3), st.lists(st.tuples(st.tuples(texts, texts, texts), texts), max_size=3))
+def test_findings_come_back_as_they_were(found: list[Finding], answers: list[tuple[tuple[str, str, str], str]]) -> None:
+    for finding in found:
+        assert finding_from_json(json.loads(json.dumps(finding_to_json(finding)))) == finding
+    analysed = Analysed("a.py", tuple(found), answers=tuple(answers))
+    assert analysed_from_json(json.loads(json.dumps(analysed_to_json(analysed)))) == analysed
+
+
+@given(texts, texts, st.none() | numbers)
+def test_problems_come_back_as_they_were(path: str, message: str, line: int | None) -> None:
+    problem = Problem(path, message, line)
+    assert problem_from_json(json.loads(json.dumps(problem_to_json(problem)))) == problem
