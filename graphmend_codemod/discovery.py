@@ -20,8 +20,8 @@ _VENDORED = frozenset(
     {
         ".bzr", ".direnv", ".eggs", ".git", ".graphmend_cache", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
         ".pants.d", ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", "__pycache__", "__pypackages__",
-        "_vendor", "_vendored", "buck-out", "node_modules", "site-packages", "third-party", "third_party", "thirdparty", "vendor",
-        "vendored", "venv",
+        "_vendor", "_vendored", "buck-out", "node_modules", "site-packages", "third-party", "third_party", "thirdparty",
+        "vendor", "vendored", "venv",
     }
 )  # fmt: skip
 _GENERATED = re.compile(
