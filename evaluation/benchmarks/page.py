@@ -8,6 +8,7 @@ from benchmarks.commands import CLEAN_LINES, COLD, EDITED, FIX, IMPORT_AST, PARA
 from benchmarks.outcome import Outcome, Peer, Target
 from benchmarks.timing import Run, Spread
 
+_QUIET = 0.7
 _INTRODUCTION = """\
 # Benchmarks
 
@@ -67,7 +68,11 @@ def _verdict(outcome: Outcome) -> str:
 def _where(outcome: Outcome) -> Iterator[str]:
     machine, corpus = outcome.machine, outcome.corpus
     yield f"- {machine.date}, {machine.processor}, {machine.cores} cores, {machine.system}, Python {machine.python}"
-    yield f"- load average {machine.load_before:.1f} before, {machine.load_after:.1f} after"
+    busy = "; others were at work, which makes wall times and the gain of workers worse than they are"
+    yield (
+        f"- load average {machine.load_before:.1f} before, {machine.load_after:.1f} after"
+        f"{busy if machine.load_before > _QUIET else ''}"
+    )
     yield "- " + ", ".join(f"{name} {version}" for name, version in outcome.versions.items())
     yield f"- {corpus['files']:,} files, {corpus['lines']:,} lines, {corpus['bytes'] / 1e6:.1f} MB"
     yield ""

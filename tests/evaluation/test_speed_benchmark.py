@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,13 @@ def test_findings_that_differ_are_told_and_count_as_missed() -> None:
     found = outcome(target(1.0), same_findings=False)
     assert not found.met
     assert "**Findings differ" in page.render(found, "raw.json")
+
+
+def test_page_tells_when_the_machine_was_not_quiet() -> None:
+    quiet = outcome(target(1.0))
+    busy = replace(quiet, machine=replace(quiet.machine, load_before=1.5))
+    assert "others were at work" in page.render(busy, "raw.json")
+    assert "others were at work" not in page.render(quiet, "raw.json")
 
 
 def test_peer_that_fails_is_a_row() -> None:
