@@ -14,7 +14,7 @@ import ast
 
 from graphmend_codemod.findings import Edit, Helper, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.logcalls import LogCall, find_log_call, judge_arguments
+from graphmend_codemod.rules.logcalls import LogCall, effect_in, find_log_call, judge_arguments
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -123,6 +123,9 @@ def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     helper = helper_for(site, call)
     if site.settings.log_calls == "guard" or not arguments.constant or helper is None or not site.torch_at_import:
+        effect = effect_in(site, call.call)
+        if effect is not None:
+            return Verdict(message, declined=f"`{effect}` in its arguments would no longer happen under torch.compile")
         return Verdict(message, edit=guard(site, node))
     return Verdict(message, edit=_once(site, call, helper))
 

@@ -11,7 +11,7 @@ import ast
 from graphmend_codemod.findings import Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.gm201_log_call import guard
-from graphmend_codemod.rules.logcalls import find_log_call, judge_arguments
+from graphmend_codemod.rules.logcalls import effect_in, find_log_call, judge_arguments
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -74,19 +74,7 @@ def tensor_log(site: Site, node: ast.Expr) -> Verdict | None:
     message = f"`{call.what}` with a tensor breaks the graph"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
-    effect = _effect(site, call.call)
+    effect = effect_in(site, call.call)
     if effect is not None:
         return Verdict(message, declined=f"`{effect}` in its arguments would no longer happen under torch.compile")
     return Verdict(message, edit=guard(site, node))
-
-
-def _effect(site: Site, call: ast.Call) -> str | None:
-    for argument in [*call.args, *(word.value for word in call.keywords)]:
-        for node in ast.walk(argument):
-            if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
-                return site.text(node)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                name = node.func.attr
-                if (name.endswith("_") and not name.endswith("__")) or name in {"pop", "append", "update"}:
-                    return site.text(node)
-    return None
