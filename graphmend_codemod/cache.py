@@ -76,6 +76,10 @@ class Cache:
             return None
         return payload.decode("utf-8", "surrogatepass")
 
+    def has(self, kind: str, name: str) -> bool:
+        """True when there is an entry of this name, of whatever version and key."""
+        return self._usable and os.path.exists(self._path(kind, name))
+
     def write(self, kind: str, name: str, key: str, data: Any) -> None:
         """Write an entry in place of the one of this name."""
         self.write_text(kind, name, key, json.dumps(data, separators=(",", ":"), ensure_ascii=True))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, with_candidates
+from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, merged, with_candidates
 from graphmend_codemod.discovery import discover
 from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, without_cyclic_collector
@@ -17,9 +17,14 @@ from graphmend_codemod.source import SourceError, SourceFile
 
 if TYPE_CHECKING:
     from graphmend_codemod.cache import Cache
+    from graphmend_codemod.memory import Memory
+    from graphmend_codemod.parallel import Scene
     from graphmend_codemod.project.facts import ReachedFunction
     from graphmend_codemod.project.index import ProjectIndex
+    from graphmend_codemod.project.reach import Search
     from graphmend_codemod.project.recording import Answers
+
+    Reached = dict[str, tuple[ReachedFunction, ...]]
 
 MOST_FILES_BY_NAME = 60
 _FEWEST_FOR_WORKERS = 60
@@ -49,7 +54,6 @@ class Checker:
         self._overlay: dict[str, SourceFile] = {}
         self._kept: dict[str, SourceFile] = {}
         self._loaded: dict[str, Loaded] = {}
-        self._analysed: dict[str, tuple[str, Analysed]] = {}
         self._files: tuple[str, ...] | None = None
 
     @cached_property
@@ -59,6 +63,15 @@ class Checker:
         from graphmend_codemod.cache import Cache
 
         return Cache(self._root)
+
+    @cached_property
+    def _memory(self) -> Memory | None:
+        if not self._remember and self._cache is None:
+            return None
+        from graphmend_codemod.memory import Memory
+
+        # Fixes are never made from what a cache says that came with the repository.
+        return Memory(self._settings, None if self._remember else self._cache)
 
     def overlay(self, source: SourceFile) -> None:
         """Let `source` stand in place of the file at its path."""
@@ -128,13 +141,16 @@ class Checker:
                 index.add(summary)
         return index
 
-    def _reached(self, index: ProjectIndex, paths: Iterable[str]) -> dict[str, tuple[ReachedFunction, ...]]:
-        from graphmend_codemod.project.reach import reached_functions
+    def _search(self, index: ProjectIndex, paths: Iterable[str]) -> Search:
+        from graphmend_codemod.project.reach import Search
 
-        modules = [
-            module for path in paths if self._load(path).matters and (module := index.module_at(path)) is not None
-        ]
-        return reached_functions(index, modules)
+        matter = (path for path in paths if self._load(path).matters)
+        return Search(index, [module for path in matter if (module := index.module_at(path)) is not None])
+
+    def _reached(self, index: ProjectIndex, paths: Iterable[str]) -> Reached:
+        search = self._search(index, paths)
+        search.run()
+        return search.result()
 
     # -- a few files ---------------------------------------------------------------------------------------------
 
@@ -143,15 +159,15 @@ class Checker:
         layout = Layout(self._root)
         self._keep_texts(files)
         summaries = [summary for path in files if (summary := self._load(path).placed(layout)) is not None]
-        functions = {summary.path: as_if_reached(summary) for summary in summaries}
+        functions: Reached = {summary.path: as_if_reached(summary) for summary in summaries}
         if not any(functions.values()):
             return Found((), self._problems(files))
         index = self._index(layout, files)
-        reached: dict[str, tuple[ReachedFunction, ...]] | None = None
+        reached: Reached | None = None
         if any(_is_given_self(each) for every in functions.values() for each in every):
             reached = self._reached(index, files)
             functions = {path: _known_better(every, reached.get(path, ())) for path, every in functions.items()}
-        found = self._find(functions, index, ())
+        found = self._find(functions, index, None)
         if not found.findings:
             return Found((), self._problems(files, found.problems))
         reached = self._reached(index, files) if reached is None else reached
@@ -177,13 +193,12 @@ class Checker:
         self._load_many(every)
         layout = Layout(self._root, every)
         index = self._index(layout, every)
-        reached = self._reached(index, every)
-        functions: dict[str, tuple[ReachedFunction, ...]] = {}
-        for path in sorted(set(files).intersection(reached)):
-            module = index.module_at(path)
-            if module is not None:
-                functions[path] = with_candidates(module.summary, reached[path])
-        found = self._find(functions, index, every)
+        search = self._search(index, every)
+        if self._jobs > 1 and len(files) >= _FEWEST_FOR_WORKERS:
+            found = self._find_in_workers(search, index, files)
+        else:
+            search.run()
+            found = self._find(self._worth(search, index, files), index, self._memory)
         found = Found(found.findings, self._problems(files, found.problems))
         if run is not None:
             run.write(found.findings, found.problems, {path: loaded.digest for path, loaded in self._loaded.items()})
@@ -198,72 +213,81 @@ class Checker:
 
     # -- analysing -----------------------------------------------------------------------------------------------
 
-    def _find(
-        self, functions: Mapping[str, tuple[ReachedFunction, ...]], index: ProjectIndex, every: tuple[str, ...]
-    ) -> Found:
-        tasks = [Task(path, self._load(path).digest, reached) for path, reached in sorted(functions.items()) if reached]
-        answers = None
-        if every and (self._remember or self._cache is not None):
-            from graphmend_codemod.project.recording import Answers
+    def _worth(self, search: Search, index: ProjectIndex, files: Iterable[str]) -> Reached:
+        """The functions that the search has reached in these files and that hold candidates."""
+        reached = search.result()
+        modules = {path: index.module_at(path) for path in set(files).intersection(reached)}
+        return {
+            path: worth
+            for path, module in sorted(modules.items())
+            if module is not None and (worth := with_candidates(module.summary, reached[path]))
+        }
 
-            answers = Answers(index)
-        results: dict[str, Analysed] = {}
-        todo: list[Task] = []
-        for task in tasks:
-            known = self._remembered(task, answers) if answers is not None else None
-            if known is None:
-                todo.append(task)
-            else:
-                results[task.path] = known
-        for analysed in self._analyse(todo, index, every, answers):
-            results[analysed.path] = analysed
-        for task in todo if answers is not None else ():
-            self._keep(task, results[task.path])
-        ordered = [results[task.path] for task in tasks]
-        findings = tuple(finding for each in ordered for finding in each.findings)
-        return Found(findings, in_order(each.problem for each in ordered))
+    def _tasks(self, functions: Reached) -> list[Task]:
+        return [Task(path, self._load(path).digest, every) for path, every in sorted(functions.items()) if every]
 
-    def _analyse(
-        self, tasks: Sequence[Task], index: ProjectIndex, every: tuple[str, ...], answers: Answers | None
-    ) -> list[Analysed]:
-        if self._jobs > 1 and every and len(tasks) >= _FEWEST_FOR_WORKERS:
-            from graphmend_codemod import parallel
-
-            with parallel.shelved(list(self._loaded.values())) as shelf:
-                scene = parallel.Scene(self._settings, every, shelf, self._overlay, answers is not None)
-                return parallel.analyse_all(tasks, scene, self._jobs)
+    def _find(self, functions: Reached, index: ProjectIndex, memory: Memory | None) -> Found:
+        if memory is None:
+            return _found(self._analyse(task, index, None) for task in self._tasks(functions))
+        answers = memory.answers(index)
         results = []
-        for task in tasks:
-            try:
-                results.append(analyse(task, self.source(task.path), index, self._settings, answers))
-            except SourceError as error:
-                results.append(Analysed(task.path, problem=Problem(task.path, str(error), error.line)))
-        return results
+        for task in self._tasks(functions):
+            known = memory.recall(task, answers)
+            if known is None:
+                known = self._analyse(task, index, answers)
+                memory.keep(task, known)
+            results.append(known)
+        return _found(results)
 
-    def _remembered(self, task: Task, answers: Answers) -> Analysed | None:
-        from graphmend_codemod.remembering import analysed_from_json, findings_key
+    def _analyse(self, task: Task, index: ProjectIndex, answers: Answers | None) -> Analysed:
+        try:
+            source = self.source(task.path)
+        except SourceError as error:
+            return Analysed(task.path, problem=Problem(task.path, str(error), error.line))
+        return analyse(task, source, index, self._settings, answers)
 
-        key = findings_key(self._settings, task.digest, task.functions)
-        kept = self._analysed.get(task.path)
-        known = kept[1] if kept is not None and kept[0] == key else None
-        if known is None and self._cache is not None and not self._remember:
-            known = self._cache.read("findings", task.path, key, analysed_from_json)
-        if known is None or any(answers.name(question) != answer for question, answer in known.answers):
-            return None
-        return known
+    def _find_in_workers(self, search: Search, index: ProjectIndex, files: Sequence[str]) -> Found:
+        """Findings with the help of workers: they begin with every `forward` while the search still goes on."""
+        from graphmend_codemod.parallel import Crew
 
-    def _keep(self, task: Task, analysed: Analysed) -> None:
-        if analysed.problem is not None:
-            return
-        from graphmend_codemod.remembering import analysed_to_json, findings_key
+        memory = self._memory
+        with Crew(self._jobs) as crew:
+            crew.show(self._scene(), list(self._loaded.values()))
+            first = {
+                path: tuple(each for each in every if each.class_qualified is not None)
+                for path, every in self._worth(search, index, files).items()
+                if memory is None or not memory.knows(path)
+            }
+            crew.start(self._tasks(first))
+            search.run()
+            tasks = {task.path: task for task in self._tasks(self._worth(search, index, files))}
+            results: dict[str, Analysed] = {}
+            if memory is not None:
+                answers = memory.answers(index)
+                known = {path: memory.recall(task, answers) for path, task in tasks.items() if path not in first}
+                results = {path: result for path, result in known.items() if result is not None}
+            todo = [task for path, task in tasks.items() if path not in results]
+            crew.start([rest for task in todo if (rest := task.without(first.get(task.path, ()))).functions])
+            for analysed in crew.finish():
+                before = results.get(analysed.path)
+                results[analysed.path] = analysed if before is None else merged(before, analysed)
+        if memory is not None:
+            for task in todo:
+                memory.keep(task, results[task.path])
+        return _found(results[path] for path in sorted(results))
 
-        key = findings_key(self._settings, task.digest, task.functions)
-        self._analysed[task.path] = (key, analysed)
-        if self._cache is not None and task.path not in self._overlay:
-            self._cache.write("findings", task.path, key, analysed_to_json(analysed))
+    def _scene(self) -> Scene:
+        from graphmend_codemod.parallel import Scene
+
+        return Scene(self._settings, self._files or (), self._overlay, self._memory is not None)
 
     def _problems(self, files: Iterable[str], more: Iterable[Problem] = ()) -> tuple[Problem, ...]:
         return in_order([*(self._load(path).problem for path in files), *more])
+
+
+def _found(results: Iterable[Analysed]) -> Found:
+    ordered = list(results)
+    return Found(tuple(each for one in ordered for each in one.findings), in_order(one.problem for one in ordered))
 
 
 def _is_given_self(function: ReachedFunction) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,8 @@ class Shelf:
             return None
         with open(self.path, "rb") as file:
             file.seek(place[0])
-            return Loaded(path, self.digests[path], encoded=file.read(place[1]).decode("utf-8", "surrogatepass"))
+            text = file.read(place[1]).decode("utf-8", "surrogatepass")
+            return Loaded(path, self.digests[path], encoded=text).decoded()
 
 
 @contextmanager
@@ -61,13 +62,18 @@ def shelved(loaded: Sequence[Loaded]) -> Iterator[Shelf]:
         os.unlink(path)
 
 
-def load_all(paths: Sequence[str], root: Path, cache: Cache | None, jobs: int) -> list[Loaded]:
-    """Load files; summaries come back encoded."""
+def load_all(paths: Sequence[str], root: Path, cache: Cache | None, jobs: int) -> Iterator[Loaded]:
+    """Load files, in no particular order."""
     from joblib import Parallel, delayed
 
-    parts = _by_size(paths, root, jobs * _PARTS_A_WORKER)
-    results = Parallel(n_jobs=jobs)(delayed(_load_part)(part, root, cache) for part in parts)
-    return sorted((loaded for part in results for loaded in part), key=lambda each: each.path)
+    own, *parts = _by_size(paths, root, jobs * _PARTS_A_WORKER)
+    loaded = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="all")(
+        delayed(_load_part)(part, root, cache) for part in parts
+    )
+    # Workers take a while to start: this process has done its part before the first of theirs is there.
+    yield from (load(path, root, cache=cache) for path in own)
+    for part in loaded:
+        yield from (each.decoded() for each in part)
 
 
 def _by_size(paths: Sequence[str], root: Path, parts: int) -> list[list[str]]:
@@ -104,17 +110,16 @@ class Scene:
 
     settings: Settings
     files: tuple[str, ...]
-    shelf: Shelf
     texts: Mapping[str, SourceFile]
     remember: bool
 
-    def index(self) -> ProjectIndex:
+    def index(self, shelf: Shelf) -> ProjectIndex:
         """An index that takes summaries from the shelf."""
         root = self.settings.root.absolute()
         layout = Layout(root, self.files)
 
         def on_demand(path: str) -> ModuleSummary | None:
-            loaded = self.shelf.take(path)
+            loaded = shelf.take(path)
             if loaded is None:
                 over = self.texts.get(path)
                 loaded = load(path, root, wanted=True) if over is None else of_source(over, wanted=True)
@@ -123,19 +128,48 @@ class Scene:
         return ProjectIndex(layout, on_demand, self.settings.module_bases)
 
 
-def analyse_all(tasks: Sequence[Task], scene: Scene, jobs: int) -> list[Analysed]:
-    """Analyse files in worker processes."""
-    from joblib import Parallel, delayed
+class Crew:
+    """Workers that analyse files while this process goes on. Used as a context; afterwards nothing of it is left."""
 
-    parts = by_weight(tasks, jobs * 2)
-    results = Parallel(n_jobs=jobs)(delayed(_analyse_part)(part, scene) for part in parts)
-    return sorted((each for part in results for each in part), key=lambda each: each.path)
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._left = ExitStack()
+        self._running: list[Iterator[list[Analysed]]] = []
+        self._scene: Scene | None = None
+        self._shelf: Shelf | None = None
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._left.close()
+
+    def show(self, scene: Scene, loaded: Sequence[Loaded]) -> None:
+        """Tell the workers about the project as it is now."""
+        self._shelf = self._left.enter_context(shelved(loaded))
+        self._scene = scene
+
+    def start(self, tasks: Sequence[Task]) -> None:
+        """Let the workers begin with these files. The project must have been shown."""
+        from joblib import Parallel, delayed
+
+        if tasks:
+            run = Parallel(n_jobs=self._jobs, return_as="generator", pre_dispatch="all")
+            parts = by_weight(tasks, self._jobs * 2)
+            self._running.append(run(delayed(_analyse_part)(part, self._scene, self._shelf) for part in parts))
+
+    def finish(self) -> Iterator[Analysed]:
+        """Wait for everything that was started. A file appears as often as it was in the tasks."""
+        for running in self._running:
+            for part in running:
+                yield from part
+        self._running.clear()
 
 
-def _analyse_part(tasks: Sequence[Task], scene: Scene) -> list[Analysed]:
+def _analyse_part(tasks: Sequence[Task], scene: Scene, shelf: Shelf) -> list[Analysed]:
     results = []
     with without_cyclic_collector():
-        index = scene.index()
+        index = scene.index(shelf)
         answers = Answers(index) if scene.remember else None
         for task in tasks:
             source = read(task.path, scene.settings.root.absolute(), scene.texts)

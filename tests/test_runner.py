@@ -259,3 +259,23 @@ def test_nothing_but_the_cache_is_written_by_check(tmp_path: Path) -> None:
     runner.check([], Settings(tmp_path), cache=True)
     status = subprocess.run(["git", "status", "--short"], cwd=tmp_path, check=True, capture_output=True)
     assert status.stdout == b"?? m.py\n"
+
+
+def test_a_named_file_is_fixed_to_the_end(tmp_path: Path) -> None:
+    nested = """
+        import logging
+        from torch import nn
+        logger = logging.getLogger(__name__)
+        class Model(nn.Module):
+            def forward(self, x):
+                if x.sum() > 0:
+                    if x.max() > 1:
+                        x = x * 2
+                logger.warning("one"); logger.warning("two")
+                return x
+        """
+    write(tmp_path, {"m.py": nested})
+    runner.fix([tmp_path / "m.py"], Settings(tmp_path), write=True, cache=False)
+    again = runner.fix([tmp_path / "m.py"], Settings(tmp_path), write=True, cache=False)
+    whole = runner.fix([], Settings(tmp_path), write=True, cache=False)
+    assert (again.fixes, whole.fixes) == ((), ())

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """One file as a stage found it. `encoded`, the JSON of a summary, stands in for one that came from a worker.
+    """One file as a stage found it. There is no summary when nothing in the file can matter.
 
-    Neither is there when nothing in the file can matter. `digest` is empty for a text that is kept in memory.
+    `encoded` is the summary as JSON, as workers send it. `digest` is empty for a text that is kept in memory.
     """
 
     path: str
@@ -34,18 +34,21 @@ class Loaded(NamedTuple):
     @property
     def matters(self) -> bool:
         """True when there is a summary."""
-        return self.summary is not None or self.encoded is not None
+        return self.summary is not None
+
+    def decoded(self) -> Loaded:
+        """The same with the summary that is encoded."""
+        if self.encoded is None:
+            return self
+        import json
+
+        return self._replace(summary=from_json(json.loads(self.encoded)))
 
     def placed(self, layout: Layout) -> ModuleSummary | None:
         """The summary with the module's name and path."""
-        summary = self.summary
-        if self.encoded is not None:
-            import json
-
-            summary = from_json(json.loads(self.encoded))
-        if summary is None:
+        if self.summary is None:
             return None
-        return summary.placed(layout.name(self.path), self.path, self.path.endswith("__init__.py"))
+        return self.summary.placed(layout.name(self.path), self.path, self.path.endswith("__init__.py"))
 
 
 def digest_of(raw: bytes) -> str:

@@ -33,15 +33,17 @@ class _Step:
 
 def reached_functions(index: ProjectIndex, modules: Iterable[Module]) -> dict[str, tuple[ReachedFunction, ...]]:
     """Reached functions by path, in order of line, starting from the forwards and compiled functions of `modules`."""
-    search = _Search(index, sorted(modules, key=lambda module: module.summary.path))
+    search = Search(index, modules)
     search.run()
     return search.result()
 
 
-class _Search:
-    def __init__(self, index: ProjectIndex, modules: list[Module]) -> None:
+class Search:
+    """A search from the forwards and compiled functions of `modules`. Before it runs, its result is where it begins."""
+
+    def __init__(self, index: ProjectIndex, modules: Iterable[Module]) -> None:
         self._index = index
-        self._modules = modules
+        self._modules = sorted(modules, key=lambda module: module.summary.path)
         self._receivers = Receivers(index)
         self._todo: deque[_Step] = deque()
         self._seen: set[tuple[str, str, int, str | None]] = set()
@@ -54,7 +56,9 @@ class _Search:
         self._called: set[tuple[str, str]] = set()
         self._looked_up: set[tuple[str, str, bool]] = set()
 
-    def run(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         for module in self._modules:
             for item in module.summary.classes:
                 qualified = f"{module.summary.name}.{item.qualname}"
@@ -64,10 +68,14 @@ class _Search:
                     self._definers.setdefault(name, []).append(qualified)
         for module in self._modules:
             self._roots(module)
+
+    def run(self) -> None:
+        """Follow everything to its end."""
         while self._todo:
             self._expand(self._todo.popleft())
 
     def result(self) -> dict[str, tuple[ReachedFunction, ...]]:
+        """What is reached so far, by path and in order of line."""
         paths: dict[str, list[ReachedFunction]] = {}
         for (path, qualname, line), (step, owners) in self._found.items():
             owner = next(iter(owners)) if len(owners) == 1 and _takes_self(step.function) else None
