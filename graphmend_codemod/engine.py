@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,6 +23,7 @@ from graphmend_codemod.segments import functions_of, outermost, parse_function
 from graphmend_codemod.settings import Settings, selects
 from graphmend_codemod.source import SourceFile
 
+_CODES_ABOUT_BRANCHES = "GM10"
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -49,7 +51,10 @@ def find(
     findings: list[Finding] = []
     for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, prefix, summary.name, index, wanted):
-            findings.extend(_findings_in(unit, source, summary, settings))
+            found = list(_findings_in(unit, source, summary, settings))
+            if any(finding.code.startswith(_CODES_ABOUT_BRANCHES) for finding in found):
+                found = list(_findings_in(_with_leaks(unit), source, summary, settings))
+            findings.extend(found)
     unique = {(finding.code, finding.span): finding for finding in findings}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
 
@@ -87,7 +92,7 @@ def _units(
             class_qualified = reached.class_qualified
         scope = Scope(module, index, node, class_qualified, outline(node), closure)
         evaluator = Evaluator(scope, names)
-        flow = Flow(scope, evaluator, env)
+        flow = Flow(scope, evaluator, env, follow_leaks=False)
         flow.run()
         if reached is not None:
             yield _Unit(reached, flow, evaluator)
@@ -99,6 +104,13 @@ def _units(
             )
 
     yield from visit(root, f"{prefix}{root.name}", frozenset(), {}, None)
+
+
+def _with_leaks(unit: _Unit) -> _Unit:
+    """The unit with a dataflow that knows who else refers to a tensor: few functions need it, and it costs most."""
+    flow = Flow(unit.flow.scope, unit.evaluator, unit.flow.closure_env)
+    flow.run()
+    return replace(unit, flow=flow)
 
 
 def _findings_in(unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings) -> Iterator[Finding]:
@@ -147,7 +159,9 @@ def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
 def _matched_nodes(place: Place, evaluator: Evaluator) -> Iterator[ast.AST]:
     """The statement itself and the expressions that it evaluates, without those of nested statements."""
     yield place.statement
-    if not evaluator.scope.outline.has_conditional_expression:
+    lines = evaluator.scope.outline.conditional_lines
+    following = bisect_left(lines, place.statement.lineno)
+    if following == len(lines) or lines[following] > (place.statement.end_lineno or 0):
         return
     stack: list[ast.AST] = [
         child

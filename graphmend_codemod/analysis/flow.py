@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.scope import Scope, parameters, walk_scope
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, Origin, Value, callable_value, python
 
-_LOOP_PASSES = 3
+_LOOP_PASSES = 4
 
 
 @dataclass
@@ -55,12 +55,14 @@ class Place:
 class Flow:
     """Runs once over a function; `places` are the statements that Dynamo can reach, in source order.
 
-    `answers` keeps what rules worked out about a node, by question, node and environment.
+    Without `follow_leaks` it is faster, and nothing may be concluded about who else refers to a tensor. `answers`
+    keeps what rules worked out about a node, by question, node and environment.
     """
 
     scope: Scope
     evaluator: Evaluator
     closure_env: Env = field(default_factory=dict)
+    follow_leaks: bool = True
     places: dict[int, Place] = field(default_factory=dict)
     nested: dict[int, Env] = field(default_factory=dict)
     answers: dict[tuple[str, int, int], Any] = field(default_factory=dict)
@@ -178,6 +180,8 @@ class Flow:
         return State(env, leaked)
 
     def _leaks(self, node: ast.stmt, env: Env) -> frozenset[str]:
+        if not self.follow_leaks:
+            return frozenset()
         names = escaping_names(self.evaluator, node, env)
         return frozenset(value.token for name in names if (value := env.get(name)) and value.token)
 
@@ -270,14 +274,16 @@ class Flow:
         before = State(dict(state.env), leaked)
         bound = list(_bound_in(node))
         self._parents.append(node)
-        start = before
+        start = self._stable(before, None, bound)
+        changing: set[str] = set()
         for _ in range(_LOOP_PASSES):
             end = self._block(node.body, self._enter(node, start))
-            merged = self._stable(self._join(State(dict(before.env), leaked), end) or before, state, node)
-            changed = [name for name in bound if self._kind(merged, name) != self._kind(start, name)]
-            changed += [name for name in bound if start is before and name not in changed and end is not None]
+            merged = self._stable(self._join(State(dict(before.env), leaked), end) or before, state, bound)
+            settled = all(self._kind(merged, name) == self._kind(start, name) for name in bound)
+            for name in bound:
+                settled &= self._same_dtype(merged, start, name, changing)
             start = merged
-            if not changed:
+            if settled:
                 break
         else:
             start = State(start.env | dict.fromkeys(bound, UNKNOWN), start.leaked)
@@ -288,18 +294,33 @@ class Flow:
 
     def _kind(self, state: State, name: str) -> tuple[object, ...]:
         value = state.env.get(name, UNKNOWN)
-        return value.kind, value.optional, value.origin, value.fresh, value.truth
+        return value.kind, value.optional, value.origin, value.fresh, value.truth, value.callee
 
-    def _stable(self, merged: State, before: State, node: ast.AST) -> State:
-        """Names bound in a loop keep their kind and dtype, but no relation to what they held before the loop."""
+    def _same_dtype(self, merged: State, start: State, name: str, changing: set[str]) -> bool:
+        """False the first time that a name's dtype differs after a round; from then on nothing is known of it."""
+        old, new = start.env.get(name, UNKNOWN), merged.env.get(name, UNKNOWN)
+        if new.kind is not Kind.TENSOR or (old.dtype == new.dtype and name not in changing):
+            return True
+        merged.env[name] = replace(new, dtype=self.evaluator.names.new("dtype"))
+        first = name not in changing
+        changing.add(name)
+        return not first
+
+    def _stable(self, merged: State, before: State | None, bound: Sequence[str]) -> State:
+        """Names bound in a loop keep their kind and dtype, but no relation to what they held before the loop.
+
+        Without `before` that goes for all of them, otherwise for those that the loop really changes.
+        """
         env = dict(merged.env)
-        for name in _bound_in(node):
+        for name in bound:
             value = env.get(name)
-            if value is not None and value.kind is Kind.TENSOR and value != before.env.get(name):
-                env[name] = replace(
-                    self.evaluator.names.tensor(value.dtype, optional=value.optional, grad=value.grad),
-                    fresh=value.fresh,
-                )
+            if value is None or (before is not None and value == before.env.get(name)):
+                continue
+            if value.kind is Kind.TENSOR:
+                new = self.evaluator.names.tensor(value.dtype, optional=value.optional, grad=value.grad)
+                env[name] = replace(new, fresh=value.fresh and value.token not in merged.leaked)
+            elif before is None:
+                env[name] = replace(value, truth=None, elements=None)
         return State(env, merged.leaked)
 
     def _enter(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State:

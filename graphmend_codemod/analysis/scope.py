@@ -79,12 +79,15 @@ def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
 
 @dataclass(frozen=True)
 class Outline:
-    """What one look at a function tells: names that it binds, functions inside, and which rarer forms it uses."""
+    """What one look at a function tells: names that it binds, functions inside, and which rarer forms it uses.
+
+    `conditional_lines` are the lines of conditional expressions, in order.
+    """
 
     names: frozenset[str]
     nested: tuple[FunctionNode, ...]
     has_walrus: bool
-    has_conditional_expression: bool
+    conditional_lines: tuple[int, ...]
 
 
 def outline(function: FunctionNode) -> Outline:
@@ -92,14 +95,15 @@ def outline(function: FunctionNode) -> Outline:
     names = {argument.arg for argument in parameters(function)}
     outer: set[str] = set()
     nested: list[FunctionNode] = []
-    walrus = conditional = False
+    walrus = False
+    conditional: list[int] = []
     for node in walk_scope(function):
         kind = node.__class__
         if kind is ast.Name:
             if node.ctx.__class__ is not ast.Load:  # type: ignore[attr-defined]
                 names.add(node.id)  # type: ignore[attr-defined]
         elif kind is ast.IfExp:
-            conditional = True
+            conditional.append(node.lineno)  # type: ignore[attr-defined]
         elif kind is ast.NamedExpr:
             walrus = True
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -114,7 +118,7 @@ def outline(function: FunctionNode) -> Outline:
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
             outer.update(node.names)
     nested.sort(key=lambda node: (node.lineno, node.col_offset))
-    return Outline(frozenset(names - outer), tuple(nested), walrus, conditional)
+    return Outline(frozenset(names - outer), tuple(nested), walrus, tuple(sorted(conditional)))
 
 
 @dataclass
