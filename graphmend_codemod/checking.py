@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, merged, with_candidates
 from graphmend_codemod.discovery import discover
 from graphmend_codemod.findings import Finding, Problem
-from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, without_cyclic_collector
+from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source
 from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.settings import Settings
@@ -86,15 +86,14 @@ class Checker:
 
     def check(self, files: Sequence[str], *, named: bool) -> Found:
         """Findings in `files`."""
-        with without_cyclic_collector():
-            if named and len(files) <= MOST_FILES_BY_NAME:
-                found = self._by_name(files)
-                if found is not None:
-                    return found
-                for path in files:
-                    self._loaded.pop(path, None)
-                self._kept.clear()
-            return self._in_project(files)
+        if named and len(files) <= MOST_FILES_BY_NAME:
+            found = self._by_name(files)
+            if found is not None:
+                return found
+            for path in files:
+                self._loaded.pop(path, None)
+            self._kept.clear()
+        return self._in_project(files)
 
     # -- loading -------------------------------------------------------------------------------------------------
 

@@ -155,7 +155,7 @@ class Crew:
 
         if tasks:
             run = Parallel(n_jobs=self._jobs, return_as="generator", pre_dispatch="all")
-            parts = by_weight(tasks, self._jobs * 2)
+            parts = by_weight(tasks, self._jobs)  # more would each have to build up an index of its own
             self._running.append(run(delayed(_analyse_part)(part, self._scene, self._shelf) for part in parts))
 
     def finish(self) -> Iterator[Analysed]:

@@ -11,6 +11,7 @@ from graphmend_codemod.checking import Checker
 from graphmend_codemod.discovery import discover, relative_path
 from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.fixing import FileFix, Fixing
+from graphmend_codemod.project.loading import without_cyclic_collector
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile, write_atomically
 
@@ -39,8 +40,8 @@ class FixResult:
 def check(paths: Sequence[Path], settings: Settings, *, jobs: int = 1, cache: bool = True) -> CheckResult:
     """Check files and folders. Reads only. `paths` empty means the project root."""
     files = discover(paths, settings)
-    checker = Checker(settings, jobs=jobs, cache=cache)
-    found = checker.check(files.files, named=files.named)
+    with without_cyclic_collector():
+        found = Checker(settings, jobs=jobs, cache=cache).check(files.files, named=files.named)
     return CheckResult(found.findings, (*files.problems, *found.problems), len(files.files))
 
 
@@ -49,9 +50,10 @@ def check_text(text: bytes, path: Path, settings: Settings) -> CheckResult:
     source = _source(text, path, settings)
     if isinstance(source, Problem):
         return CheckResult((), (source,), 1)
-    checker = Checker(settings)
-    checker.overlay(source)
-    found = checker.check((source.path,), named=True)
+    with without_cyclic_collector():
+        checker = Checker(settings)
+        checker.overlay(source)
+        found = checker.check((source.path,), named=True)
     return CheckResult(found.findings, found.problems, 1)
 
 
@@ -60,7 +62,8 @@ def fix(paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int = 1
     files = discover(paths, settings)
     checker = Checker(settings, jobs=jobs, cache=cache, remember=True)
     fixing = Fixing(checker, settings)
-    fixing.run(files.files, named=files.named)
+    with without_cyclic_collector():
+        fixing.run(files.files, named=files.named)
     fixes = []
     problems = [*files.problems, *fixing.problems]
     for change in fixing.changes():
@@ -82,7 +85,8 @@ def fix_text(text: bytes, path: Path, settings: Settings) -> FixResult:
     checker = Checker(settings, remember=True)
     checker.overlay(source)
     fixing = Fixing(checker, settings)
-    fixing.run((source.path,), named=True)
+    with without_cyclic_collector():
+        fixing.run((source.path,), named=True)
     return FixResult(tuple(fixing.changes()), fixing.remaining, tuple(fixing.problems), 1)
 
 
