@@ -337,3 +337,58 @@ def test_a_property_is_told_from_its_setter_by_line(tmp_path: Path) -> None:
         """
     in_module(tmp_path, text)
     assert [each.line for _, each in reach_of(tmp_path) if each.qualname == "A.size"] == [6]
+
+
+def test_a_forward_inherited_from_a_mixin_is_reached(tmp_path: Path) -> None:
+    text = "class Mixin:\n    def forward(self, x): return x\nclass A(Mixin, nn.Module): ...\n"
+    assert in_module(tmp_path, text) == {"Mixin.forward"}
+
+
+def test_methods_of_unknown_objects_in_other_files_are_found_by_a_telling_name(tmp_path: Path) -> None:
+    files = {
+        "head.py": """
+            from torch import nn
+            class Head(nn.Module):
+                def box_losses(self, x): return x
+                def update(self, x): return x
+            class Plain:
+                def box_losses(self, x): return x
+            """,
+        "m.py": """
+            from torch import nn
+            class A(nn.Module):
+                def __init__(self, head: nn.Module): self.head = head
+                def forward(self, x, outputs):
+                    outputs.update(x)
+                    return self.head.box_losses(x)
+            """,
+    }
+    assert reached_names(tmp_path, files) == {"A.forward", "Head.box_losses"}
+
+
+def test_a_custom_function_is_reached_when_its_apply_is_kept(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        class Round(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x
+        class A(nn.Module):
+            def __init__(self): self.round = Round.apply
+            def forward(self, x): return self.round(x)
+        """,
+    )
+    assert found == {"A.forward", "Round.forward"}
+
+
+def test_both_branches_of_a_definition_are_reached(tmp_path: Path) -> None:
+    text = """
+        if torch.__version__ > "2":
+            def mix(x): return x
+        else:
+            def mix(x): return x
+        class A(nn.Module):
+            def forward(self, x): return mix(x)
+        """
+    in_module(tmp_path, text)
+    assert [each.line for _, each in reach_of(tmp_path) if each.qualname == "mix"] == [5, 7]
