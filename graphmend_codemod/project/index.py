@@ -29,11 +29,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 @dataclass(slots=True, eq=False, repr=False)
 class Module:
-    """A loaded module with its definitions by name.
-
-    `scopes` are functions in which names may mean something else; `twins` are further definitions under a name that
-    was defined already, as in the other branch of an `if`.
-    """
+    """A loaded module with its definitions by name. `scopes` are functions in which names may mean something else."""
 
     summary: ModuleSummary
     bindings: dict[str, list[Binding]] = field(default_factory=dict)
@@ -42,7 +38,6 @@ class Module:
     nested: dict[str, list[FunctionSummary]] = field(default_factory=dict)
     methods: dict[str, dict[str, FunctionSummary]] = field(default_factory=dict)
     scopes: set[str] = field(default_factory=set)
-    twins: dict[str, list[FunctionSummary]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, summary: ModuleSummary) -> Module:
@@ -53,11 +48,7 @@ class Module:
         for function in summary.functions:
             if function.decorators and _is_overload(function):
                 continue
-            first = module.functions.setdefault(function.qualname, function)
-            if first is not function and not any(
-                name.endswith((".setter", ".deleter")) for name in function.decorators
-            ):
-                module.twins.setdefault(function.qualname, []).append(function)
+            module.functions.setdefault(function.qualname, function)
             if function.owner:
                 module.methods.setdefault(function.owner, {}).setdefault(function.name, function)
             elif function.outer:

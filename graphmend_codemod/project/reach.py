@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.project import families
-from graphmend_codemod.project.common_names import COMMON_NAMES
 from graphmend_codemod.project.facts import ReachedFunction
 from graphmend_codemod.project.index import Module, ProjectIndex
 from graphmend_codemod.project.receivers import Receivers
@@ -91,12 +90,11 @@ class Search:
         name = module.summary.name
         for item in module.summary.classes:
             qualified = f"{name}.{item.qualname}"
-            if self._index.is_module(qualified):
-                for call in _CALLS:
-                    method = self._index.find_method(qualified, call)
-                    if method is not None:
-                        owner = f"{method[0].summary.name}.{method[1].owner}"
-                        self._add(*method, owner, f"{call} of {method[1].owner}")
+            defined = module.methods.get(item.qualname, {})
+            methods = [defined[name] for name in _CALLS if name in defined]
+            if methods and self._index.is_module(qualified):
+                for method in methods:
+                    self._add(module, method, qualified, f"{method.name} of {item.qualname}")
         for function in module.summary.functions:
             if function.decorators and not families.COMPILERS.isdisjoint(self._index.decorators(module, function)):
                 own = f"{name}.{function.owner}" if function.owner else None
@@ -114,13 +112,13 @@ class Search:
     # -- one step ------------------------------------------------------------------------------------------------
 
     def _add(self, module: Module, function: FunctionSummary, own: str | None, via: str) -> None:
-        for each in (function, *module.twins.get(function.qualname, ())):
-            place = (module.summary.path, each.qualname, each.line)
-            if (*place, own) not in self._seen and not self._is_stopped(place, module, each):
-                self._seen.add((*place, own))
-                step = _Step(module, each, own, via)
-                self._found.setdefault(place, (step, set()))[1].add(own)
-                self._todo.append(step)
+        place = (module.summary.path, function.qualname, function.line)
+        if (*place, own) in self._seen or self._is_stopped(place, module, function):
+            return
+        self._seen.add((*place, own))
+        step = _Step(module, function, own, via)
+        self._found.setdefault(place, (step, set()))[1].add(own)
+        self._todo.append(step)
 
     def _is_stopped(self, place: tuple[str, str, int], module: Module, function: FunctionSummary) -> bool:
         stopped = self._stops.get(place)
@@ -176,8 +174,6 @@ class Search:
             owners = self._receivers.of(step.module, step.function, step.own, f"self.{head}")
             for owner in owners:
                 self._method(owner, method, step.via)
-            if not owners and ref.endswith("()") and method not in COMMON_NAMES:
-                self._by_name(step, method)
             if not owners or self._index.find_method(step.own, head.partition(".")[0]) is not None:
                 self._on_self(step, head, head)
         elif not self._method(step.own, rest, step.via):
@@ -194,16 +190,13 @@ class Search:
                 line = self._index.linear(heir)
                 self._first(line[line.index(owner) + 1 :], method, step.via)
 
-    def _by_name(self, step: _Step, name: str) -> None:
-        """Reach methods of modules for want of knowing whose it is: in this file, and elsewhere if the name tells."""
-        key = (step.module.summary.name if name in COMMON_NAMES else "", name)
-        if key in self._called:
-            return
-        self._called.add(key)
-        for owner in self._definers.get(name, ()):
-            method = self._index.own_method(owner, name)
-            if method is not None and (not key[0] or method[0] is step.module) and self._index.is_module(owner):
-                self._reach_method(*method, owner, step.via)
+    def _by_name(self, step: _Step, ref: str) -> None:
+        name = ref.removesuffix("()")
+        for item in step.module.summary.classes:
+            qualified = f"{step.module.summary.name}.{item.qualname}"
+            method = step.module.functions.get(f"{item.qualname}.{name}")
+            if method is not None and self._index.is_module(qualified):
+                self._add(step.module, method, qualified, step.via)
 
     def _on_local(self, step: _Step, root: str, rest: str, ref: str) -> None:
         head, _, method = rest.rpartition(".")
@@ -217,8 +210,8 @@ class Search:
             for name, source in step.function.types:
                 if name == root and source != root and source[:1] != ":" and not source.endswith("()"):
                     self._alias(step, source)
-        elif not owners and ref.endswith("()") and method not in COMMON_NAMES:
-            self._by_name(step, method)
+        elif not owners:
+            self._named(step, f"{root}.{rest}", ref)
 
     def _alias(self, step: _Step, source: str) -> None:
         root = source.partition(".")[0]
@@ -232,6 +225,9 @@ class Search:
         if self._target(found, ref.endswith("()"), step):
             return
         head, _, last = found.rpartition(".")
+        if self._index.class_summary(head) is not None and last == "apply":
+            self._custom_function(head, step.via)
+            return
         module = self._index.module(head)
         if module is not None:
             for binding in module.bindings.get(last, ()):
@@ -254,9 +250,6 @@ class Search:
             else:
                 takes_self = function.parameters[:1] == ("self",) or (function.outer and module is step.module)
                 self._add(module, function, step.own if takes_self else None, step.via)
-            return True
-        if found.endswith(".apply") and self._index.class_summary(found.removesuffix(".apply")) is not None:
-            self._custom_function(found.removesuffix(".apply"), step.via)
             return True
         if self._index.class_summary(found) is None:
             return False

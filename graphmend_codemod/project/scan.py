@@ -19,7 +19,6 @@ from graphmend_codemod.project.body import (
     walk_construction,
 )
 from graphmend_codemod.project.candidates import is_python_annotation
-from graphmend_codemod.project.common_names import COMMON_NAMES
 from graphmend_codemod.project.held import Held
 from graphmend_codemod.project.spelling import Lines, decorator, dotted, value_of
 from graphmend_codemod.project.summary import (
@@ -38,6 +37,17 @@ _UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {
 }  # fmt: skip
 
 
+_TENSOR_METHODS = frozenset(
+    {
+        "add", "any", "argmax", "clone", "contiguous", "copy_", "cpu", "detach", "device", "dim", "dtype", "expand",
+        "fill_", "flatten", "float", "gather", "half", "is_floating_point", "item", "long", "masked_fill",
+        "masked_fill_", "max", "mean",
+        "min", "mul", "mul_", "ndim", "new_ones", "new_zeros", "numel", "permute", "pow", "repeat", "reshape",
+        "requires_grad", "shape", "size", "softmax", "split", "sqrt", "squeeze", "std", "sum", "tolist", "transpose",
+        "type", "type_as", "unbind", "unsqueeze", "view", "view_as", "zero_",
+    }
+)  # fmt: skip
+"""Methods that are followed only on names whose class is said: nearly always they belong to tensors."""
 _COMPILE_CALL = re.compile(r"compile\s*\(")
 
 
@@ -343,27 +353,18 @@ class _Keep:
                 return ""
             return f"self{used[len(root) :]}" if self._renamed and root == self._own else used
         if root == "?":
-            return used if self._may_be_ours(rest) else ""
+            return used if rest in self._methods else ""
         if root in self._imports or root in self.inner:
             return used
         if root in self._local:
             if root in self._types:
                 return used if rest or called else ""
-            if root in self._values and (rest not in COMMON_NAMES or self._is_constructed(root)):
+            if root in self._values and rest not in _TENSOR_METHODS:
                 return used if rest or called else ""
-            name = rest.rpartition(".")[2]
-            return f"?.{name}" if called and self._may_be_ours(name) else ""
+            return f"?.{rest}" if rest in self._methods else ""
         if root in self._bound or (self._open and root not in _BUILTINS):
             return used
         return ""
-
-    def _is_constructed(self, name: str) -> bool:
-        """True for a name that is given what looks like an instance of a class."""
-        callees = (dotted(value.func) for value in self._values[name] if isinstance(value, ast.Call))
-        return any(callee.rpartition(".")[2].lstrip("_")[:1].isupper() for callee in callees)
-
-    def _may_be_ours(self, name: str) -> bool:
-        return bool(name) and (name in self._methods or name not in COMMON_NAMES)
 
 
 def _with_body(summary: FunctionSummary, body: Body, refs: list[str], types: dict[str, list[str]]) -> FunctionSummary:
