@@ -68,6 +68,8 @@ def analyse(
         return Analysed(path, problem=Problem(path, str(error), error.line))
     except RecursionError:
         return Analysed(path, problem=Problem(path, "cannot be analysed: its expressions are nested too deeply"))
+    finally:
+        view.close()
     ordered = tuple(sorted(kept, key=lambda each: (each.span, each.code)))
     asked = () if answers is None else tuple((question, answers.name(question)) for question in view.asked)
     return Analysed(path, ordered, answers=asked)

@@ -37,9 +37,15 @@ class Answers:
 class RecordingView:
     """`IndexView` over an index; `asked` are the questions of one file."""
 
+    _index: ProjectIndex
+
     def __init__(self, index: ProjectIndex) -> None:
         self._index = index
         self.asked: dict[Question, None] = {}
+
+    def close(self) -> None:
+        """Let the index go: whoever still holds this view shall not keep a whole project in memory."""
+        del self._index
 
     def resolve(self, module: str, dotted: str) -> str | None:
         """See `IndexView.resolve`."""
