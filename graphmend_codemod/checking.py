@@ -18,7 +18,6 @@ from graphmend_codemod.source import SourceError, SourceFile
 if TYPE_CHECKING:
     from graphmend_codemod.cache import Cache
     from graphmend_codemod.memory import Memory
-    from graphmend_codemod.parallel import Scene
     from graphmend_codemod.project.facts import ReachedFunction
     from graphmend_codemod.project.index import ProjectIndex
     from graphmend_codemod.project.reach import Search
@@ -247,38 +246,39 @@ class Checker:
 
     def _find_in_workers(self, search: Search, index: ProjectIndex, files: Sequence[str]) -> Found:
         """Findings with the help of workers: they begin with every `forward` while the search still goes on."""
-        from graphmend_codemod.parallel import Crew
+        from graphmend_codemod.parallel import Crew, Scene
 
         memory = self._memory
-        with Crew(self._jobs) as crew:
-            crew.show(self._scene(), list(self._loaded.values()))
+        scene = Scene(self._settings, self._files or (), self._overlay, memory is not None)
+        with Crew(self._jobs, scene, list(self._loaded.values())) as crew:
             first = {
                 path: tuple(each for each in every if each.class_qualified is not None)
                 for path, every in self._worth(search, index, files).items()
                 if memory is None or not memory.knows(path)
             }
-            crew.start(self._tasks(first))
+            if len(first) >= _FEWEST_FOR_WORKERS:
+                crew.start(self._tasks(first))
+            else:
+                first = {}
             search.run()
-            tasks = {task.path: task for task in self._tasks(self._worth(search, index, files))}
+            tasks = self._tasks(self._worth(search, index, files))
             results: dict[str, Analysed] = {}
-            if memory is not None:
-                answers = memory.answers(index)
-                known = {path: memory.recall(task, answers) for path, task in tasks.items() if path not in first}
+            answers = memory.answers(index) if memory is not None else None
+            if memory is not None and answers is not None:
+                known = {task.path: memory.recall(task, answers) for task in tasks if task.path not in first}
                 results = {path: result for path, result in known.items() if result is not None}
-            todo = [task for path, task in tasks.items() if path not in results]
-            crew.start([rest for task in todo if (rest := task.without(first.get(task.path, ()))).functions])
-            for analysed in crew.finish():
+            todo = [task for task in tasks if task.path not in results]
+            rest = [left for task in todo if (left := task.without(first.get(task.path, ()))).functions]
+            alone = not first and len(rest) < _FEWEST_FOR_WORKERS
+            if not alone:
+                crew.start(rest)
+            for analysed in (self._analyse(task, index, answers) for task in rest) if alone else crew.finish():
                 before = results.get(analysed.path)
                 results[analysed.path] = analysed if before is None else merged(before, analysed)
         if memory is not None:
             for task in todo:
                 memory.keep(task, results[task.path])
         return _found(results[path] for path in sorted(results))
-
-    def _scene(self) -> Scene:
-        from graphmend_codemod.parallel import Scene
-
-        return Scene(self._settings, self._files or (), self._overlay, self._memory is not None)
 
     def _problems(self, files: Iterable[str], more: Iterable[Problem] = ()) -> tuple[Problem, ...]:
         return in_order([*(self._load(path).problem for path in files), *more])

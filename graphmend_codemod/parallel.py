@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from graphmend_codemod.analysing import Analysed, Task, analyse, by_weight
 from graphmend_codemod.cache import Cache
 from graphmend_codemod.findings import Problem
+from graphmend_codemod.interruption import uninterrupted
 from graphmend_codemod.project.index import ProjectIndex
 from graphmend_codemod.project.loading import Loaded, encode, load, of_source, without_cyclic_collector
 from graphmend_codemod.project.modules import Layout
@@ -62,18 +66,62 @@ def shelved(loaded: Sequence[Loaded]) -> Iterator[Shelf]:
         os.unlink(path)
 
 
+class Workers:
+    """Worker processes, used as a context. An exception in it ends them at once and without a word of theirs."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._running: list[Iterator[Any]] = []
+
+    def __enter__(self) -> Workers:
+        self._told = threading.excepthook
+        threading.excepthook = self._tell
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            if kind is not None:
+                self._end()
+        finally:
+            threading.excepthook = self._told
+
+    def _tell(self, problem: threading.ExceptHookArgs) -> None:
+        """Leave out that joblib's own threads stumble when they lose their workers: the caller gets an exception."""
+        if not (problem.thread is not None and problem.thread.name.startswith("Executor")):
+            self._told(problem)
+
+    def run(self, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
+        """Begin to call the function with each of these arguments; results come in their order."""
+        from joblib import Parallel, delayed
+
+        call = delayed(function)
+        parallel = Parallel(n_jobs=self.jobs, return_as="generator", pre_dispatch="all")
+        with uninterrupted():  # what starts here must leave Ctrl-C to this process, which then ends it
+            results: Iterator[Any] = parallel([call(*each) for each in arguments])
+        self._running.append(results)
+        return results
+
+    def _end(self) -> None:
+        from joblib.externals.loky import get_reusable_executor
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for results in self._running:
+                close = getattr(results, "close", None)
+                if close is not None:
+                    close()
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
 def load_all(paths: Sequence[str], root: Path, cache: Cache | None, jobs: int) -> Iterator[Loaded]:
     """Load files, in no particular order."""
-    from joblib import Parallel, delayed
-
-    own, *parts = _by_size(paths, root, jobs * _PARTS_A_WORKER)
-    loaded = Parallel(n_jobs=jobs, return_as="generator", pre_dispatch="all")(
-        delayed(_load_part)(part, root, cache) for part in parts
-    )
-    # Workers take a while to start: this process has done its part before the first of theirs is there.
-    yield from (load(path, root, cache=cache) for path in own)
-    for part in loaded:
-        yield from (each.decoded() for each in part)
+    with Workers(jobs) as workers:
+        own, *parts = _by_size(paths, root, jobs * _PARTS_A_WORKER)
+        results = workers.run(_load_part, ((part, root, cache) for part in parts))
+        # Workers take a while to start: this process has done its part before the first of theirs is there.
+        yield from (load(path, root, cache=cache) for path in own)
+        for part in results:
+            yield from (each.decoded() for each in part)
 
 
 def _by_size(paths: Sequence[str], root: Path, parts: int) -> list[list[str]]:
@@ -131,39 +179,32 @@ class Scene:
 class Crew:
     """Workers that analyse files while this process goes on. Used as a context; afterwards nothing of it is left."""
 
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: int, scene: Scene, loaded: Sequence[Loaded]) -> None:
+        self._scene = scene
+        self._loaded = loaded
         self._left = ExitStack()
-        self._running: list[Iterator[list[Analysed]]] = []
-        self._scene: Scene | None = None
+        self._workers = self._left.enter_context(Workers(jobs))
         self._shelf: Shelf | None = None
+        self._running: list[Iterator[list[Analysed]]] = []
 
     def __enter__(self) -> Crew:
         return self
 
-    def __exit__(self, *problem: object) -> None:
-        self._left.close()
-
-    def show(self, scene: Scene, loaded: Sequence[Loaded]) -> None:
-        """Tell the workers about the project as it is now."""
-        self._shelf = self._left.enter_context(shelved(loaded))
-        self._scene = scene
+    def __exit__(self, *problem: Any) -> None:
+        self._left.__exit__(*problem)
 
     def start(self, tasks: Sequence[Task]) -> None:
-        """Let the workers begin with these files. The project must have been shown."""
-        from joblib import Parallel, delayed
-
-        if tasks:
-            run = Parallel(n_jobs=self._jobs, return_as="generator", pre_dispatch="all")
-            parts = by_weight(tasks, self._jobs)  # more would each have to build up an index of its own
-            self._running.append(run(delayed(_analyse_part)(part, self._scene, self._shelf) for part in parts))
+        """Let the workers begin with these files, in the project as it is loaded when this is first called."""
+        if self._shelf is None:
+            self._shelf = self._left.enter_context(shelved(self._loaded))
+        parts = by_weight(tasks, self._workers.jobs)  # each of them builds up an index of its own
+        self._running.append(self._workers.run(_analyse_part, ((part, self._scene, self._shelf) for part in parts)))
 
     def finish(self) -> Iterator[Analysed]:
         """Wait for everything that was started. A file appears as often as it was in the tasks."""
         for running in self._running:
             for part in running:
                 yield from part
-        self._running.clear()
 
 
 def _analyse_part(tasks: Sequence[Task], scene: Scene, shelf: Shelf) -> list[Analysed]:
