@@ -23,6 +23,28 @@ class FileFix:
     applied: tuple[Finding, ...]
 
 
+@dataclass(frozen=True)
+class Veto:
+    """A fix that must not be made, and why: that of the sites with this rule, function and statement in a file.
+
+    `statement` is the first line of the site's text without indentation; empty, like `function`, for any.
+    """
+
+    path: str
+    rule: str
+    function: str
+    statement: str
+    reason: str
+
+    def forbids(self, finding: Finding, statement: str) -> bool:
+        """True when the finding's fix is meant."""
+        return (
+            (finding.path, finding.code) == (self.path, self.rule)
+            and self.function in ("", finding.function)
+            and self.statement in ("", statement)
+        )
+
+
 class _Fixed:
     def __init__(self, source: SourceFile) -> None:
         self.before = source.raw
@@ -33,9 +55,10 @@ class _Fixed:
 class Fixing:
     """One run of fixes. Texts change in memory only; `remaining` and `problems` tell about the last of them."""
 
-    def __init__(self, checker: Checker, settings: Settings) -> None:
+    def __init__(self, checker: Checker, settings: Settings, vetoes: Sequence[Veto] = ()) -> None:
         self._checker = checker
         self._settings = settings
+        self._vetoes = vetoes
         self._fixed: dict[str, _Fixed] = {}
         self.remaining: tuple[Finding, ...] = ()
         self.problems: tuple[Problem, ...] = ()
@@ -44,10 +67,14 @@ class Fixing:
         """Apply what may be applied until a pass applies nothing."""
         for _ in range(_MOST_PASSES):
             found = self._checker.check(files, named=named)
+            found = found._replace(findings=tuple(self._unless_forbidden(each) for each in found.findings))
             self.problems = found.problems
             refused: dict[Finding, str] = {}
             if not self._pass(found.findings, refused):
-                self.remaining = tuple(_declined(each, refused.get(each)) for each in found.findings)
+                self.remaining = tuple(
+                    _declined(each, f"the edit cannot be made here: {refused[each]}" if each in refused else None)
+                    for each in found.findings
+                )
                 return
         self.remaining = found.findings
         codes = ", ".join(sorted({each.code for each in found.findings if self._applies(each)}))
@@ -64,6 +91,19 @@ class Fixing:
         for path, fixed in sorted(self._fixed.items()):
             if fixed.source.raw != fixed.before:
                 yield FileFix(path, fixed.before, fixed.source.raw, tuple(fixed.applied))
+
+    def _unless_forbidden(self, finding: Finding) -> Finding:
+        for veto in self._vetoes:
+            if finding.path == veto.path and veto.forbids(finding, self._statement(finding)):
+                return _declined(finding, veto.reason)
+        return finding
+
+    def _statement(self, finding: Finding) -> str:
+        try:
+            source = self._checker.source(finding.path)
+        except SourceError:
+            return ""
+        return first_line(source.text, finding.span.start_line)
 
     def _applies(self, finding: Finding) -> bool:
         if finding.edit is None:
@@ -98,7 +138,11 @@ class Fixing:
         return True
 
 
+def first_line(text: str, line: int) -> str:
+    """One line of a text, counted from 1, without its indentation; empty where there is none."""
+    lines = text.splitlines()
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
 def _declined(finding: Finding, reason: str | None) -> Finding:
-    return (
-        finding if reason is None else replace(finding, edit=None, declined=f"the edit cannot be made here: {reason}")
-    )
+    return finding if reason is None else replace(finding, edit=None, declined=reason)

@@ -7,12 +7,73 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from graphmend_codemod.findings import Finding
+
 if TYPE_CHECKING:
-    from graphmend_evaluation.results import ModelMeasurement, ModelRow
+    from graphmend_evaluation.evaluation import Evaluation
+
+
+MODEL_SCHEMES = ("huggingface:", "huggingface-id:", "recorded:")
+"""How names of models begin that are not `package.module:factory`; see `graphmend_evaluation.sources`."""
 
 
 class MeasuringError(Exception):
     """Models cannot be measured at all. The text is one line: what, why, way out."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which models to evaluate, and how.
+
+    `named` are `package.module:factory`, `configured` says that they come from the settings. `from_tests` are
+    arguments for pytest; None runs no tests. `timeout` is in seconds a model, `memory` in bytes.
+    """
+
+    named: tuple[str, ...] = ()
+    configured: bool = False
+    from_tests: str | None = None
+    huggingface: bool = False
+    hub: tuple[str, ...] = ()
+    trust_remote_code: bool = False
+    timeout: float | None = None
+    memory: int | None = None
+    jobs: int = 1
+    speed: bool = False
+    xla_python: Path | None = None
+    resume: bool = True
+
+    @property
+    def anything(self) -> bool:
+        """True when there may be a model."""
+        return bool(self.named or self.hub or self.huggingface or self.from_tests is not None)
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Folders with the project at the base and at the head, which is `base` itself when nothing changed.
+
+    `trial` holds the base, too, and may be written to. `memory` is a folder that outlives the run, `folder` one that
+    does not. `repository`, `base_name`, `base_oid` and `head_name` say what they are.
+    """
+
+    base: Path
+    head: Path
+    trial: Path
+    folder: Path
+    memory: Path
+    repository: str
+    base_name: str
+    base_oid: str
+    head_name: str
+    head_oid: str = ""
+
+
+@dataclass(frozen=True)
+class Sites:
+    """Findings of the base: those that were fixed and those that are left, each with the reason."""
+
+    fixed: tuple[Finding, ...]
+    left: tuple[tuple[Finding, str], ...]
 
 
 @dataclass(frozen=True)
@@ -43,73 +104,58 @@ class ModelResult:
     versions: tuple[tuple[str, str], ...] = ()
 
 
-class Measure(Protocol):
-    """Measures each of `models` with the code in `base` and in `head`, which is `base` itself when nothing changed."""
+@dataclass(frozen=True)
+class Culprit:
+    """A change that did not earn its place: lines `first` to `last` of the base in `path`, and why."""
 
-    def __call__(
-        self,
-        base: Path,
-        head: Path,
-        models: Sequence[str],
-        *,
-        folder: Path,
-        timeout: float | None,
-        progress: Callable[[str], None],
-    ) -> tuple[ModelResult, ...]: ...
+    path: str
+    first: int
+    last: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of the models. `evaluation` holds all of it, for the report of its own."""
+
+    models: tuple[ModelResult, ...] = ()
+    culprits: tuple[Culprit, ...] = ()
+    remarks: tuple[str, ...] = ()
+    evaluation: Evaluation | None = None
+
+
+class Judge(Protocol):
+    """Measures the models as the trees are now, and names the changes that must go. May be asked again."""
+
+    def __call__(self, sites: Sites, changed: Sequence[str]) -> Measured: ...
+
+
+class Measure(Protocol):
+    """Prepares to measure what is wanted."""
+
+    def __call__(self, trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> Judge: ...
 
 
 def require_evaluation() -> None:
     """Raise `MeasuringError` when the evaluation stage or torch is missing. Imports neither torch nor user code."""
-    try:
-        from graphmend_evaluation.isolation import torch_is_installed
-
-        usable = torch_is_installed()
-    except ImportError:
-        usable = False
-    if not usable:
+    if not can_evaluate():
         raise MeasuringError(
             "models cannot be measured without torch beside graphmend; "
-            "install `graphmend[eval]` into the environment of your models, or pass --no-measure"
+            "install `graphmend[eval]` into the environment of your models, or pass --no-evaluate"
         )
 
 
-def measure(
-    base: Path,
-    head: Path,
-    models: Sequence[str],
-    *,
-    folder: Path,
-    timeout: float | None,
-    progress: Callable[[str], None],
-) -> tuple[ModelResult, ...]:
+def can_evaluate() -> bool:
+    """Whether the evaluation stage and torch are installed. Imports neither torch nor user code."""
+    try:
+        from graphmend_evaluation.isolation import torch_is_installed
+    except ImportError:
+        return False
+    return torch_is_installed()
+
+
+def measure(trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> Judge:
     """`Measure` with the evaluation stage: in child processes, so that a model that fails costs only its row."""
-    from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy, evaluate_model, measure_model
+    from graphmend_codemod.evaluating import Evaluating
 
-    policy = Policy(timeout=DEFAULT_TIMEOUT if timeout is None else timeout)
-    results = []
-    for number, model in enumerate(models):
-        progress(f"[{number + 1}/{len(models)}] measuring {model}")
-        own = folder / f"{number:03d}"
-        if base == head:
-            results.append(_unchanged(measure_model(base, model, folder=own, policy=policy)))
-        else:
-            results.append(_result(evaluate_model(base, head, model, folder=own, policy=policy)))
-    return tuple(results)
-
-
-def _result(row: ModelRow) -> ModelResult:
-    versions = row.after.versions or row.before.versions
-    return ModelResult(row.model, _arm(row.before), _arm(row.after), row.problems, versions)
-
-
-def _unchanged(measured: ModelMeasurement) -> ModelResult:
-    arm = _arm(measured)
-    return ModelResult(measured.model, arm, arm, (arm.message,) if arm.message else (), measured.versions)
-
-
-def _arm(measured: ModelMeasurement) -> Arm:
-    counts = measured.counts
-    if not measured.ok or counts is None:
-        return Arm(None, None, False, (), measured.message or measured.status.value)
-    sites = tuple(f"{site.path}:{site.line} {site.kind or site.reason}" for site in counts.sites)
-    return Arm(counts.break_events, counts.graphs, counts.whole, sites, "")
+    return Evaluating(trees, wanted, progress)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphmend_codemod.findings import Finding, Problem, Safety
-from graphmend_codemod.measuring import ModelResult
+from graphmend_codemod.measuring import Measured, ModelResult
 from graphmend_codemod.repository.checkout import Commit
 from graphmend_codemod.rules.base import Rule
+from graphmend_codemod.taking_back import TakenBack
 
 NOTHING_TO_FIX, COMMITTED, NOTHING_DONE = 0, 1, 2
 
@@ -31,7 +32,8 @@ class Migration:
     """The outcome. Paths are relative to the repository's root, `top`, which is None for a bare repository.
 
     `branch` exists when there are commits and `dry_run` is false. `remaining` are the findings at its end, `files`
-    counts the files that were looked at, `report` is the folder that the report was written to.
+    counts the files that were looked at, `report` is the folder that the report was written to. `taken_back` are fixes
+    that the evaluation showed not to earn their place.
     """
 
     repository: str
@@ -42,11 +44,17 @@ class Migration:
     remaining: tuple[Finding, ...]
     problems: tuple[Problem, ...]
     files: int
-    models: tuple[ModelResult, ...]
+    measured: Measured
+    taken_back: tuple[TakenBack, ...]
     remarks: tuple[str, ...]
     unsafe_fixes: bool
     dry_run: bool
     report: Path | None
+
+    @property
+    def models(self) -> tuple[ModelResult, ...]:
+        """The models that were evaluated."""
+        return self.measured.models
 
     @property
     def sites(self) -> int:

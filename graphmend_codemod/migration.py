@@ -10,13 +10,14 @@ import contextlib
 import datetime
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphmend_codemod import __version__, measuring
+from graphmend_codemod.findings import Finding
 from graphmend_codemod.interruption import interruptible, uninterrupted
-from graphmend_codemod.measuring import Measure, MeasuringError, ModelResult
-from graphmend_codemod.migrated import Migration, RuleCommit
+from graphmend_codemod.measuring import Culprit, Judge, Measure, Measured, MeasuringError, Sites, Trees, Wanted
+from graphmend_codemod.migrated import Migration, RuleCommit, why_left
 from graphmend_codemod.reporting import commit_message
 from graphmend_codemod.reporting import migration as views
 from graphmend_codemod.repository.checkout import (
@@ -36,8 +37,12 @@ from graphmend_codemod.repository.worktree import (
 )
 from graphmend_codemod.rule_by_rule import Engine, Fixed, Step, fix_rule_by_rule
 from graphmend_codemod.settings import Settings, SettingsError
+from graphmend_codemod.taking_back import TakenBack, TakingBack
 
 Progress = Callable[[str], None]
+
+# Each round takes back what the one before has shown; a fix that stays in spite of it goes with its function, its file.
+_MOST_VERDICTS = 5
 
 
 class MigrationError(Exception):
@@ -49,8 +54,10 @@ class Request:
     """What a user asks for.
 
     `repository` is the repository's folder, or one inside it that the migration is limited to; `paths` are relative to
-    it. `settings` gives the settings at a path of the work tree. `models` replace the configured ones. `branch` is
-    named after the day, and `report` lies in the repository's git directory, when they are None.
+    it. `settings` gives the settings at a path of the work tree. `wanted` says which models to evaluate; those it names
+    replace the configured ones. With `evaluate` None, models are evaluated where torch is installed, or if some were
+    asked for. `keep` leaves fixes that do not earn their place. `branch` is named after the day, and `report` lies in
+    the repository's git directory, when they are None.
     """
 
     repository: Path
@@ -58,9 +65,9 @@ class Request:
     base: str = "HEAD"
     branch: str | None = None
     paths: tuple[Path, ...] = ()
-    models: tuple[str, ...] = ()
-    measure: bool = True
-    model_timeout: float | None = None
+    wanted: Wanted = field(default_factory=Wanted)
+    evaluate: bool | None = None
+    keep: bool = False
     report: Path | None = None
     dry_run: bool = False
     jobs: int = 1
@@ -98,7 +105,7 @@ def migrate(
         with temporary_folder() as folder, worktree(checkout, base, folder) as tree:
             run = _Run(request, checkout, tree, folder, heedful)
             fixed = run.fix(engine or Engine())
-            models = run.measure(fixed, measure)
+            fixed, measured = run.prove(fixed, branch, measure or measuring.measure)
             if tree.submodules:
                 noted = (*noted, f"submodules are not migrated: {', '.join(tree.submodules)}")
             outcome = Migration(
@@ -110,8 +117,9 @@ def migrate(
                 remaining=fixed.remaining,
                 problems=fixed.problems,
                 files=fixed.files,
-                models=models,
-                remarks=noted,
+                measured=measured,
+                taken_back=run.taken_back,
+                remarks=(*noted, *run.remarks, *measured.remarks),
                 unsafe_fixes=run.settings.unsafe_fixes,
                 dry_run=request.dry_run,
                 report=report,
@@ -131,39 +139,113 @@ class _Run:
         self._progress = progress
         self._start = tree.root / checkout.inside
         self.settings = self._settings()
-        self._models = request.models or self.settings.models if request.measure else ()
+        self._wanted = self._models()
+        self._taking_back: TakingBack | None = None
+        self.remarks: tuple[str, ...] = ()
+
+    @property
+    def taken_back(self) -> tuple[TakenBack, ...]:
+        """Fixes that the evaluation sent back, in order of path and line."""
+        taken = () if self._taking_back is None else self._taking_back.taken.values()
+        return tuple(sorted(taken, key=lambda each: (each.finding.path, each.finding.span)))
 
     def fix(self, engine: Engine) -> Fixed:
         """Fix the work tree."""
-        if self._models:
-            # Before minutes of work, not after.
-            self._require_models()
+        if self._wanted.anything:
+            self._require_evaluation()  # before minutes of work, not after
         paths = self._paths() or (self._start,)
         request = self._request
+        self._taking_back = TakingBack(self._tree, self.settings, engine, request.jobs, request.cache, self._progress)
         return fix_rule_by_rule(
             self._tree, paths, self.settings, engine, jobs=request.jobs, cache=request.cache, progress=self._progress
         )
 
-    def measure(self, fixed: Fixed, measure: Measure | None) -> tuple[ModelResult, ...]:
-        """Measure the models at the base and in the work tree."""
-        if not self._models:
-            return ()
+    def _require_evaluation(self) -> None:
+        if measuring.can_evaluate():
+            return
+        if self._request.evaluate or self._request.wanted.anything:
+            measuring.require_evaluation()
+        self._wanted = Wanted()
+        self.remarks = ("models of the settings are not evaluated: torch is not installed beside graphmend",)
+
+    def prove(self, fixed: Fixed, branch: str, measure: Measure) -> tuple[Fixed, Measured]:
+        """Evaluate the models before and after, and take back the fixes that do not earn their place."""
+        if not self._wanted.anything:
+            return fixed, Measured()
         with contextlib.ExitStack() as stack:
-            head = self.settings.root
-            base = head
-            if fixed.steps:
-                folder = self._folder / "base"
+            judge = measure(self._trees(fixed, branch, stack), self._wanted, self._progress)
+            return self._verdicts(fixed, judge)
+
+    def _verdicts(self, fixed: Fixed, judge: Judge) -> tuple[Fixed, Measured]:
+        known: set[Culprit] = set()
+        for _ in range(_MOST_VERDICTS):
+            measured = judge(self._sites(fixed), self._changed(fixed))
+            new = set(measured.culprits)
+            if not new or self._request.keep or self._taking_back is None:
+                break
+            remaining = self._taking_back.without(fixed, measured.culprits)
+            if remaining == fixed and new <= known:
+                break
+            known |= new
+            fixed = remaining
+        return fixed, measured
+
+    def _trees(self, fixed: Fixed, branch: str, stack: contextlib.ExitStack) -> Trees:
+        head = self.settings.root
+        inside = head.relative_to(self._tree.root)
+        folders = [head, head]
+        if fixed.steps:
+            for number, name in enumerate(("base", "trial")):
+                folder = self._folder / name
                 folder.mkdir()
-                original = stack.enter_context(worktree(self._checkout, self._tree.commit, folder))
-                base = original.root / head.relative_to(self._tree.root)
-            return (measure or measuring.measure)(
-                base,
-                head,
-                self._models,
-                folder=self._folder / "measured",
-                timeout=self._request.model_timeout,
-                progress=self._progress,
-            )
+                tree = stack.enter_context(worktree(self._checkout, self._tree.commit, folder))
+                folders[number] = tree.root / inside
+        return Trees(
+            base=folders[0],
+            head=head,
+            trial=folders[1],
+            folder=self._folder / "measured",
+            memory=self._checkout.common / "graphmend" / "rows",
+            repository=self._checkout.name,
+            base_name=self._tree.commit.name,
+            base_oid=self._tree.commit.oid,
+            head_name=branch,
+        )
+
+    def _sites(self, fixed: Fixed) -> Sites:
+        """Findings as the evaluation knows files: by their paths from the project's root."""
+        applied = [finding for step in fixed.steps for finding in step.applied]
+        return Sites(
+            tuple(self._inside(finding) for finding in applied),
+            tuple((self._inside(finding), why_left(finding)) for finding in fixed.remaining),
+        )
+
+    def _inside(self, finding: Finding) -> Finding:
+        return replace(finding, path=finding.path.removeprefix(self._prefix))
+
+    def _changed(self, fixed: Fixed) -> list[str]:
+        paths = {path for step in fixed.steps for path in step.files}
+        return sorted(path.removeprefix(self._prefix) for path in paths)
+
+    @property
+    def _prefix(self) -> str:
+        inside = self.settings.root.relative_to(self._tree.root).as_posix()
+        return "" if inside == "." else f"{inside}/"
+
+    def _models(self) -> Wanted:
+        """What to evaluate: nothing if told so, or if nobody asked for more than what the settings name."""
+        request = self._request
+        wanted = request.wanted
+        if request.evaluate is False:
+            return Wanted()
+        if not wanted.named:
+            wanted = replace(wanted, named=self.settings.models, configured=True)
+        for model in wanted.named:
+            module, _, factory = model.partition(":")
+            known = model.startswith(measuring.MODEL_SCHEMES)
+            if not known and not all(part.isidentifier() for name in (module, factory) for part in name.split(".")):
+                raise MigrationError(f"model {model!r}: must look like package.module:factory")
+        return wanted
 
     def _settings(self) -> Settings:
         if not self._start.is_dir():
@@ -195,13 +277,6 @@ class _Run:
             found.append(mirrored)
         return tuple(found)
 
-    def _require_models(self) -> None:
-        for model in self._models:
-            module, _, factory = model.partition(":")
-            if not all(part.isidentifier() for name in (module, factory) for part in name.split(".")):
-                raise MigrationError(f"model {model!r}: must look like package.module:factory")
-        measuring.require_evaluation()
-
 
 def _commit(step: Step) -> RuleCommit:
     subject = commit_message.subject(step.rule, step.applied, step.files)
@@ -212,9 +287,7 @@ def _write(outcome: Migration, checkout: Checkout, tree: Worktree, steps: Sequen
     """Write commits, branch and report."""
     if steps and not outcome.dry_run:
         series = [
-            Changes(
-                commit_message.message(step.rule, step.applied, step.files, outcome.models, __version__), step.files
-            )
+            Changes(commit_message.message(step.rule, step.applied, step.files, outcome, __version__), step.files)
             for step in steps
         ]
         written = write_commits(tree, series)
@@ -244,6 +317,10 @@ def _write_report(outcome: Migration, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "report.md").write_text(views.markdown(outcome, folder), encoding="utf-8", errors="backslashreplace")
         (folder / "report.json").write_text(views.as_json(outcome), encoding="utf-8")
+        if outcome.measured.evaluation is not None:
+            from graphmend_evaluation.reporting import write_reports
+
+            write_reports(outcome.measured.evaluation, folder / "evaluation")
     except OSError as error:
         made = f"branch {outcome.branch} was made, but " if outcome.commits and not outcome.dry_run else ""
         raise MigrationError(

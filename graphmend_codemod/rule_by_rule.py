@@ -11,7 +11,7 @@ from typing import Protocol
 
 from graphmend_codemod import runner
 from graphmend_codemod.findings import Finding, Problem, Safety, Span
-from graphmend_codemod.fixing import FileFix
+from graphmend_codemod.fixing import FileFix, Veto
 from graphmend_codemod.repository.worktree import Worktree, blob_id
 from graphmend_codemod.rules.base import Rule
 from graphmend_codemod.rules.registry import all_rules
@@ -34,7 +34,14 @@ class Fix(Protocol):
     """`runner.fix`."""
 
     def __call__(
-        self, paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool
+        self,
+        paths: Sequence[Path],
+        settings: Settings,
+        *,
+        write: bool,
+        jobs: int,
+        cache: bool,
+        vetoes: Sequence[Veto],
     ) -> FixResult: ...
 
 
@@ -78,8 +85,12 @@ def fix_rule_by_rule(
     jobs: int,
     cache: bool,
     progress: Callable[[str], None],
+    vetoes: Sequence[Veto] = (),
 ) -> Fixed:
-    """Fix `paths`, all inside `worktree`, in place, until no rule has anything left to write."""
+    """Fix `paths`, all inside `worktree`, in place, until no rule has anything left to write.
+
+    The paths of `vetoes` are relative to the project's root.
+    """
     texts = _Texts(worktree, settings.root)
     steps: list[Step] = []
     for _ in range(_MOST_ROUNDS):
@@ -89,14 +100,16 @@ def fix_rule_by_rule(
         new = []
         for number, (rule, files) in enumerate(todo, 1):
             progress(f"[{number}/{len(todo)}] {rule.code} {rule.title}")
-            result = engine.fix(files, replace(settings, select=(rule.code,)), write=True, jobs=jobs, cache=cache)
+            result = engine.fix(
+                files, replace(settings, select=(rule.code,)), write=True, jobs=jobs, cache=cache, vetoes=vetoes
+            )
             step = texts.step(rule, result)
             if step.files:
                 new.append(step)
         steps += new
         if not new:
             break
-    left = _with_refusals(checked.findings, settings, engine, jobs=jobs, cache=cache)
+    left = _with_refusals(checked.findings, settings, engine, jobs=jobs, cache=cache, vetoes=vetoes)
     remaining = tuple(texts.at_base(finding, texts.current(finding.path)) for finding in left)
     problems = tuple(dict.fromkeys((*map(texts.from_root, checked.problems), *texts.problems)))
     return Fixed(tuple(steps), remaining, problems, checked.files)
@@ -119,14 +132,20 @@ def _rules_to_run(
 
 
 def _with_refusals(
-    findings: Sequence[Finding], settings: Settings, engine: Engine, *, jobs: int, cache: bool
+    findings: Sequence[Finding],
+    settings: Settings,
+    engine: Engine,
+    *,
+    jobs: int,
+    cache: bool,
+    vetoes: Sequence[Veto],
 ) -> tuple[Finding, ...]:
     """`findings`, where those whose edits could not be written say so: only fixing finds that out."""
     refused = {finding.path for finding in findings if applies(finding, settings)}
     if not refused:
         return tuple(findings)
     files = [settings.root / path for path in sorted(refused)]
-    tried = engine.fix(files, settings, write=False, jobs=jobs, cache=cache)
+    tried = engine.fix(files, settings, write=False, jobs=jobs, cache=cache, vetoes=vetoes)
     others = [finding for finding in findings if finding.path not in refused]
     return tuple(sorted((*others, *tried.remaining), key=lambda finding: (finding.path, finding.span)))
 

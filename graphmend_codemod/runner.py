@@ -10,7 +10,7 @@ from pathlib import Path
 from graphmend_codemod.checking import Checker
 from graphmend_codemod.discovery import discover, relative_path
 from graphmend_codemod.findings import Finding, Problem
-from graphmend_codemod.fixing import FileFix, Fixing
+from graphmend_codemod.fixing import FileFix, Fixing, Veto
 from graphmend_codemod.project.loading import without_cyclic_collector
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile, write_atomically
@@ -57,11 +57,22 @@ def check_text(text: bytes, path: Path, settings: Settings) -> CheckResult:
     return CheckResult(found.findings, found.problems, 1)
 
 
-def fix(paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int = 1, cache: bool = True) -> FixResult:
-    """Fix files to a fixpoint: safe fixes, with `settings.unsafe_fixes` unsafe ones too. Writes only if `write`."""
+def fix(
+    paths: Sequence[Path],
+    settings: Settings,
+    *,
+    write: bool,
+    jobs: int = 1,
+    cache: bool = True,
+    vetoes: Sequence[Veto] = (),
+) -> FixResult:
+    """Fix files to a fixpoint: safe fixes, with `settings.unsafe_fixes` unsafe ones too. Writes only if `write`.
+
+    What `vetoes` forbid is left, with the veto's reason.
+    """
     files = discover(paths, settings)
     checker = Checker(settings, jobs=jobs, cache=cache, remember=True)
-    fixing = Fixing(checker, settings)
+    fixing = Fixing(checker, settings, vetoes)
     with without_cyclic_collector():
         fixing.run(files.files, named=files.named)
     fixes = []

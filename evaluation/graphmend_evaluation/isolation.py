@@ -123,23 +123,34 @@ def evaluate_models(
     progress: Callable[[ModelRow], None] | None = None,
 ) -> tuple[ModelRow, ...]:
     """`evaluate_model` for each of `models`, `jobs` at a time; `progress` is called with each row as it is finished."""
+    rows: dict[int, ModelRow] = {}
+
+    def evaluate(number: int, policy: Policy) -> None:
+        rows[number] = evaluate_model(base, head, models[number], folder=folder / f"{number:03d}", policy=policy)
+        if progress is not None:
+            progress(rows[number])
+
+    in_parallel(evaluate, len(models), jobs=jobs, policy=policy)
+    return tuple(rows[number] for number in range(len(models)))
+
+
+def in_parallel(work: Callable[[int, Policy], None], count: int, *, jobs: int, policy: Policy) -> None:
+    """Call `work` with each number below `count` and a policy, in `jobs` threads.
+
+    On an exception, Ctrl-C too, the children that run under the policy are ended, nothing more is begun, and the
+    exception is raised.
+    """
     stop = threading.Event()
     policy = replace(policy, stop=stop)
-
-    def evaluate(number: int) -> ModelRow:
-        return evaluate_model(base, head, models[number], folder=folder / f"{number:03d}", policy=policy)
-
     with ThreadPoolExecutor(max(1, jobs)) as pool:
-        rows = [pool.submit(evaluate, number) for number in range(len(models))]
+        running = [pool.submit(work, number, policy) for number in range(count)]
         try:
-            for row in as_completed(rows):
-                if progress is not None:
-                    progress(row.result())
+            for each in as_completed(running):
+                each.result()
         except BaseException:  # Ctrl-C reaches only this thread: children are in groups of their own
             stop.set()
             pool.shutdown(cancel_futures=True)
             raise
-    return tuple(row.result() for row in rows)
 
 
 def clean_environment(environment: Mapping[str, str] | None, folder: Path) -> dict[str, str]:

@@ -37,7 +37,7 @@ from graphmend_evaluation.results import (
     from_json,
     to_json,
 )
-from graphmend_evaluation.worktree import LoadError, add_to_path, own_versions
+from graphmend_evaluation.worktree import LoadError, add_to_path, own_files, own_versions
 
 if TYPE_CHECKING:
     from graphmend_evaluation.loading import Factory
@@ -74,7 +74,7 @@ class Arm:
     def _measure(self) -> ModelMeasurement:
         factory = self._factory()
         self._stage("running in eager mode")
-        versions = self._fork(lambda: self._eager(factory))
+        versions, files = self._fork(lambda: self._eager(factory))
         self._stage("compiling")
         counts = from_json(Counts, self._fork(lambda: self._compiled(factory)))
         self._stage("comparing")
@@ -88,6 +88,7 @@ class Arm:
             calls=tuple(from_json(CallResult, call) for call in self._fork(lambda: to_json(self._calls()))),
             against_base=comparison if self.against is not None else None,
             versions=tuple((str(name), str(version)) for name, version in versions),
+            files=tuple(map(str, files)),
         )
 
     def _factory(self) -> Factory:
@@ -107,7 +108,7 @@ class Arm:
         from graphmend_evaluation import runs
 
         runs.eager_run(factory, self.folder, self.against)
-        return own_versions(self.root)
+        return own_versions(self.root), own_files(self.root)
 
     def _compiled(self, factory: Factory) -> Any:
         from graphmend_evaluation import runs

@@ -144,7 +144,8 @@ class Comparison:
 class ModelMeasurement:
     """One model in one worktree. Everything after `seconds` is None or empty unless `status` is `OK`.
 
-    `message` is one line for the user, empty for `OK`. `against_base` is None for the first arm.
+    `message` is one line for the user, empty for `OK`. `against_base` is None for the first arm. `files` are those of
+    the worktree that the model imported.
     """
 
     model: str
@@ -155,6 +156,7 @@ class ModelMeasurement:
     calls: tuple[CallResult, ...] = ()
     against_base: Comparison | None = None
     versions: tuple[tuple[str, str], ...] = ()
+    files: tuple[str, ...] = ()
     schema: int = SCHEMA_VERSION
 
     @property

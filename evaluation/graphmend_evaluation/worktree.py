@@ -56,6 +56,13 @@ def own_versions(root: Path) -> tuple[tuple[str, str], ...]:
     return tuple(found.items())
 
 
+def own_files(root: Path) -> tuple[str, ...]:
+    """The files of the worktree that are imported, relative to it, with forward slashes."""
+    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
+    paths = {Path(file) for file in files if file}
+    return tuple(sorted(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root)))
+
+
 def _provides(folder: Path, top: str) -> bool:
     return (folder / top).is_dir() or (folder / f"{top}.py").is_file()
 

@@ -8,7 +8,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from graphmend_codemod.cli import options
+from graphmend_codemod.cli import models, options
 
 _DESCRIPTION = """\
 Fix a whole repository on a new branch, one commit a rule, and report what was
@@ -16,8 +16,9 @@ done and what was left alone. It starts from the last commit, in a temporary
 `git worktree`: your files, index, stash, hooks and HEAD are not touched, and
 if it fails or is interrupted there is no branch.
 
-With --model, it also counts graph breaks before and after. A factory takes no
-arguments and returns the module and its example inputs.
+Models that are named, configured or found are compiled before and after, in
+child processes: a fix that changes an eager result, breaks compilation or
+leaves its break in place is taken back. This runs the repository's code.
 """
 _EPILOG = """\
 exit codes: 0 nothing to fix, 1 a branch was made (with --dry-run: would be),
@@ -55,16 +56,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--paths", nargs="+", action="extend", default=[], metavar="PATH", help="limit it to these, relative to REPO"
     )
     parser.add_argument(
-        "--model",
-        action="append",
-        default=[],
-        metavar="MODULE:FACTORY",
-        help="a model to measure, repeatable; replaces the configured models",
+        "--evaluate",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="compile the models before and after [default: where torch is installed]",
     )
-    parser.add_argument("--no-measure", action="store_true", help="measure no model, also none of the settings")
-    parser.add_argument(
-        "--model-timeout", type=_seconds, metavar="SECONDS", help="the longest to measure one model [default: 600]"
-    )
+    parser.add_argument("--keep", action="store_true", help="keep fixes that do not earn their place, too")
+    models.add_model_options(parser)
     parser.add_argument("--report", metavar="DIR", help="where to write report.md and report.json [default: in .git]")
     parser.add_argument("--dry-run", action="store_true", help="say what would be committed; make no branch")
     options.add_rule_options(parser)
@@ -85,9 +83,9 @@ def run(args: argparse.Namespace) -> int:
         base=args.base,
         branch=args.branch,
         paths=tuple(Path(path) for path in args.paths),
-        models=tuple(args.model),
-        measure=not args.no_measure,
-        model_timeout=args.model_timeout,
+        wanted=models.wanted(args),
+        evaluate=args.evaluate,
+        keep=args.keep,
         report=None if args.report is None else Path(args.report),
         dry_run=args.dry_run,
         jobs=options.workers(args),
@@ -107,13 +105,3 @@ def run(args: argparse.Namespace) -> int:
         print(f"graphmend: note: {remark}", file=sys.stderr)
     options.print_problems(outcome.problems, outcome.top or Path())
     return outcome.exit_code
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, not {text!r}")
-    return seconds

@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.findings import Finding, Safety
 from graphmend_codemod.measuring import Arm, ModelResult
+from graphmend_codemod.migrated import Migration
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.reporting.rules import explanation, summary
 from graphmend_codemod.rules.base import Rule
+from graphmend_codemod.taking_back import TakenBack
 
 _WIDTH = 72
 
@@ -20,15 +22,17 @@ def subject(rule: Rule, applied: Sequence[Finding], files: Collection[str]) -> s
     return f"graphmend: {rule.code} {rule.title} ({plural(len(applied), 'site')}, {plural(len(files), 'file')})"
 
 
-def message(
-    rule: Rule, applied: Sequence[Finding], files: Collection[str], models: Sequence[ModelResult], version: str
-) -> str:
+def message(rule: Rule, applied: Sequence[Finding], files: Collection[str], outcome: Migration, version: str) -> str:
     """The whole message, its body wrapped at 72 columns."""
+    models = outcome.models
     blocks = [subject(rule, applied, files), _filled(_sentence(summary(rule)))]
     blocks += [_paragraph(block) for block in re.split(r"\n\s*\n", explanation(rule)) if block.strip()]
     blocks.append(_filled(_safety(rule, applied)))
     if models:
         blocks.append("\n".join(_measured(models)))
+    taken = [each for each in outcome.taken_back if each.finding.code == rule.code]
+    if taken:
+        blocks.append("\n".join(_taken_back(taken)))
     blocks.append(_filled(f"Made by graphmend {version}; `graphmend rule {rule.code}` explains the rule."))
     return "\n\n".join(blocks) + "\n"
 
@@ -76,6 +80,12 @@ def _measured(models: Sequence[ModelResult]) -> Iterator[str]:
     yield f"Graph breaks of the whole branch, before -> after{measured_with(models)}:"
     for result in models:
         yield f"  {result.model}  {before_and_after(result)}"
+
+
+def _taken_back(taken: Sequence[TakenBack]) -> Iterator[str]:
+    yield "Taken back after evaluation:"
+    for each in taken:
+        yield f"  {each.finding.path}:{each.finding.span.start_line} {each.reason}"
 
 
 def _paragraph(block: str) -> str:

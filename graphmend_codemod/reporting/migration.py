@@ -47,6 +47,12 @@ def lines(outcome: Migration, paint: Paint) -> Iterator[str]:
     yield paint.bold(f"{headline(outcome)}.")
     for result in outcome.models:
         yield from _model_lines(result, bool(outcome.commits), paint)
+    if outcome.taken_back:
+        yield ""
+        yield f"Taken back after evaluation: {plural(len(outcome.taken_back), 'site')}"
+        for each in outcome.taken_back:
+            where = f"{each.finding.path}:{each.finding.span.start_line}"
+            yield f"  {paint.red(each.finding.code)} {printable(where)}: {printable(each.reason)}"
     yield from _left_lines(outcome, paint)
     yield ""
     if outcome.report is not None:
@@ -72,6 +78,14 @@ def markdown(outcome: Migration, folder: Path) -> str:
     for commit in outcome.commits:
         rows = "\n".join(f"- {_place(finding, outcome, folder)}" for finding in commit.applied)
         parts += [f"### {escaped(commit.subject.removeprefix('graphmend: '))}", *_commit_note(commit), rows]
+    if outcome.taken_back:
+        listed = [
+            f"- {each.finding.code} {_place(each.finding, outcome, folder)}. {escaped(each.reason)}"
+            for each in outcome.taken_back
+        ]
+        parts += ["## Taken back after evaluation", "\n".join(listed)]
+    if outcome.measured.evaluation is not None:
+        parts.append("All that was measured: [evaluation/report.md](evaluation/report.md), and as a page report.html.")
     if outcome.remaining:
         parts += ["## Left as they are", *_left_sections(outcome, folder)]
     if outcome.problems:
@@ -105,6 +119,7 @@ def as_json(outcome: Migration) -> str:
             }
             for result in outcome.models
         ],
+        "taken_back": [{**_finding_dict(each.finding), "reason": each.reason} for each in outcome.taken_back],
         "left": [{**_finding_dict(finding), "reason": why_left(finding)} for finding in outcome.remaining],
         "problems": [
             {"path": problem.path, "line": problem.line, "message": problem.message} for problem in outcome.problems

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod import runner
+from graphmend_codemod.fixing import Veto
 from graphmend_codemod.migration import MigrationError, Request, migrate
 from graphmend_codemod.rule_by_rule import Engine
 from graphmend_codemod.settings import Settings, load_settings
@@ -60,10 +61,10 @@ def test_a_file_that_something_else_changes_meanwhile_is_left_alone(repository: 
     repository.commit()
 
     def meddling_fix(
-        paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool
+        paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool, vetoes: Sequence[Veto]
     ) -> runner.FixResult:
         (settings.root / "second.py").write_text(BROKEN + "# meddled\n")
-        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache)
+        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
 
     with untouched(repository, but="mend"):
         outcome = migrate(request(repository), engine=Engine(fix=meddling_fix))
@@ -77,10 +78,10 @@ def test_a_file_that_disappears_meanwhile_costs_only_itself(repository: Reposito
     repository.commit()
 
     def deleting_fix(
-        paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool
+        paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool, vetoes: Sequence[Veto]
     ) -> runner.FixResult:
         (settings.root / "second.py").unlink(missing_ok=True)
-        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache)
+        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
 
     with untouched(repository, but="mend"):
         migrate(request(repository), engine=Engine(fix=deleting_fix))
@@ -90,10 +91,12 @@ def test_a_file_that_disappears_meanwhile_costs_only_itself(repository: Reposito
 def test_commits_of_the_user_meanwhile_do_not_matter(repository: Repository) -> None:
     base = repository.git("rev-parse", "HEAD")
 
-    def slow_fix(paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool) -> runner.FixResult:
+    def slow_fix(
+        paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool, vetoes: Sequence[Veto]
+    ) -> runner.FixResult:
         repository.write("zoo/model.py", "rewritten = 1\n")
         repository.git("commit", "--quiet", "--all", "--allow-empty", "-m", "Meanwhile")
-        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache)
+        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
 
     outcome = migrate(request(repository), engine=Engine(fix=slow_fix))
     assert outcome.base.oid == base
@@ -185,13 +188,13 @@ def test_the_slower_of_two_runs_with_one_branch_loses_cleanly(repository: Reposi
     tips: list[str] = []
 
     def overtaken_fix(
-        paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool
+        paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool, vetoes: Sequence[Veto]
     ) -> runner.FixResult:
         if not tips:
             tips.append("")
             assert run(repository, "--branch", "mend") == 1
             tips.append(repository.git("rev-parse", "mend"))
-        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache)
+        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
 
     with untouched(repository, but="mend"), pytest.raises(MigrationError, match="branch mend exists already"):
         migrate(request(repository), engine=Engine(fix=overtaken_fix))

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.measuring import Arm, ModelResult
+from graphmend_codemod.measuring import Arm, Judge, Measured, ModelResult, Sites, Trees, Wanted
 from graphmend_codemod.migration import Request, migrate
 from graphmend_codemod.settings import load_settings
 from tests.repository.tools import COMMAND, TODAY, Repository, report_of, run, untouched
@@ -52,21 +52,26 @@ def repository(repository: Repository) -> Repository:
     return repository
 
 
-def fake_measure(base: Path, head: Path, models: Sequence[str], **_: object) -> tuple[ModelResult, ...]:
+def fake_measure(trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> Judge:
     """Counts the breaks that the text shows, in place of a compiler."""
-    breaks = [("torch.where" not in (root / "zoo/model.py").read_text()) + 1 for root in (base, head)]
-    arms = [Arm(count, count + 1, False, ("zoo/model.py:15 log",), "") for count in breaks]
-    lost = Arm(None, None, False, (), "ValueError: no weights here")
-    return (
-        ModelResult(models[0], arms[0], arms[1], (), (("python", "3.11.7"), ("torch", "2.13.0"))),
-        *(ModelResult(model, lost, lost, (f"before: {lost.message}",)) for model in models[1:]),
-    )
+
+    def judge(sites: Sites, changed: Sequence[str]) -> Measured:
+        breaks = [("torch.where" not in (root / "zoo/model.py").read_text()) + 1 for root in (trees.base, trees.head)]
+        arms = [Arm(count, count + 1, False, ("zoo/model.py:15 log",), "") for count in breaks]
+        lost = Arm(None, None, False, (), "ValueError: no weights here")
+        first, *others = wanted.named
+        models = (
+            ModelResult(first, arms[0], arms[1], (), (("python", "3.11.7"), ("torch", "2.13.0"))),
+            *(ModelResult(model, lost, lost, (f"before: {lost.message}",)) for model in others),
+        )
+        return Measured(models)
+
+    return judge
 
 
 def test_measured_breaks_are_in_the_report_and_in_every_commit(repository: Repository) -> None:
-    request = Request(
-        repository.folder, load_settings, branch="mend", models=("zoo.factories:good", "zoo.factories:raises")
-    )
+    wanted = Wanted(named=("zoo.factories:good", "zoo.factories:raises"))
+    request = Request(repository.folder, load_settings, branch="mend", wanted=wanted)
     with untouched(repository, but="mend"):
         outcome = migrate(request, measure=fake_measure)
     assert [arm.breaks for arm in (outcome.models[0].before, outcome.models[0].after)] == [2, 1]
@@ -89,9 +94,11 @@ def test_models_of_the_settings_are_measured_unless_told_otherwise(repository: R
     request = Request(repository.folder, load_settings, branch="mend", dry_run=True)
     measured = migrate(request, measure=fake_measure).models
     assert [result.model for result in measured] == ["zoo.factories:good"]
-    named = Request(repository.folder, load_settings, branch="mend", dry_run=True, models=("zoo.factories:raises",))
+    named = Request(
+        repository.folder, load_settings, branch="mend", dry_run=True, wanted=Wanted(("zoo.factories:raises",))
+    )
     assert [result.model for result in migrate(named, measure=fake_measure).models] == ["zoo.factories:raises"]
-    without = Request(repository.folder, load_settings, branch="mend", dry_run=True, measure=False)
+    without = Request(repository.folder, load_settings, branch="mend", dry_run=True, evaluate=False)
     assert migrate(without, measure=fake_measure).models == ()
 
 
@@ -155,7 +162,7 @@ def test_measuring_without_torch_names_the_extra(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with untouched(repository):
         assert run(repository, "--model", "zoo.factories:good") == 2
-    assert "install `graphmend[eval]` into the environment of your models, or pass --no-measure" in (
+    assert "install `graphmend[eval]` into the environment of your models, or pass --no-evaluate" in (
         capsys.readouterr().err
     )
 

@@ -78,7 +78,7 @@ def migrate(repository: git.Repo) -> tuple[bool, str]:
     """
     command = [sys.executable, "-m", "graphmend_codemod", "migrate", str(repository.working_dir)]
     done = subprocess.run(
-        [*command, "--branch", BRANCH, "--no-measure"], stdout=subprocess.PIPE, text=True, check=False
+        [*command, "--branch", BRANCH, "--no-evaluate"], stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode not in (0, _CHANGES_MADE):
         raise PrepareError(f"graphmend migrate ended with exit code {done.returncode}; see its message above")

@@ -1,0 +1,241 @@
+"""The evaluation stage: every model at the base and at the head, and what that says about the changes between them.
+
+Models run in child processes (`isolation`); this module imports neither torch nor any code that is measured.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from graphmend_evaluation.changes import FileChanges, Mark
+from graphmend_evaluation.culprits import LimitReachedError, find_culprits
+from graphmend_evaluation.evaluation import Cause, Change, ModelEvaluation, Reverted, Source
+from graphmend_evaluation.isolation import DEFAULT_POLICY, Policy, in_parallel, measure_model
+from graphmend_evaluation.judging import Judge
+from graphmend_evaluation.remembered_rows import RowMemory
+from graphmend_evaluation.results import ModelMeasurement, ModelRow
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model to evaluate, and where it came from."""
+
+    name: str
+    source: Source
+
+
+@dataclass(frozen=True)
+class Arms:
+    """Three work trees of one project. `trial` is at the base, and is written to while the stage looks for causes."""
+
+    base: Path
+    head: Path
+    trial: Path
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the stage found. `culprits` are changes that did not earn their place; `changes` are all of the branch."""
+
+    models: tuple[ModelEvaluation, ...]
+    changes: tuple[Change, ...]
+    culprits: tuple[Reverted, ...]
+    remarks: tuple[str, ...]
+
+
+class Stage:
+    """One evaluation. `judge` may be called again when the head has changed: only what that concerns is measured.
+
+    `folder` receives what the child processes write. `memory` keeps rows for a later run.
+    """
+
+    def __init__(
+        self,
+        arms: Arms,
+        folder: Path,
+        *,
+        policy: Policy = DEFAULT_POLICY,
+        jobs: int = 1,
+        memory: RowMemory | None = None,
+        progress: Progress = lambda line: None,
+    ) -> None:
+        self._arms = arms
+        self._folder = folder
+        self._policy = policy
+        self._jobs = jobs
+        self._memory = memory
+        self._progress = progress
+        self._numbers: dict[str, int] = {}
+        self._before: dict[str, ModelMeasurement] = {}
+        self._rows: dict[str, tuple[str, ModelRow, bool]] = {}
+
+    def judge(self, models: Sequence[Model], changed: Iterable[str], marks: Iterable[Mark]) -> Judgement:
+        """Measure `models`, judge their break sites, and find the changes that do not earn their place.
+
+        `changed` are the files in which base and head differ; paths are relative to the work trees.
+        """
+        marks = list(marks)
+        files = {path: self._file(path, marks) for path in sorted(set(changed))}
+        judge = Judge(files, marks)
+        rows = self._measured([model.name for model in models], files)
+        evaluated = [
+            judge.model(row, model.source, remembered=remembered)
+            for model, (_, row, remembered) in zip(models, rows, strict=True)
+        ]
+        culprits = {each.change.id: each for each in judge.useless(evaluated)}
+        remarks: list[str] = []
+        for each in evaluated:
+            for found in self._blame(each.row, files, frozenset(culprits), remarks):
+                culprits.setdefault(found.change.id, found)
+        return Judgement(tuple(evaluated), judge.changes, tuple(culprits.values()), tuple(remarks))
+
+    # -- measuring -----------------------------------------------------------------------------------------------
+
+    def _file(self, path: str, marks: Sequence[Mark]) -> FileChanges:
+        base, head = (_bytes(root / path) for root in (self._arms.base, self._arms.head))
+        return FileChanges(path, base, head, [mark for mark in marks if mark.path == path])
+
+    def _measured(self, models: Sequence[str], files: Mapping[str, FileChanges]) -> list[tuple[str, ModelRow, bool]]:
+        for model in models:
+            self._numbers.setdefault(model, len(self._numbers))
+        todo = [model for model in models if not self._is_known(model, files)]
+        done = 0
+
+        def evaluate(number: int, policy: Policy) -> None:
+            nonlocal done
+            self._evaluate(todo[number], files, policy)
+            done += 1
+            self._progress(f"[{done}/{len(todo)}] measured {todo[number]}")
+
+        self._progress(f"measuring {len(todo)} model{'' if len(todo) == 1 else 's'}")
+        in_parallel(evaluate, len(todo), jobs=self._jobs, policy=self._policy)
+        return [self._rows[model] for model in models]
+
+    def _is_known(self, model: str, files: Mapping[str, FileChanges]) -> bool:
+        known = self._rows.get(model)
+        return known is not None and known[0] == self._relevant(known[1].before, files)
+
+    def _relevant(self, before: ModelMeasurement, files: Mapping[str, FileChanges]) -> str:
+        """A digest of the changed files that the model imports, of all of them where nobody knows."""
+        wanted = [path for path in files if path in before.files] if before.ok else list(files)
+        return _digest({path: _bytes(self._arms.head / path) for path in wanted})
+
+    def _evaluate(self, model: str, files: Mapping[str, FileChanges], policy: Policy) -> None:
+        content = {path: _bytes(self._arms.head / path) for path in files}
+        row = self._memory.read(model, _digest(content)) if self._memory is not None else None
+        remembered = row is not None
+        if row is None:
+            before = self._measure_before(model, policy)
+            same = self._arms.head == self._arms.base
+            row = ModelRow(model, before, before if same else self._measure_after(self._arms.head, model, policy))
+            if self._memory is not None and row.before.ok and row.after.ok:
+                self._memory.write(model, _digest(content), row)
+        self._rows[model] = (self._relevant(row.before, files), row, remembered)
+
+    def _measure_before(self, model: str, policy: Policy) -> ModelMeasurement:
+        known = self._before.get(model)
+        if known is None:
+            known = measure_model(self._arms.base, model, folder=self._own_folder(model) / "before", policy=policy)
+            self._before[model] = known
+        return known
+
+    def _measure_after(self, tree: Path, model: str, policy: Policy) -> ModelMeasurement:
+        own = self._own_folder(model)
+        against = own / "before" if self._before[model].ok else None
+        return measure_model(tree, model, folder=own / "after", against=against, policy=policy)
+
+    def _own_folder(self, model: str) -> Path:
+        return self._folder / f"{self._numbers[model]:04d}"
+
+    # -- blaming -------------------------------------------------------------------------------------------------
+
+    def _blame(
+        self, row: ModelRow, files: Mapping[str, FileChanges], known: Set[str], remarks: list[str]
+    ) -> list[Reverted]:
+        """The changes without which this model has no problem, beside those that are `known` to go."""
+        if not row.before.ok or not row.problems:
+            return []
+        imported = [file for path, file in sorted(files.items()) if path in row.before.files]
+        changes = {each.id: each for file in imported for each in file.changes if not each.is_support}
+        trial = _Trial(self, row, imported)
+        self._progress(f"looking for the change that is to blame for {row.model}")
+        candidates = [name for name in changes if name not in known]
+        try:
+            if trial.is_bad(frozenset()):
+                remarks.append(f"{row.model}: its results differ from run to run, so no change is to blame")
+                return []
+            if not trial.is_bad(frozenset(candidates)):
+                return []
+            culprits = find_culprits(candidates, trial.is_bad)
+        except LimitReachedError:
+            remarks.append(f"{row.model}: its problem could not be traced to a change within the limit of measurements")
+            return []
+        finally:
+            trial.restore()
+        eager = row.after.against_base is not None and not row.after.against_base.identical
+        cause = Cause.EAGER_CHANGED if eager else Cause.COMPILE_FAILS
+        return [Reverted(changes[name], row.model, cause, row.problems[0]) for name in culprits]
+
+    def measure_trial(self, model: str) -> ModelRow:
+        """A model at the base and in the trial work tree as it is now."""
+        before = self._measure_before(model, self._policy)
+        return ModelRow(model, before, self._measure_after(self._arms.trial, model, self._policy))
+
+    @property
+    def trial(self) -> Path:
+        """The work tree that is written to."""
+        return self._arms.trial
+
+
+class _Trial:
+    """The trial work tree, with some of the changes in it."""
+
+    def __init__(self, stage: Stage, row: ModelRow, files: Sequence[FileChanges]) -> None:
+        self._stage = stage
+        self._model = row.model
+        self._files = files
+        self._known: dict[frozenset[str], bool] = {}
+
+    def is_bad(self, wanted: Set[str]) -> bool:
+        """Whether the model has a problem with these changes and no others."""
+        key = frozenset(wanted)
+        if key not in self._known:
+            self._write(key)
+            self._known[key] = bool(self._stage.measure_trial(self._model).problems)
+        return self._known[key]
+
+    def restore(self) -> None:
+        """Leave the trial as it was found."""
+        self._write(frozenset())
+
+    def _write(self, wanted: Set[str]) -> None:
+        for file in self._files:
+            path = self._stage.trial / file.path
+            path.write_bytes(file.text(wanted))
+            # Two texts of one size within a second look the same to the import system.
+            for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+                compiled.unlink(missing_ok=True)
+
+
+def without_files(evaluated: ModelEvaluation) -> ModelEvaluation:
+    """The same without the lists of imported files, which no reader wants."""
+    row = evaluated.row
+    slim = replace(row, before=replace(row.before, files=()), after=replace(row.after, files=()))
+    return replace(evaluated, row=slim)
+
+
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _digest(content: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256()
+    for path, data in sorted(content.items()):
+        digest.update(f"{path}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
+        digest.update(data)
+    return digest.hexdigest()

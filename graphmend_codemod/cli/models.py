@@ -1,0 +1,83 @@
+"""Options that say which models to evaluate, for every command that does."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+from graphmend_codemod.cli import options
+from graphmend_codemod.measuring import Wanted
+
+_GIB = 2**30
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Where models come from, and what they may use."""
+    group = parser.add_argument_group("models", "A factory takes no arguments and returns the module and its inputs.")
+    group.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="MODULE:FACTORY",
+        help="a model to evaluate, repeatable; replaces the configured models",
+    )
+    group.add_argument(
+        "--from-tests",
+        metavar="ARGS",
+        help="run the repository's tests with these pytest arguments, and evaluate the changed modules that they call",
+    )
+    group.add_argument(
+        "--huggingface",
+        action="store_true",
+        help="evaluate small models of the changed modeling files of transformers, with random weights",
+    )
+    group.add_argument(
+        "--huggingface-id",
+        action="append",
+        default=[],
+        metavar="ID[@REVISION]",
+        help="a model of the hub with its real weights, repeatable; needs the network",
+    )
+    group.add_argument("--trust-remote-code", action="store_true", help="let models of the hub run code of their own")
+    group.add_argument(
+        "--model-timeout", type=_positive, metavar="SECONDS", help="the longest to measure one model [default: 600]"
+    )
+    group.add_argument("--model-memory", type=_positive, metavar="GIB", help="the most memory for one model")
+    group.add_argument("--speed", action="store_true", help="also measure cold start, latency and memory")
+    group.add_argument(
+        "--xla-python", type=Path, metavar="PYTHON", help="an interpreter with torch_xla: also count HLO graphs"
+    )
+    group.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="take over what an earlier run has measured of the same code",
+    )
+
+
+def wanted(args: argparse.Namespace) -> Wanted:
+    """What the options ask for."""
+    return Wanted(
+        named=tuple(args.model),
+        from_tests=args.from_tests,
+        huggingface=args.huggingface,
+        hub=tuple(args.huggingface_id),
+        trust_remote_code=args.trust_remote_code,
+        timeout=args.model_timeout,
+        memory=None if args.model_memory is None else int(args.model_memory * _GIB),
+        jobs=options.workers(args),
+        speed=args.speed,
+        xla_python=args.xla_python,
+        resume=args.resume,
+    )
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
+    return number

@@ -1,0 +1,151 @@
+"""The evaluation stage as the commands use it: findings in, verdicts and one `Evaluation` out.
+
+Only this module, and what it is imported by on demand, knows `graphmend_evaluation`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from graphmend_codemod import __version__
+from graphmend_codemod.measuring import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
+from graphmend_evaluation import machine
+from graphmend_evaluation.changes import Mark
+from graphmend_evaluation.evaluation import (
+    DeclinedSite,
+    Evaluation,
+    ModelEvaluation,
+    Ref,
+    Reverted,
+)
+from graphmend_evaluation.gathering import Gathered, Request, gather
+from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy
+from graphmend_evaluation.remembered_rows import RowMemory
+from graphmend_evaluation.results import ModelMeasurement, ModelRow
+from graphmend_evaluation.stage import Arms, Judgement, Stage, without_files
+
+
+class Evaluating:
+    """A `measuring.Judge` that remembers what it measured, and every change that it sent back."""
+
+    def __init__(self, trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> None:
+        self._trees = trees
+        self._wanted = wanted
+        self._progress = progress
+        self._policy = Policy(
+            timeout=DEFAULT_TIMEOUT if wanted.timeout is None else wanted.timeout, memory_bytes=wanted.memory
+        )
+        self._stage = Stage(
+            Arms(trees.base, trees.head, trees.trial),
+            trees.folder / "models",
+            policy=self._policy,
+            jobs=wanted.jobs,
+            memory=RowMemory(trees.memory, trees.base_oid) if wanted.resume else None,
+            progress=progress,
+        )
+        self._gathered: Gathered | None = None
+        self._sent_back: dict[str, Reverted] = {}
+        self._remarks: dict[str, None] = {}
+        self._started = time.monotonic()
+        self._load = machine.load_average()
+
+    def __call__(self, sites: Sites, changed: Sequence[str]) -> Measured:
+        """See `measuring.Judge`; paths are relative to the trees."""
+        gathered = self._gather(changed)
+        judgement = self._stage.judge(gathered.models, changed, _marks(sites))
+        self._remarks.update(dict.fromkeys((*gathered.remarks, *judgement.remarks)))
+        evaluation = self._evaluation(judgement, sites)
+        self._sent_back.update({each.change.id: each for each in judgement.culprits})
+        return Measured(
+            models=tuple(_result(each) for each in evaluation.models),
+            culprits=tuple(_culprit(each) for each in judgement.culprits),
+            remarks=tuple(self._remarks),
+            evaluation=evaluation,
+        )
+
+    def _gather(self, changed: Sequence[str]) -> Gathered:
+        if self._gathered is None:
+            wanted = self._wanted
+            request = Request(
+                named=wanted.named,
+                configured=wanted.configured,
+                from_tests=wanted.from_tests,
+                huggingface=wanted.huggingface,
+                hub=wanted.hub,
+                trust_remote_code=wanted.trust_remote_code,
+            )
+            folder = self._trees.folder / "sources"
+            self._gathered = gather(request, self._trees.base, changed, folder, self._policy, self._progress)
+        return self._gathered
+
+    def _evaluation(self, judgement: Judgement, sites: Sites) -> Evaluation:
+        """What is known so far. Culprits of this round count as kept: if they go, the next round says so."""
+        reverted = [*self._sent_back.values(), *(replace(each, kept=True) for each in judgement.culprits)]
+        trees = self._trees
+        return Evaluation(
+            repository=trees.repository,
+            base=Ref(trees.base_name, trees.base_oid),
+            head=Ref(trees.head_name, trees.head_oid),
+            date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            machine=machine.this_machine(self._load),
+            versions=next((row.after.versions for row in _rows(judgement) if row.after.versions), ()),
+            models=tuple(without_files(each) for each in judgement.models),
+            changes=judgement.changes,
+            reverted=tuple({(each.change.path, each.change.diff): each for each in reverted}.values()),
+            declined=tuple(_declined(sites)),
+            remarks=tuple(self._remarks),
+            seconds=round(time.monotonic() - self._started, 1),
+            graphmend=__version__,
+        )
+
+
+def _rows(judgement: Judgement) -> Iterator[ModelRow]:
+    return (each.row for each in judgement.models)
+
+
+def _marks(sites: Sites) -> Iterator[Mark]:
+    for finding in sites.fixed:
+        span = finding.span
+        yield Mark(finding.code, finding.path, span.start_line, span.end_line, finding.function)
+    for finding, reason in sites.left:
+        span = finding.span
+        yield Mark(finding.code, finding.path, span.start_line, span.end_line, finding.function, reason)
+
+
+def _declined(sites: Sites) -> Iterator[DeclinedSite]:
+    for finding, reason in sites.left:
+        yield DeclinedSite(
+            finding.code,
+            finding.slug,
+            finding.path,
+            finding.span.start_line,
+            finding.function,
+            finding.message,
+            reason,
+        )
+
+
+def _culprit(found: Reverted) -> Culprit:
+    change = found.change
+    last = change.base_start + max(change.base_lines, 1) - 1
+    return Culprit(change.path, change.base_start, last, f"{found.cause.value} ({found.model}: {found.detail})")
+
+
+def _result(evaluated: ModelEvaluation) -> ModelResult:
+    row = evaluated.row
+    versions = row.after.versions or row.before.versions
+    if row.after == row.before:
+        arm = _arm(row.before)
+        return ModelResult(row.model, arm, arm, (arm.message,) if arm.message else (), versions)
+    return ModelResult(row.model, _arm(row.before), _arm(row.after), row.problems, versions)
+
+
+def _arm(measured: ModelMeasurement) -> Arm:
+    counts = measured.counts
+    if not measured.ok or counts is None:
+        return Arm(None, None, False, (), measured.message or measured.status.value)
+    sites = tuple(f"{site.path}:{site.line} {site.kind or site.reason}" for site in counts.sites)
+    return Arm(counts.break_events, counts.graphs, counts.whole, sites, "")
