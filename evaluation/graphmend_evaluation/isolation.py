@@ -72,7 +72,7 @@ DEFAULT_POLICY = Policy()
 
 
 @dataclass(frozen=True)
-class _Ending:
+class Ending:
     """How a child ended: `stopped` says why it was killed, None if it ended by itself."""
 
     returncode: int
@@ -100,7 +100,7 @@ def measure_model(
     result = folder / "result.json"
     result.unlink(missing_ok=True)
     command = _command(worktree, model, folder, against, policy.memory_bytes)
-    ending = _run(command, worktree, folder, policy)
+    ending = run_child(command, worktree, folder, policy)
     return _read(result, model, ending, folder)
 
 
@@ -187,10 +187,25 @@ def _command(worktree: Path, model: str, folder: Path, against: Path | None, mem
     return command
 
 
-def _run(command: list[str], worktree: Path, folder: Path, policy: Policy) -> _Ending:
+def run_child(command: list[str], worktree: Path, folder: Path, policy: Policy) -> Ending:
+    """Run a command in `worktree` under `policy` until it ends or must; its streams go to files in `folder`."""
     started = time.monotonic()
+    process = start_child(command, worktree, folder, policy)
+    stopped = None
+    try:
+        stopped = _watch(process, started, policy, folder)
+    finally:
+        kill_group(process)
+        returncode = process.wait()
+    return Ending(returncode, stopped, time.monotonic() - started)
+
+
+def start_child(
+    command: list[str], worktree: Path, folder: Path, policy: Policy, *, pass_fds: Sequence[int] = ()
+) -> subprocess.Popen[bytes]:
+    """Start a command as `run_child` does, and leave time limit and end (`kill_group`, `wait`) to the caller."""
     with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             command,
             cwd=worktree,
             env=clean_environment(policy.environment, folder),
@@ -198,14 +213,15 @@ def _run(command: list[str], worktree: Path, folder: Path, policy: Policy) -> _E
             stdout=out,
             stderr=err,
             start_new_session=True,
+            pass_fds=pass_fds,
         )
-        stopped = None
-        try:
-            stopped = _watch(process, started, policy, folder)
-        finally:
-            _kill_group(process)
-            returncode = process.wait()
-    return _Ending(returncode, stopped, time.monotonic() - started)
+
+
+def how_it_ended(ending: Ending, folder: Path) -> str:
+    """One line about a child that left no result."""
+    if ending.stopped is not None:
+        return f"{ending.stopped[1]}{_stage(folder)}"
+    return f"{_death(ending.returncode)}{_stage(folder)}{_last_words(folder)}"
 
 
 def _watch(process: subprocess.Popen[bytes], started: float, policy: Policy, folder: Path) -> tuple[Status, str] | None:
@@ -231,7 +247,7 @@ def _pauses() -> Iterator[float]:
         pause = min(pause * 1.5, 0.25)
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill the process and all that it started: it leads a group of its own."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -240,15 +256,13 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _read(result: Path, model: str, ending: _Ending, folder: Path) -> ModelMeasurement:
+def _read(result: Path, model: str, ending: Ending, folder: Path) -> ModelMeasurement:
     if ending.stopped is not None:
-        status, reason = ending.stopped
-        return ModelMeasurement(model, status, f"{reason}{_stage(folder)}", ending.seconds)
+        return ModelMeasurement(model, ending.stopped[0], how_it_ended(ending, folder), ending.seconds)
     try:
         return from_json(ModelMeasurement, json.loads(result.read_text(encoding="utf-8")))
     except FileNotFoundError:
-        message = f"{_death(ending.returncode)}{_stage(folder)}{_last_words(folder)}"
-        return ModelMeasurement(model, Status.CRASHED, message, ending.seconds)
+        return ModelMeasurement(model, Status.CRASHED, how_it_ended(ending, folder), ending.seconds)
     except (ValueError, TypeError, KeyError) as error:
         return ModelMeasurement(model, Status.CRASHED, f"unreadable result: {error}", ending.seconds)
 

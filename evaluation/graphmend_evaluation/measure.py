@@ -151,7 +151,7 @@ class Arm:
         sys.stderr.flush()
         process = os.fork()
         if process == 0:
-            _die_with_parent()
+            die_with_parent()
             _answer(work, answer)
         _, ending = os.waitpid(process, 0)
         if not answer.is_file():
@@ -169,8 +169,8 @@ class Arm:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and write `result.json`."""
     options = _parser().parse_args(arguments)
-    _die_with_parent()
-    _limit_memory(options.memory_bytes)
+    die_with_parent()
+    limit_memory(options.memory_bytes)
     arm = Arm(options.root.resolve(), options.model, options.out.resolve(), options.against)
     arm.folder.mkdir(parents=True, exist_ok=True)
     result = json.dumps(to_json(arm.measure()), indent=1)
@@ -190,7 +190,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _limit_memory(limit: int | None) -> None:
+def limit_memory(limit: int | None) -> None:
+    """Limit this process's address space, in bytes."""
     if limit is None:
         return
     import resource
@@ -198,7 +199,7 @@ def _limit_memory(limit: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """The time limit is the parent's: a child that outlives a killed parent would have none."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -63,7 +63,7 @@ def compiled_run(factory: Factory, folder: Path, pins: Path) -> Counts:
     save(observed, folder / "compiled.pt")
     again = factory.make()
     load_pins(again, pins)
-    with _modes(again), listening(factory.root):
+    with modes(again), listening(factory.root):
         seed()
         return recorder.counts(strict_error(again.target, again.calls))
 
@@ -125,7 +125,7 @@ def _ended(observed: Observed) -> str:
 
 
 def _observe(model: Model, target: Callable[..., Any], root: Path) -> list[Observed]:
-    with _modes(model), listening(root) as stream:
+    with modes(model), listening(root) as stream:
         seed()
         found = []
         for call in model.calls:
@@ -141,7 +141,7 @@ def _one_call(model: Model, target: Callable[..., Any], call: Call, root: Path) 
     try:
         output = call.on(target)
         if model.gradients:
-            _backward(model, output)
+            backward(model, output)
     except Exception as error:  # the model's own exceptions are observed like its outputs
         return Observed(f"{type(error).__name__}: {error}")
     result = take_apart(output, known=known)
@@ -153,12 +153,14 @@ def _one_call(model: Model, target: Callable[..., Any], call: Call, root: Path) 
 
 
 @contextlib.contextmanager
-def _modes(model: Model) -> Iterator[None]:
+def modes(model: Model) -> Iterator[None]:
+    """Gradients on or off, as the factory asks."""
     with torch.set_grad_enabled(model.gradients):
         yield
 
 
-def _backward(model: Model, output: Any) -> None:
+def backward(model: Model, output: Any) -> None:
+    """Backward from everything in `output` that has a gradient, into gradients that were cleared."""
     for tensor in _parameters(model).values():
         tensor.grad = None
     leaves = _Differentiable()
