@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
+import warnings
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 
@@ -45,7 +47,7 @@ class FileChanges:
         self._base = base.splitlines(keepends=True)
         self._head = head.splitlines(keepends=True)
         fixed = sorted((mark for mark in marks if not mark.reason), key=lambda mark: (mark.start, mark.end))
-        groups = _grouped(list(_regions(self._base, self._head)), fixed)
+        groups = _grouped(list(self._fine_regions(base, head, fixed)), fixed)
         self._regions = {self._id(region): region for region, _ in groups}
         self.changes = tuple(self._change(region, found) for region, found in groups)
 
@@ -85,6 +87,17 @@ class FileChanges:
                 return min(region.first + 1, max(len(self._base), 1))
             moved = region.last - region.stop
         return line + moved
+
+    def _fine_regions(self, base: bytes, head: bytes, marks: Sequence[Mark]) -> Iterator[_Region]:
+        """Regions, cut between statements where one holds several sites that follow each other."""
+        trees: tuple[ast.Module, ast.Module] | None = None
+        for region in _regions(self._base, self._head):
+            if sum(_touches(region, mark) for mark in marks) < 2:
+                yield region
+                continue
+            if trees is None:
+                trees = _tree(base), _tree(head)
+            yield from _cut(region, *trees)
 
     def _id(self, region: _Region) -> str:
         return f"{self.path}@{region.first + 1}"
@@ -129,6 +142,41 @@ def _regions(base: Sequence[bytes], head: Sequence[bytes]) -> Iterator[_Region]:
     for kind, first, last, start, stop in matcher.get_opcodes():
         if kind != "equal":
             yield _Region(first, last, start, stop)
+
+
+def _tree(text: bytes) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
+
+
+def _cut(region: _Region, base: ast.Module, head: ast.Module) -> Iterator[_Region]:
+    """One region for each statement, if there are as many before as after; otherwise the region as it is."""
+    before = _statements(base.body, region.first, region.last)
+    after = _statements(head.body, region.start, region.stop)
+    if len(before) < 2 or len(before) != len(after):
+        yield region
+        return
+    firsts = [region.first, *(node.lineno - 1 for node in before[1:]), region.last]
+    starts = [region.start, *(node.lineno - 1 for node in after[1:]), region.stop]
+    for number in range(len(before)):
+        yield _Region(firsts[number], firsts[number + 1], starts[number], starts[number + 1])
+
+
+def _statements(body: Sequence[ast.stmt], first: int, last: int) -> list[ast.stmt]:
+    """The statements of the innermost block that meet the lines `first` to `last`, counted from 0, end exclusive."""
+    found = [node for node in body if node.lineno <= last and (node.end_lineno or node.lineno) > first]
+    if len(found) != 1:
+        return found
+    inner = [
+        statements
+        for name in ("body", "orelse", "finalbody")
+        if (statements := _statements(getattr(found[0], name, []), first, last))
+    ]
+    return inner[0] if len(inner) == 1 else found
 
 
 def _grouped(regions: Sequence[_Region], marks: Sequence[Mark]) -> list[tuple[_Region, list[Mark]]]:

@@ -87,11 +87,13 @@ class Stage:
             judge.model(row, model.source, remembered=remembered)
             for model, (_, row, remembered) in zip(models, rows, strict=True)
         ]
-        culprits = {each.change.id: each for each in judge.useless(evaluated)}
+        culprits: dict[str, Reverted] = {}
         remarks: list[str] = []
         for each in evaluated:
             for found in self._blame(each.row, files, frozenset(culprits), remarks):
                 culprits.setdefault(found.change.id, found)
+        for found in judge.useless(evaluated):
+            culprits.setdefault(found.change.id, found)
         return Judgement(tuple(evaluated), judge.changes, tuple(culprits.values()), tuple(remarks))
 
     # -- measuring -----------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from graphmend_codemod.settings import SettingsError
 
 COMMANDS = {
     "check": "graphmend_codemod.cli.check",
+    "evaluate": "graphmend_codemod.cli.evaluate",
     "fix": "graphmend_codemod.cli.fix",
     "migrate": "graphmend_codemod.cli.migrate",
     "rule": "graphmend_codemod.cli.rules",

@@ -79,11 +79,11 @@ def markdown(outcome: Migration, folder: Path) -> str:
         rows = "\n".join(f"- {_place(finding, outcome, folder)}" for finding in commit.applied)
         parts += [f"### {escaped(commit.subject.removeprefix('graphmend: '))}", *_commit_note(commit), rows]
     if outcome.taken_back:
-        listed = [
+        rows = "\n".join(
             f"- {each.finding.code} {_place(each.finding, outcome, folder)}. {escaped(each.reason)}"
             for each in outcome.taken_back
-        ]
-        parts += ["## Taken back after evaluation", "\n".join(listed)]
+        )
+        parts += ["## Taken back after evaluation", rows]
     if outcome.measured.evaluation is not None:
         parts.append("All that was measured: [evaluation/report.md](evaluation/report.md), and as a page report.html.")
     if outcome.remaining:

@@ -1,0 +1,154 @@
+"""Fixes that do not earn their place: planted ones are found by evaluation, named, and taken back; the others stay."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from graphmend_codemod import engine as engine_module
+from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.measuring import Wanted
+from graphmend_codemod.migrated import Migration
+from graphmend_codemod.migration import Request, migrate
+from graphmend_codemod.rule_by_rule import Engine
+from graphmend_codemod.rules.base import Contract, Rule, Verdict
+from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.site import Site
+from graphmend_codemod.settings import load_settings
+from tests.repository.tools import Repository, empty_repository, report_of, untouched
+
+PLANTED = {
+    101: "y = y + 1",
+    102: "if y.sum() > 51 + 51:\n    self.count(y)",
+    103: 'if torch.compiler.is_compiling():\n    raise RuntimeError("cannot be compiled")',
+}
+"""What the planted rule writes for `if y.sum() > NUMBER: ...`: a wrong result, a break that stays, a failure."""
+
+MODEL = """\
+import logging
+
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.seen = []
+
+    def count(self, y):
+        self.seen.append(y.shape)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logger.warning("slow path")
+        y = self.linear(x)
+        if y.sum() > {number}:
+            self.count(y)
+        if y.sum() > 0:
+            y = y * 2
+        else:
+            y = y * 3
+        return y
+
+
+def make():
+    return Model(), [(torch.ones(2, 4),), (-torch.ones(2, 4),)]
+"""
+PLANTED_LINE = MODEL.splitlines().index("        if y.sum() > {number}:") + 1
+
+
+def planted_rule() -> Rule:
+    rule = Rule(
+        code="GM999",
+        slug="planted",
+        title="plant a rewrite that does not earn its place",
+        documentation="planted (GM999): a rewrite for a test.\n\nIt is wrong.\n",
+        safety=Safety.SAFE,
+        contract=Contract(),
+        examples=(),
+    )
+
+    @rule.on(ast.If)
+    def planted(site: Site, node: ast.If) -> Verdict | None:
+        bound = node.test.comparators[0] if isinstance(node.test, ast.Compare) else None
+        text = PLANTED.get(bound.value) if isinstance(bound, ast.Constant) and isinstance(bound.value, int) else None
+        if text is None:
+            return None
+        return Verdict("a planted site", edit=Edit((Replacement(site.span(node), (text,)),)))
+
+    return rule
+
+
+@pytest.fixture
+def planting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """An engine with one rule more."""
+    rules = (*all_rules(), planted_rule())
+    monkeypatch.setattr(engine_module, "all_rules", lambda: rules)
+    engine_module._matches.cache_clear()
+    yield Engine(rules=rules)
+    engine_module._matches.cache_clear()
+
+
+@pytest.fixture
+def repository(isolated: None, tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    repository = empty_repository(tmp_path_factory.mktemp("planted") / "mymodels")
+    repository.write("zoo/__init__.py", "")
+    for name, number in (("wrong", 101), ("useless", 102), ("failing", 103)):
+        repository.write(f"zoo/{name}.py", MODEL.format(number=number))
+    repository.commit()
+    return repository
+
+
+def evaluated(repository: Repository, engine: Engine, *names: str, keep: bool = False) -> Migration:
+    wanted = Wanted(named=tuple(f"zoo.{name}:make" for name in names), jobs=2)
+    request = Request(repository.folder, load_settings, branch="mend", wanted=wanted, keep=keep)
+    with untouched(repository, but="mend"):
+        return migrate(request, engine=engine)
+
+
+@pytest.mark.slow
+def test_planted_rewrites_are_found_and_taken_back_and_the_others_stay(
+    repository: Repository, planting: Engine
+) -> None:
+    outcome = evaluated(repository, planting, "wrong", "useless", "failing")
+
+    taken = {each.finding.path: each for each in outcome.taken_back}
+    assert {path: each.finding.span.start_line for path, each in taken.items()} == {
+        "zoo/failing.py": PLANTED_LINE,
+        "zoo/useless.py": PLANTED_LINE,
+        "zoo/wrong.py": PLANTED_LINE,
+    }
+    assert {each.finding.code for each in outcome.taken_back} == {"GM999"}
+    assert "eager result changed" in taken["zoo/wrong.py"].reason
+    assert "its break is still there" in taken["zoo/useless.py"].reason
+    assert "fails or is wrong" in taken["zoo/failing.py"].reason
+
+    assert [commit.rule.code for commit in outcome.commits] == ["GM101", "GM201"]
+    for name, number in (("wrong", 101), ("useless", 102), ("failing", 103)):
+        text = repository.git("show", f"mend:zoo/{name}.py")
+        assert f"        if y.sum() > {number}:\n            self.count(y)\n" in text
+        assert "torch.where(" in text
+        assert "is_compiling() else logger.warning" in text
+    markdown, document = report_of(repository, "mend")
+    assert "## Taken back after evaluation" in markdown
+    assert [each["path"] for each in document["taken_back"]] == ["zoo/failing.py", "zoo/useless.py", "zoo/wrong.py"]
+    left = [each for each in document["left"] if each["rule"] == "GM999"]
+    assert len(left) == 3
+    assert all(each["reason"].startswith("taken back after evaluation: ") for each in left)
+    assert [result.problems for result in outcome.models] == [(), (), ()]
+
+
+@pytest.mark.slow
+def test_keep_leaves_what_was_found_and_says_so(repository: Repository, planting: Engine) -> None:
+    outcome = evaluated(repository, planting, "useless", keep=True)
+    assert outcome.taken_back == ()
+    assert "51 + 51" in repository.git("show", "mend:zoo/useless.py")
+    assert outcome.measured.evaluation is not None
+    (reverted,) = outcome.measured.evaluation.reverted
+    assert reverted.kept
+    assert reverted.change.path == "zoo/useless.py"
