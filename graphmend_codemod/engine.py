@@ -11,6 +11,7 @@ from functools import cache
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.flow import Flow, Place
+from graphmend_codemod.analysis.origins import Origins, origins
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, children, outline
 from graphmend_codemod.analysis.values import Names
 from graphmend_codemod.findings import Finding, Safety
@@ -45,12 +46,13 @@ def find(
 ) -> list[Finding]:
     """Findings in `functions` of the module that `summary` describes, in order of position."""
     interesting = {(function.qualname, function.line) for function in summary.functions if function.candidates}
+    lists = origins(source.text, source.parse, lambda name: index.resolve(summary.name, name))
     wanted = {key: reached for reached in functions if (key := (reached.qualname, reached.line)) in interesting}
     if not wanted:
         return []
     findings: list[Finding] = []
     for root, prefix in _outermost(source, summary, wanted):
-        for unit in _units(root, prefix, summary.name, index, wanted):
+        for unit in _units(root, prefix, summary.name, index, wanted, lists):
             found = list(_findings_in(unit, source, summary, settings))
             if any(finding.code.startswith(_CODES_ABOUT_BRANCHES) for finding in found):
                 found = list(_findings_in(_with_leaks(unit), source, summary, settings))
@@ -81,6 +83,7 @@ def _units(
     module: str,
     index: IndexView,
     wanted: dict[tuple[str, int], ReachedFunction],
+    lists: Origins | None,
 ) -> Iterator[_Unit]:
     names = Names()
 
@@ -92,7 +95,8 @@ def _units(
             class_qualified = reached.class_qualified
         scope = Scope(module, index, node, class_qualified, outline(node), closure)
         evaluator = Evaluator(scope, names)
-        flow = Flow(scope, evaluator, env, follow_leaks=False)
+        pairs = lists.lists.get((qualname, node.lineno), {}) if lists is not None else {}
+        flow = Flow(scope, evaluator, env, follow_leaks=False, origins=lists, lists=pairs)
         flow.run()
         if reached is not None:
             yield _Unit(reached, flow, evaluator)
@@ -108,7 +112,9 @@ def _units(
 
 def _with_leaks(unit: _Unit) -> _Unit:
     """The unit with a dataflow that knows who else refers to a tensor: few functions need it, and it costs most."""
-    flow = Flow(unit.flow.scope, unit.evaluator, unit.flow.closure_env)
+    flow = Flow(
+        unit.flow.scope, unit.evaluator, unit.flow.closure_env, origins=unit.flow.origins, lists=unit.flow.lists
+    )
     flow.run()
     return replace(unit, flow=flow)
 

@@ -7,15 +7,16 @@ beside a compile path of its own is marked `handled`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from graphmend_codemod.analysis import annotated, gradients, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
+from graphmend_codemod.analysis.origins import Origins
 from graphmend_codemod.analysis.scope import Scope, parameters, walk_scope
-from graphmend_codemod.analysis.values import UNKNOWN, Kind, Origin, Value, callable_value, python
+from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, python
 
 _LOOP_PASSES = 4
 
@@ -56,13 +57,16 @@ class Flow:
     """Runs once over a function; `places` are the statements that Dynamo can reach, in source order.
 
     Without `follow_leaks` it is faster, and nothing may be concluded about who else refers to a tensor. `answers`
-    keeps what rules worked out about a node, by question, node and environment.
+    keeps what rules worked out about a node, by question, node and environment. `lists` are parameters that are tensors
+    built from the list that another parameter is.
     """
 
     scope: Scope
     evaluator: Evaluator
     closure_env: Env = field(default_factory=dict)
     follow_leaks: bool = True
+    origins: Origins | None = None
+    lists: Mapping[str, str] = field(default_factory=dict)
     places: dict[int, Place] = field(default_factory=dict)
     nested: dict[int, Env] = field(default_factory=dict)
     answers: dict[tuple[str, int, int], Any] = field(default_factory=dict)
@@ -79,6 +83,9 @@ class Flow:
         facts = self._signature()
         for argument in parameters(function):
             env[argument.arg] = annotated.value_of(facts.get(argument.arg), self.evaluator.names)
+        for name, source in self.lists.items():
+            tensor = self.evaluator.names.tensor(INT64, grad=False, optional=not env[name].is_tensor)
+            env[name] = replace(tensor, built_from=source)
         if function.args.vararg:
             env[function.args.vararg.arg] = python()
         if function.args.kwarg:

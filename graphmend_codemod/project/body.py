@@ -9,7 +9,14 @@ import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from graphmend_codemod.project.candidates import LOG_METHODS, is_log_call, is_python_annotation, needs
+from graphmend_codemod.project.candidates import (
+    CHOOSES_ROWS,
+    LOG_METHODS,
+    READS_VALUES,
+    is_log_call,
+    is_python_annotation,
+    needs,
+)
 from graphmend_codemod.project.spelling import Lines, dotted
 
 _IGNORED_FIELDS = frozenset({"ctx", "op", "ops", "type_comment", "kind", "conversion", "annotation", "type_params"})
@@ -43,6 +50,9 @@ class Body:
         self.asked: list[str] = []
         self.test = False
         self.log = False
+        self.value = False
+        self.rows = False
+        self.loops = False
         self.types: dict[tuple[str, str], None] = {}
         self.imports: list[tuple[str, str]] = []
         self.changes: set[str] = set()
@@ -160,6 +170,10 @@ def _call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         stack.append(function)
     if last in LOG_METHODS and not body.log:
         body.log = is_log_call(node)
+    elif last in READS_VALUES and not node.args:
+        body.value = True
+    elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1):
+        body.rows = True
     stack += node.args
     for keyword in node.keywords:
         stack.append(keyword.value)
@@ -250,7 +264,16 @@ def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> N
             for part in target.elts:
                 _unpacked(part, value, body, stack)
     else:
+        body.rows = body.rows or (body.loops and kind is ast.Subscript and _may_be_mask(target.slice))  # type: ignore[attr-defined]
         stack.append(target)
+
+
+def _may_be_mask(index: ast.expr) -> bool:
+    """True for an index that may choose rows by a condition: `y[m == i]`, `y[m[:, i]]`, `y[i, rows]`."""
+    kind = index.__class__
+    if kind is ast.Tuple:
+        return any(map(_may_be_mask, index.elts))  # type: ignore[attr-defined]
+    return kind is ast.Compare or kind is ast.Subscript or kind is ast.Name
 
 
 def _unpacked(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> None:
@@ -292,6 +315,7 @@ def _test(node: ast.If | ast.While | ast.IfExp | ast.Assert, body: Body, stack: 
 
 
 def _for(node: ast.For | ast.AsyncFor, body: Body, stack: list[Any]) -> bool:
+    body.loops = True
     _loop_target(node.target, node.iter, body)
     return True
 

@@ -20,6 +20,10 @@ LOG_METHODS = frozenset(
         "rank_zero_info", "info_rank0", "warning_rank0", "deprecation_warning",
     }
 )  # fmt: skip
+READS_VALUES = frozenset({"item", "tolist"})
+"""Methods that read a tensor back to Python."""
+CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select"})
+"""Functions and methods whose result has as many rows as a condition holds for; `where` with one argument as well."""
 _PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})
 _AS_THEIR_ARGUMENTS = frozenset(
     {"int", "float", "bool", "min", "max", "sum", "any", "all", "abs", "round", "getattr", "tuple"}

@@ -8,6 +8,7 @@ import re
 import sys
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.origins import origins
 from graphmend_codemod.project.body import (
     Body,
     import_root,
@@ -93,13 +94,26 @@ def summarise(tree: ast.Module, text: str) -> ModuleSummary:
         walk([*loose], body)
     top = FunctionSummary("", 1, 1, compiles=tuple(body.compiles))
     bound = {binding.name for binding in scan.bindings if _may_lead_home(binding)}
+    functions = [_finish(each, bound, scan) for each in scan.functions]
     return ModuleSummary(
         bindings=tuple(scan.bindings),
         stars=tuple(scan.stars),
         exports=scan.exports,
-        functions=(*(_finish(each, bound, scan) for each in scan.functions), *([top] if top.compiles else [])),
+        functions=(*_with_lists(functions, tree, text), *([top] if top.compiles else [])),
         classes=tuple(scan.classes),
     )
+
+
+def _with_lists(functions: list[FunctionSummary], tree: ast.Module, text: str) -> list[FunctionSummary]:
+    """The functions, with a note on those that have a tensor and the list that it was built from."""
+    found = origins(text, lambda: tree, lambda name: name)
+    if found is None:
+        return functions
+    listed = found.functions
+    return [
+        each._replace(candidates=(*each.candidates, "list")) if (each.qualname, each.line) in listed else each
+        for each in functions
+    ]
 
 
 def _may_lead_home(binding: Binding) -> bool:
@@ -380,7 +394,11 @@ def _with_body(summary: FunctionSummary, body: Body, refs: list[str], types: dic
         for spelled in [*types.get(name, ()), *(known for value in values.get(name, ()) for known in types_of(value))]:
             pairs[name, spelled] = None
             todo.append(spelled.partition(".")[0].removesuffix("()"))
-    candidates = tuple(word for word, present in (("test", body.test), ("log", body.log)) if present)
+    candidates = tuple(
+        word
+        for word, present in (("test", body.test), ("log", body.log), ("value", body.value), ("rows", body.rows))
+        if present
+    )
     return summary._replace(
         refs=tuple(refs),
         types=tuple(pairs),

@@ -54,7 +54,8 @@ class FunctionSummary(NamedTuple):
     `refs` are the names it uses, `helper()` when called and `self.prop` when only read; `?.name()` is a method called
     on something unknown. `types` pairs a local name with what is known of its value: `Cache()` a call's result,
     `:Optional[Cache]` an annotation or `isinstance` test, `other` an alias. `compiles` pairs the spelling of a
-    `compile` callee with that of its argument. `candidates` says what there is for rules to look at: `test`, `log`.
+    `compile` callee with that of its argument. `candidates` says what there is for rules to look at: `test`, `log`,
+    `value` (a number read out of a tensor), `list` (a tensor built from a list).
     """
 
     qualname: str

@@ -1,7 +1,8 @@
 """static-guard (GM302): a check of a tensor that was built from a Python list, which decides as well.
 
 The tensor's values are those of the list, so under `torch.compile` the same number comes from the list: Dynamo folds
-the check, and the exception keeps its type and message. Eager mode evaluates the original expression.
+the check, and the exception keeps its type and message. Eager mode evaluates the original expression. Both may be
+parameters: then every call in the module has to give the list and the tensor that was built from it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import ast
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_scope
-from graphmend_codemod.analysis.values import INT64
+from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
@@ -97,7 +98,7 @@ def _judge(site: Site, test: ast.expr) -> Verdict | None:
         return None
     for operand, other in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
         found = _from_list(site, operand)
-        if found is None or not site.value(other).is_python:
+        if found is None or site.value(other).kind is Kind.TENSOR:
             continue
         tensor, text = found
         message = f"checks the values of a tensor built from a list: `{purity.short(test)}`"
@@ -169,6 +170,8 @@ def _may_differ(site: Site, tensor: str, source: str) -> bool:
         for node in walk_scope(function)
         if isinstance(node, ast.Name) and node.id == tensor and isinstance(node.ctx, ast.Store)
     ]
+    if tensor in site.flow.lists and not bound:
+        return False
     if len(bound) != 1 or site.place.in_loop:
         return True
     for node in walk_scope(function):

@@ -1,0 +1,173 @@
+"""Calls between the functions of one module, as far as its text tells: `f()`, `self.method()`, `self.layer()`.
+
+A module attribute is known by the class that the constructor gives it, in a `ModuleList` or alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
+
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A function of the module. `owner` is its class, empty for a function outside of classes."""
+
+    qualname: str
+    node: FunctionNode
+    owner: str = ""
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of parameters that take an argument of a call, without `self`."""
+        args = self.node.args
+        names = [each.arg for each in [*args.posonlyargs, *args.args]]
+        return names[1:] if self.owner and not self._static else names
+
+    @property
+    def _static(self) -> bool:
+        return any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in self.node.decorator_list)
+
+    def arguments(self, call: ast.Call) -> dict[str, ast.expr]:
+        """What a call gives for each parameter, as far as stars do not hide it."""
+        found: dict[str, ast.expr] = {}
+        for parameter, argument in zip(self.parameters, call.args, strict=False):
+            if isinstance(argument, ast.Starred):
+                break
+            found[parameter] = argument
+        return found | {word.arg: word.value for word in call.keywords if word.arg is not None}
+
+
+class ModuleCalls:
+    """The functions of a module and the calls between them."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._methods: dict[str, dict[str, Key]] = {}
+        self._bases: dict[str, list[str]] = {}
+        self._classes: dict[str, ast.ClassDef] = {}
+        self._functions: dict[str, Key] = {}
+        self.definitions: dict[Key, Definition] = {}
+        for node in tree.body:
+            self._add(node)
+
+    def _add(self, node: ast.stmt) -> None:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self._functions[node.name] = (node.name, node.lineno)
+            self.definitions[node.name, node.lineno] = Definition(node.name, node)
+        elif isinstance(node, ast.ClassDef):
+            self._classes[node.name] = node
+            self._bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
+            for inner in node.body:
+                if isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                    key = (f"{node.name}.{inner.name}", inner.lineno)
+                    self.definitions[key] = Definition(key[0], inner, node.name)
+                    self._methods.setdefault(node.name, {})[inner.name] = key
+
+    @cached_property
+    def _attributes(self) -> dict[str, dict[str, str]]:
+        """The class of each attribute, by the class that holds it."""
+        found: dict[str, dict[str, str]] = {name: {} for name in self._classes}
+        for name, node in self._classes.items():
+            for part in ast.walk(node):
+                if not (isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Attribute)):
+                    continue
+                target = part.targets[0]
+                if isinstance(target.value, ast.Name) and target.value.id == "self":
+                    made = next(self._made(part.value), None)
+                    if made is not None:
+                        found[name].setdefault(target.attr, made)
+        return found
+
+    def _made(self, node: ast.expr) -> Iterator[str]:
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in self._classes:
+                yield part.func.id
+
+    def _family(self, name: str) -> Iterator[str]:
+        todo, seen = [name], set()
+        while todo:
+            each = todo.pop(0)
+            if each in seen or each not in self._classes:
+                continue
+            seen.add(each)
+            yield each
+            todo += self._bases[each]
+
+    def method(self, owner: str, name: str) -> Key | None:
+        """A method of a class or of its bases in this module."""
+        found = (self._methods[each][name] for each in self._family(owner) if name in self._methods.get(each, {}))
+        return next(found, None)
+
+    def _attribute(self, owner: str, name: str) -> str | None:
+        """The class of an attribute of a class, its bases in this module included."""
+        found = (self._attributes[each][name] for each in self._family(owner) if name in self._attributes[each])
+        return next(found, None)
+
+    def _class_of(self, node: ast.expr, owner: str, loops: Mapping[str, ast.expr]) -> str | None:
+        """The class of the module whose instance `node` is, also of the elements of a list of them."""
+        if isinstance(node, ast.Subscript):
+            return self._class_of(node.value, owner, loops)
+        if isinstance(node, ast.Name):
+            if node.id == "self":
+                return owner or None
+            return self._class_of(loops[node.id], owner, {}) if node.id in loops else None
+        if isinstance(node, ast.Attribute):
+            base = self._class_of(node.value, owner, loops)
+            return self._attribute(base, node.attr) if base is not None else None
+        return None
+
+    def callee(self, caller: Definition, call: ast.Call) -> Definition | None:
+        """The function of the module that a call runs."""
+        function, key = call.func, None
+        if isinstance(function, ast.Name) and function.id in self._functions:
+            key = self._functions[function.id]
+        else:
+            loops = self._loops(caller)
+            made = self._class_of(function, caller.owner, loops)
+            if made is not None and made != caller.owner:
+                key = self.method(made, "forward")
+            elif isinstance(function, ast.Attribute):
+                owner = self._class_of(function.value, caller.owner, loops)
+                key = self.method(owner, function.attr) if owner else None
+        return self.definitions.get(key) if key is not None else None
+
+    @cached_property
+    def _known_loops(self) -> dict[Key, dict[str, ast.expr]]:
+        return {}
+
+    def _loops(self, caller: Definition) -> dict[str, ast.expr]:
+        """What the variables of loops over modules come from."""
+        key = (caller.qualname, caller.node.lineno)
+        if key not in self._known_loops:
+            found = {}
+            for node in walk_scope(caller.node):
+                if isinstance(node, ast.For):
+                    target, iterated = node.target, node.iter
+                    counted = isinstance(iterated, ast.Call) and getattr(iterated.func, "id", "") == "enumerate"
+                    if counted and isinstance(iterated, ast.Call) and isinstance(target, ast.Tuple):
+                        target, iterated = target.elts[-1], iterated.args[0]
+                    if isinstance(target, ast.Name):
+                        found[target.id] = iterated
+            self._known_loops[key] = found
+        return self._known_loops[key]
+
+    @cached_property
+    def _sites(self) -> dict[Key, list[tuple[Key, dict[str, ast.expr]]]]:
+        found: dict[Key, list[tuple[Key, dict[str, ast.expr]]]] = {}
+        for key, caller in self.definitions.items():
+            for node in walk_scope(caller.node):
+                callee = self.callee(caller, node) if isinstance(node, ast.Call) else None
+                if callee is not None and isinstance(node, ast.Call):
+                    at = (callee.qualname, callee.node.lineno)
+                    found.setdefault(at, []).append((key, callee.arguments(node)))
+        return found
+
+    def sites(self, function: Key) -> list[tuple[Key, dict[str, ast.expr]]]:
+        """The calls of a function: by whom, and what is given for each parameter."""
+        return self._sites.get(function, [])

@@ -1,0 +1,387 @@
+"""Which tensors hold the numbers of a Python list that is at hand as well, followed through the calls of one module.
+
+Detection models build `shapes = torch.as_tensor(shapes_list)` once and hand both down. Wherever a function gets the two
+as arguments, the list tells under `torch.compile` what the tensor would have to be read back for.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
+
+_BUILT = re.compile(r"\.(?:as_)?tensor\(\s*[A-Za-z_]\w*\s*[,)]")
+_BUILDERS = frozenset({"torch.tensor", "torch.as_tensor"})
+_INTEGERS = frozenset({"torch.long", "torch.int64"})
+_CHANGES = frozenset("append extend insert pop remove clear sort reverse".split())
+_OF_INTEGERS = re.compile(
+    r"(?:typing\.)?(?:[Ll]ist|[Tt]uple|Sequence)\[(?:(?:typing\.)?(?:[Ll]ist|[Tt]uple)\[)?int\b.*"
+)
+_COUNTING = frozenset({"enumerate", "zip", "reversed"})
+_SIZES = frozenset(
+    """arange linspace zeros ones full empty eye view reshape expand repeat new_zeros new_ones new_full new_empty
+    range split narrow unflatten interpolate rand randn""".split()
+)
+
+Resolve = Callable[[str], "str | None"]
+
+
+@dataclass(frozen=True)
+class Origins:
+    """What is known of one module: `lists` maps a function (qualified name, line) to its parameters that are tensors
+    built from lists, and those to the parameter that is the list. `builders` does so for locals."""
+
+    calls: ModuleCalls
+    lists: Mapping[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
+    builders: Mapping[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def functions(self) -> frozenset[tuple[str, int]]:
+        """The functions that have such a tensor."""
+        return frozenset(self.builders) | frozenset(self.lists)
+
+
+def origins(text: str, parse: Callable[[], ast.Module], resolve: Resolve) -> Origins | None:
+    """The origins in a module, None where it builds no tensor from a list. `parse` is called only where it may."""
+    if _BUILT.search(text) is None:
+        return None
+    calls = ModuleCalls(parse())
+    built = {key: pairs for key, each in calls.definitions.items() if (pairs := _built(each.node, resolve))}
+    if not built:
+        return None
+    lists = _handed_down(calls, built)
+    return Origins(calls, lists, built)
+
+
+def _built(function: FunctionNode, resolve: Resolve) -> dict[str, str]:
+    """Locals that are assigned once, to a tensor of integers built from a list that does not change afterwards."""
+    found = {}
+    for node in walk_scope(function):
+        if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and len(node.targets) == 1):
+            continue
+        call = node.value
+        if not (isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Name)):
+            continue
+        name = dotted(call.func)
+        if name is None or resolve(name) not in _BUILDERS:
+            continue
+        dtype = next((dotted(word.value) for word in call.keywords if word.arg == "dtype"), "torch.long")
+        if dtype is None or (resolve(dtype) or dtype) not in _INTEGERS:
+            continue
+        tensor, source = node.targets[0].id, call.args[0].id
+        uses = _Uses(function)
+        if len(uses.stores(tensor)) == 1 and uses.is_list_of_sizes(source) and not uses.changes(source, node.lineno):
+            found[tensor] = source
+    return found
+
+
+@dataclass(frozen=True)
+class _Uses:
+    """How a function uses its names."""
+
+    function: FunctionNode
+
+    @cached_property
+    def _bindings(self) -> dict[str, list[tuple[int, ast.expr | None]]]:
+        """Values by name, with the line; None for one that is not known."""
+        first = self.function.lineno
+        found: dict[str, list[tuple[int, ast.expr | None]]] = {
+            each.arg: [(first, None)] for each in parameters(self.function)
+        }
+        seen: set[int] = set()
+        for node in walk_scope(self.function):
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    for name, value in _bound(target, node.value):
+                        seen.add(id(name))
+                        found.setdefault(name.id, []).append((name.lineno, value))
+        for node in walk_scope(self.function):
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and id(node) not in seen:
+                found.setdefault(node.id, []).append((node.lineno, None))
+        return found
+
+    def stores(self, name: str) -> list[ast.expr | None]:
+        """The values that a name is bound to, parameters included."""
+        return [value for _, value in self._bindings.get(name, [])]
+
+    def _reaching(self, node: ast.Name) -> list[ast.expr | None]:
+        """Those that may reach a place: the ones above it, and all in the outermost loop around it."""
+        last = node.lineno
+        for statement in self.function.body:
+            for part in [statement, *walk_scope(statement)]:
+                if isinstance(part, (ast.For, ast.While)) and part.lineno <= node.lineno <= (part.end_lineno or 0):
+                    last = max(last, part.end_lineno or 0)
+        return [value for line, value in self._bindings.get(node.id, []) if line <= last]
+
+    def changes(self, name: str, line: int) -> bool:
+        """True when the object that a name holds is changed below a line, or the name is bound again."""
+        for node in walk_scope(self.function):
+            if getattr(node, "lineno", 0) <= line:
+                continue
+            if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
+                return True
+            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _root(node) == name:
+                return True
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func.value) == name:
+                method = node.func.attr
+                if method in _CHANGES or method.endswith("_"):
+                    return True
+        return False
+
+    def is_list_of_sizes(self, name: str) -> bool:
+        """True for a list of Python integers, or of tuples of them."""
+        bindings = self.stores(name)
+        if len(bindings) != 1:
+            return False
+        (value,) = bindings
+        if value is None:
+            annotation = next((p.annotation for p in parameters(self.function) if p.arg == name), None)
+            return annotation is not None and bool(_OF_INTEGERS.fullmatch(ast.unparse(annotation)))
+        if isinstance(value, ast.ListComp):
+            return self._is_size(value.elt)
+        if not isinstance(value, ast.List):
+            return False
+        return all(self._is_size(element) for element in [*value.elts, *self._appended(name)])
+
+    def _appended(self, name: str) -> Iterator[ast.expr]:
+        for node in walk_scope(self.function):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _root(node.func.value) == name:
+                if node.func.attr == "append":
+                    yield from node.args
+                elif node.func.attr in _CHANGES:
+                    yield ast.Name("?", ast.Load())
+
+    def _is_size(self, node: ast.expr, depth: int = 6) -> bool:
+        """True for sizes of tensors, integer literals, and what is computed from them."""
+        if depth == 0:
+            return False
+        if isinstance(node, ast.Constant):
+            return type(node.value) is int
+        if isinstance(node, ast.Attribute):
+            return node.attr == "shape"
+        if isinstance(node, ast.Subscript):
+            return self._is_size(node.value, depth - 1)
+        if isinstance(node, ast.BinOp):
+            return self._is_size(node.left, depth - 1) and self._is_size(node.right, depth - 1)
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return all(self._is_size(element, depth - 1) for element in node.elts)
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute):
+                return node.func.attr in {"size", "numel"}
+            return isinstance(node.func, ast.Name) and node.func.id in {"len", "tuple", "list"}
+        if isinstance(node, ast.Name):
+            values = self._reaching(node)
+            return bool(values) and all(value is not None and self._is_size(value, depth - 1) for value in values)
+        return False
+
+
+def _bound(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.Name, ast.expr | None]]:
+    if isinstance(target, ast.Name):
+        yield target, value
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        parts: list[ast.expr] = [value] * len(target.elts)
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+            parts = value.elts
+        elif not (isinstance(value, (ast.Attribute, ast.Subscript, ast.Call))):
+            return
+        for element, part in zip(target.elts, parts, strict=True):
+            if isinstance(element, ast.Name):
+                yield element, part
+
+
+def _root(node: ast.expr) -> str | None:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _handed_down(
+    calls: ModuleCalls, built: Mapping[tuple[str, int], dict[str, str]]
+) -> dict[tuple[str, int], dict[str, str]]:
+    """Pairs of parameters that hold a built tensor and its list in every call of the module that is understood."""
+    known: dict[tuple[str, int], dict[str, str]] = {}
+    while True:
+        found: dict[tuple[str, int], dict[str, str]] = {}
+        for key, definition in calls.definitions.items():
+            sites = calls.sites(key)
+            pairs = [_pairs_at({**known.get(by, {}), **built.get(by, {})}, arguments) for by, arguments in sites]
+            common = set.intersection(*pairs) if pairs else set()
+            kept = {tensor: source for tensor, source in sorted(common) if _untouched(definition, tensor, source)}
+            if kept:
+                found[key] = kept
+        if found == known:
+            return found
+        known = found
+
+
+def _pairs_at(related: Mapping[str, str], arguments: Mapping[str, ast.expr]) -> set[tuple[str, str]]:
+    named = {parameter: node.id for parameter, node in arguments.items() if isinstance(node, ast.Name)}
+    return {
+        (tensor, source)
+        for tensor, name in named.items()
+        if name in related
+        for source, other in named.items()
+        if related[name] == other
+    }
+
+
+def _untouched(definition: Definition, tensor: str, source: str) -> bool:
+    """True when a function neither binds these parameters again nor changes what they hold."""
+    uses = _Uses(definition.node)
+    line = definition.node.body[0].lineno - 1
+    return not uses.changes(tensor, line) and not uses.changes(source, line)
+
+
+def why_not_a_list(function: FunctionNode, parameter: str) -> str | None:
+    """Why `function` may not get the list for its tensor `parameter`; an empty string where it needs no list.
+
+    None when it iterates over the parameter and uses the numbers in it as sizes and in arithmetic, nothing else.
+    """
+    counted: set[int] = set()
+    loops: list[Numbers] = []
+    for node in walk_scope(function):
+        if isinstance(node, (ast.For, ast.comprehension)):
+            found, element = _iterated(node.target, node.iter, parameter)
+            if found is not None:
+                counted.add(id(found))
+                around = node if isinstance(node, ast.For) else _around(function, node)
+                loops.append(Numbers(function, around, element))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+            counted |= {id(each) for each in node.args}
+    if not any(loop.are_sizes for loop in loops):
+        return ""
+    for node in walk_scope(function):
+        if isinstance(node, ast.Name) and node.id == parameter and id(node) not in counted:
+            return f"`{function.name}` does more than iterate over `{parameter}`"
+    return next((reason for loop in loops if (reason := loop.why_not_python) is not None), None)
+
+
+def _around(function: FunctionNode, part: ast.comprehension) -> ast.AST:
+    for node in walk_scope(function):
+        if part in getattr(node, "generators", ()):
+            return node
+    raise AssertionError("a comprehension stands in no expression")
+
+
+def _iterated(target: ast.expr, iterated: ast.expr, name: str) -> tuple[ast.Name | None, ast.expr]:
+    """The name in the head of a loop over it, with the part of the target that gets its elements."""
+    if isinstance(iterated, ast.Name) and iterated.id == name:
+        return iterated, target
+    if not (isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name)) or iterated.keywords:
+        return None, target
+    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+    offset = 1 if iterated.func.id == "enumerate" else 0
+    if iterated.func.id not in _COUNTING:
+        return None, target
+    for position, argument in enumerate(iterated.args):
+        inner = argument
+        if isinstance(inner, ast.Name) and inner.id == name:
+            if iterated.func.id == "reversed":
+                return inner, target
+            if position + offset < len(parts):
+                return inner, parts[position + offset]
+    return None, target
+
+
+def iterated_name(node: ast.For, names: Mapping[str, str]) -> tuple[ast.Name, ast.expr] | None:
+    """The first of `names` that a loop runs over, with the target of its elements."""
+    for name in names:
+        found, element = _iterated(node.target, node.iter, name)
+        if found is not None:
+            return found, element
+    return None
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers that a loop takes out of what it runs over: the names in its `target`, and what they alone make."""
+
+    function: FunctionNode
+    loop: ast.AST
+    target: ast.expr
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that hold them."""
+        names = {part.id for part in ast.walk(self.target) if isinstance(part, ast.Name)}
+        while True:
+            known = len(names)
+            for node in walk_scope(self.loop):
+                if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                    target, value = node.targets[0], node.value
+                elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                    target, value = node.target, node.value
+                else:
+                    continue
+                if _is_made_of(value, names):
+                    names.add(target.id)
+            if len(names) == known:
+                return frozenset(names)
+
+    @cached_property
+    def _uses(self) -> list[ast.AST]:
+        """Nodes in which they may be read: those of the loop, and after it if nothing binds the names again."""
+        inside = list(walk_scope(self.loop))
+        end = getattr(self.loop, "end_lineno", 0)
+        after = [node for node in walk_scope(self.function) if getattr(node, "lineno", 0) > end]
+        stored = {each.id for each in after if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
+        return inside if self.names & stored else [*inside, *after]
+
+    @property
+    def are_sizes(self) -> bool:
+        """True where one is given as a size, a bound of a slice, or a count: what reads a tensor back to Python."""
+        return any(self._is_size(node) for node in self._uses)
+
+    def _is_size(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Call):
+            return _called(node) in _SIZES and any(self._in(argument) for argument in node.args)
+        bounds = (node.lower, node.upper) if isinstance(node, ast.Slice) else ()
+        return any(self._in(bound) for bound in bounds if bound is not None)
+
+    def _in(self, node: ast.expr) -> bool:
+        return any(isinstance(part, ast.Name) and part.id in self.names for part in ast.walk(node))
+
+    @property
+    def why_not_python(self) -> str | None:
+        """The use that integers may not serve as well as tensors."""
+        allowed = {id(each) for node in self._uses for each in _operands(node)}
+        for node in self._uses:
+            read = isinstance(node, ast.Name) and node.id in self.names and isinstance(node.ctx, ast.Load)
+            if read and isinstance(node, ast.Name) and id(node) not in allowed:
+                return f"`{self.function.name}` may use `{node.id}` as a tensor"
+        return None
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _is_made_of(node: ast.expr, names: set[str]) -> bool:
+    """True for arithmetic with these names and numbers only."""
+    if isinstance(node, ast.BinOp):
+        return _is_made_of(node.left, names) and _is_made_of(node.right, names)
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in names)
+
+
+def _operands(node: ast.AST) -> list[ast.expr]:
+    """Expressions in `node` whose place takes an integer as well as a 0-dim tensor."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.Slice):
+        return [bound for bound in (node.lower, node.upper) if bound is not None]
+    if isinstance(node, (ast.AugAssign, ast.FormattedValue)):
+        return [node.value]
+    if isinstance(node, ast.Subscript):
+        return [node.slice]
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        return [node.value]
+    if isinstance(node, ast.Call) and (_called(node) in _SIZES or _called(node) == "int"):
+        return [each for argument in node.args for each in getattr(argument, "elts", [argument])]
+    return []
