@@ -22,7 +22,7 @@ from tests.repository.tools import Repository, empty_repository, report_of, unto
 PLANTED = {
     101: "y = y + 1",
     102: "if y.sum() > 51 + 51:\n    self.count(y)",
-    103: 'if torch.compiler.is_compiling():\n    raise RuntimeError("cannot be compiled")',
+    103: "if torch.compiler.is_compiling():\n    y = y.view(3, 5)",
 }
 """What the planted rule writes for `if y.sum() > NUMBER: ...`: a wrong result, a break that stays, a failure."""
 
