@@ -49,7 +49,7 @@ def eager_run(factory: Factory, folder: Path, pins: Path | None) -> None:
         save_pins(model, folder)
     else:
         load_pins(model, pins)
-    save(_observe(model, model.target, factory.root), folder / "eager.pt")
+    save(observe(model, model.target, factory.root), folder / "eager.pt")
 
 
 def compiled_run(factory: Factory, folder: Path, pins: Path) -> Counts:
@@ -59,7 +59,7 @@ def compiled_run(factory: Factory, folder: Path, pins: Path) -> Counts:
     recorder = BreakRecorder(factory.root)
     with recorder.recording(len(model.calls)):
         compiled = torch.compile(model.target, backend=recorder.backend, dynamic=False)
-        observed = _observe(model, compiled, factory.root)
+        observed = observe(model, compiled, factory.root)
     save(observed, folder / "compiled.pt")
     again = factory.make()
     load_pins(again, pins)
@@ -124,7 +124,8 @@ def _ended(observed: Observed) -> str:
     return f"raised {observed.error}" if observed.error is not None else "returned"
 
 
-def _observe(model: Model, target: Callable[..., Any], root: Path) -> list[Observed]:
+def observe(model: Model, target: Callable[..., Any], root: Path) -> list[Observed]:
+    """Call `target`, which is the model's own or a compiled form of it, with each of the model's calls."""
     with modes(model), listening(root) as stream:
         seed()
         found = []
