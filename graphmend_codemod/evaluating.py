@@ -9,6 +9,7 @@ import datetime
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from graphmend_codemod import __version__
 from graphmend_codemod.measuring import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
@@ -26,6 +27,7 @@ from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy
 from graphmend_evaluation.remembered_rows import RowMemory
 from graphmend_evaluation.results import ModelMeasurement, ModelRow
 from graphmend_evaluation.stage import Arms, Judgement, Stage, without_files
+from graphmend_evaluation.xla.results import XlaRow
 
 
 class Evaluating:
@@ -52,8 +54,8 @@ class Evaluating:
         self._started = time.monotonic()
         self._load = machine.load_average()
 
-    def __call__(self, sites: Sites, changed: Sequence[str]) -> Measured:
-        """See `measuring.Judge`; paths are relative to the trees."""
+    def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
+        """See `measuring.Judge.verdict`; paths are relative to the trees."""
         gathered = self._gather(changed)
         judgement = self._stage.judge(gathered.models, changed, _marks(sites))
         self._remarks.update(dict.fromkeys((*gathered.remarks, *judgement.remarks)))
@@ -65,6 +67,43 @@ class Evaluating:
             remarks=tuple(self._remarks),
             evaluation=evaluation,
         )
+
+    def finish(self, measured: Measured) -> Measured:
+        """See `measuring.Judge.finish`."""
+        evaluation = measured.evaluation
+        if evaluation is None:
+            return measured
+        models = tuple(self._finished(each, number) for number, each in enumerate(evaluation.models))
+        seconds = round(time.monotonic() - self._started, 1)
+        return replace(measured, evaluation=replace(evaluation, models=models, seconds=seconds))
+
+    def _finished(self, evaluated: ModelEvaluation, number: int) -> ModelEvaluation:
+        row, wanted, trees = evaluated.row, self._wanted, self._trees
+        folder = trees.folder / f"more-{number:04d}"
+        if not (row.before.ok and row.after.ok):
+            return evaluated
+        if wanted.speed and trees.base != trees.head:
+            from graphmend_evaluation.speed.measuring import measure_speed
+
+            self._progress(f"timing {row.model}")
+            speed = measure_speed(trees.base, trees.head, row.model, folder=folder / "speed", policy=self._policy)
+            evaluated = replace(evaluated, speed=speed)
+        if wanted.xla_python is not None:
+            evaluated = replace(evaluated, xla=self._xla(row.model, folder / "xla", wanted.xla_python))
+        if wanted.flags and row.after.counts is not None and not row.after.counts.whole:
+            from graphmend_evaluation.flags import measure_flags
+
+            self._progress(f"trying capture flags on {row.model}")
+            flags = measure_flags(trees.head, row.model, folder=folder / "flags", policy=self._policy)
+            evaluated = replace(evaluated, flags=flags)
+        return evaluated
+
+    def _xla(self, model: str, folder: Path, python: Path) -> XlaRow:
+        from graphmend_evaluation.xla.measuring import measure_xla
+
+        self._progress(f"counting HLO graphs of {model}")
+        trees = self._trees
+        return measure_xla(trees.base, trees.head, model, folder=folder, policy=self._policy, python=python)
 
     def _gather(self, changed: Sequence[str]) -> Gathered:
         if self._gathered is None:

@@ -134,7 +134,7 @@ def _measured(
     fixed = tuple(finding for finding in checked.findings if applies(finding, settings))
     left = tuple((finding, why_left(finding)) for finding in checked.findings if not applies(finding, settings))
     judge = measuring.measure(trees, wanted, progress)
-    return judge(Sites(fixed, left), changed)
+    return judge.finish(judge.verdict(Sites(fixed, left), changed))
 
 
 def _changed(checkout: Checkout, base: Commit, head: Commit, inside: Path) -> list[str]:

@@ -39,6 +39,7 @@ class Wanted:
     memory: int | None = None
     jobs: int = 1
     speed: bool = False
+    flags: bool = False
     xla_python: Path | None = None
     resume: bool = True
 
@@ -125,9 +126,13 @@ class Measured:
 
 
 class Judge(Protocol):
-    """Measures the models as the trees are now, and names the changes that must go. May be asked again."""
+    """Measures the models."""
 
-    def __call__(self, sites: Sites, changed: Sequence[str]) -> Measured: ...
+    def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
+        """The models as the trees are now, and the changes that must go. May be asked again."""
+
+    def finish(self, measured: Measured) -> Measured:
+        """The last verdict, with all that takes long and decides nothing: speed, other views, advice."""
 
 
 class Measure(Protocol):

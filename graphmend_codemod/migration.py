@@ -174,12 +174,13 @@ class _Run:
             return fixed, Measured()
         with contextlib.ExitStack() as stack:
             judge = measure(self._trees(fixed, branch, stack), self._wanted, self._progress)
-            return self._verdicts(fixed, judge)
+            fixed, measured = self._verdicts(fixed, judge)
+            return fixed, judge.finish(measured)
 
     def _verdicts(self, fixed: Fixed, judge: Judge) -> tuple[Fixed, Measured]:
         known: set[Culprit] = set()
         for _ in range(_MOST_VERDICTS):
-            measured = judge(self._sites(fixed), self._changed(fixed))
+            measured = judge.verdict(self._sites(fixed), self._changed(fixed))
             new = set(measured.culprits)
             if not new or self._request.keep or self._taking_back is None:
                 break

@@ -46,6 +46,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model-memory", type=_positive, metavar="GIB", help="the most memory for one model")
     group.add_argument("--speed", action="store_true", help="also measure cold start, latency and memory")
     group.add_argument(
+        "--flags", action="store_true", help="also try Dynamo's capture flags on what still breaks, as advice"
+    )
+    group.add_argument(
         "--xla-python", type=Path, metavar="PYTHON", help="an interpreter with torch_xla: also count HLO graphs"
     )
     group.add_argument(
@@ -68,6 +71,7 @@ def wanted(args: argparse.Namespace) -> Wanted:
         memory=None if args.model_memory is None else int(args.model_memory * _GIB),
         jobs=options.workers(args),
         speed=args.speed,
+        flags=args.flags,
         xla_python=args.xla_python,
         resume=args.resume,
     )

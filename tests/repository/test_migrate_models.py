@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.measuring import Arm, Judge, Measured, ModelResult, Sites, Trees, Wanted
+from graphmend_codemod.measuring import Arm, Measured, ModelResult, Sites, Trees, Wanted
 from graphmend_codemod.migration import Request, migrate
 from graphmend_codemod.settings import load_settings
 from tests.repository.tools import COMMAND, TODAY, Repository, report_of, run, untouched
@@ -52,28 +52,34 @@ def repository(repository: Repository) -> Repository:
     return repository
 
 
-def fake_measure(trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> Judge:
+class FakeJudge:
     """Counts the breaks that the text shows, in place of a compiler."""
 
-    def judge(sites: Sites, changed: Sequence[str]) -> Measured:
-        breaks = [("torch.where" not in (root / "zoo/model.py").read_text()) + 1 for root in (trees.base, trees.head)]
+    def __init__(self, trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> None:
+        self._trees = trees
+        self._wanted = wanted
+
+    def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
+        roots = (self._trees.base, self._trees.head)
+        breaks = [("torch.where" not in (root / "zoo/model.py").read_text()) + 1 for root in roots]
         arms = [Arm(count, count + 1, False, ("zoo/model.py:15 log",), "") for count in breaks]
         lost = Arm(None, None, False, (), "ValueError: no weights here")
-        first, *others = wanted.named
+        first, *others = self._wanted.named
         models = (
             ModelResult(first, arms[0], arms[1], (), (("python", "3.11.7"), ("torch", "2.13.0"))),
             *(ModelResult(model, lost, lost, (f"before: {lost.message}",)) for model in others),
         )
         return Measured(models)
 
-    return judge
+    def finish(self, measured: Measured) -> Measured:
+        return measured
 
 
 def test_measured_breaks_are_in_the_report_and_in_every_commit(repository: Repository) -> None:
     wanted = Wanted(named=("zoo.factories:good", "zoo.factories:raises"))
     request = Request(repository.folder, load_settings, branch="mend", wanted=wanted)
     with untouched(repository, but="mend"):
-        outcome = migrate(request, measure=fake_measure)
+        outcome = migrate(request, measure=FakeJudge)
     assert [arm.breaks for arm in (outcome.models[0].before, outcome.models[0].after)] == [2, 1]
     for commit in ("mend", "mend~1"):
         body = repository.git("show", "--no-patch", "--format=%b", commit)
@@ -92,14 +98,14 @@ def test_models_of_the_settings_are_measured_unless_told_otherwise(repository: R
     repository.write("pyproject.toml", "[tool.graphmend]\nmodels = ['zoo.factories:good']\n")
     repository.commit()
     request = Request(repository.folder, load_settings, branch="mend", dry_run=True)
-    measured = migrate(request, measure=fake_measure).models
+    measured = migrate(request, measure=FakeJudge).models
     assert [result.model for result in measured] == ["zoo.factories:good"]
     named = Request(
         repository.folder, load_settings, branch="mend", dry_run=True, wanted=Wanted(("zoo.factories:raises",))
     )
-    assert [result.model for result in migrate(named, measure=fake_measure).models] == ["zoo.factories:raises"]
+    assert [result.model for result in migrate(named, measure=FakeJudge).models] == ["zoo.factories:raises"]
     without = Request(repository.folder, load_settings, branch="mend", dry_run=True, evaluate=False)
-    assert migrate(without, measure=fake_measure).models == ()
+    assert migrate(without, measure=FakeJudge).models == ()
 
 
 def test_a_real_model_loses_its_breaks(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
