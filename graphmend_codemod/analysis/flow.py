@@ -122,12 +122,17 @@ class Flow:
 
     def _block(self, body: Sequence[ast.stmt], state: State | None) -> State | None:
         """State after `body`, or None when its end is not reached."""
+        handled = self._handled
         for position, statement in enumerate(body):
             if state is None:
-                return None
+                break
             self._blocks.append((body, position))
-            state = self._statement(statement, state)
+            before, state = state, self._statement(statement, state)
             self._blocks.pop()
+            if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return):
+                # What follows a compile path that returns is the original text beside it.
+                self._handled += self.evaluator.value(statement.test, before.env).compiling is True
+        self._handled = handled
         return state
 
     def _statement(self, node: ast.stmt, state: State) -> State | None:

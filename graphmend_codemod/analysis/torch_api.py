@@ -148,7 +148,13 @@ COMPILING_PREDICATES = name_set(
     torch._dynamo.external_utils.is_compiling torch._utils.is_compiling torch.compiler.is_exporting_or_compiling"""
 )
 
-SINCE = {"compiler.is_compiling(": (2, 1), "compiler.assume_constant_result": (2, 1), "_assert_async(": (2, 1)}
+SINCE = {
+    "compiler.is_compiling(": (2, 1),
+    "compiler.assume_constant_result": (2, 1),
+    "_assert_async(": (2, 1),
+    "compiler.is_dynamo_compiling(": (2, 1),
+    "library.custom_op(": (2, 4),
+}
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
 
 FALSE_PREDICATES = name_set(
