@@ -123,7 +123,7 @@ class BreakRecorder:
         that was not there before is news.
         """
         first = [graph for graph in self._graphs if graph.compilation == 0]
-        sites, events = self._sites()
+        sites, events, cuts = self._sites()
         return Counts(
             graphs=len(first),
             ops_per_graph=tuple(graph.ops for graph in first),
@@ -133,16 +133,20 @@ class BreakRecorder:
             recompiles=sum(compilation > 0 for _, compilation in self._trace.compilations),
             skipped_frames=self._skipped(),
             strict_error=strict_error,
+            ended_by=tuple(cuts.get(graph.frame) for graph in first),
         )
 
-    def _sites(self) -> tuple[tuple[BreakSite, ...], int]:
+    def _sites(self) -> tuple[tuple[BreakSite, ...], int, dict[int | None, int]]:
+        """The sites, how many events they have, and which of them broke each frame first."""
         hits: Counter[tuple[str, int, str]] = Counter()
         described: dict[tuple[str, int, str], BreakSite] = {}
+        broken: dict[int | None, tuple[str, int, str]] = {}
         seen = set()
         for frame, text in self._trace.breaks:
             site = _describe(text, self._root)
             key = (site.path, site.line, site.kind)
             described.setdefault(key, site)
+            broken.setdefault(frame, key)
             if (frame, key) not in seen:
                 seen.add((frame, key))
                 hits[key] += 1
@@ -150,7 +154,8 @@ class BreakRecorder:
             BreakSite(site.path, site.line, site.function, site.source, site.gb_id, site.kind, site.reason, hits[key])
             for key, site in sorted(described.items(), key=lambda item: item[0])
         )
-        return sites, hits.total()
+        numbers = {key: number for number, key in enumerate(sorted(described))}
+        return sites, hits.total(), {frame: numbers[key] for frame, key in broken.items()}
 
     def _skipped(self) -> tuple[SkippedFrame, ...]:
         skipped = [

@@ -69,7 +69,8 @@ class Counts:
     Dynamo reports, one for each frame that a site breaks. `recompiles` counts compilations after the first of a
     frame, `recompiled_graphs` their graphs; a break counts for them only if the first compilation did not have it.
     `strict_error` is None when the model runs under `torch._dynamo.error_on_graph_break(True)`, else the first line
-    of the error.
+    of the error. `ended_by` has the index in `sites` of the break that ends each graph of `ops_per_graph`, None for one
+    that reaches the end of its frame; it is empty in results that do not say it.
     """
 
     graphs: int
@@ -80,6 +81,7 @@ class Counts:
     recompiles: int
     skipped_frames: tuple[SkippedFrame, ...]
     strict_error: str | None
+    ended_by: tuple[int | None, ...] = ()
 
     @property
     def ops(self) -> int:

@@ -422,6 +422,12 @@ def test_operations_of_each_graph_are_counted() -> None:
     assert counted(InlinedModules).ops == 3
 
 
+def test_each_graph_tells_which_break_ends_it() -> None:
+    assert counted(TensorIfInRootFrame).ended_by == (0, None)
+    assert counted(PrintOneDeep).ended_by == (0, 0, None, None)
+    assert counted(InlinedModules).ended_by == (None,)
+
+
 def test_break_outside_the_root_is_told_with_its_absolute_path(tmp_path: Path) -> None:
     counts = count_breaks(PrintDirect, [Call((torch.ones(3),))], root=tmp_path)
     assert [site.path for site in counts.sites] == [str(Path(__file__))]
