@@ -1,0 +1,314 @@
+"""expert-loop (GM502): a mixture of experts that gives each expert its own rows.
+
+`for i in range(n): slot, row = torch.where(mask[i]); y.index_add_(0, row, expert(x[row]) * w[row, slot, None])` has
+shapes that depend on the routing, so every round breaks the graph. The compile path gives every expert all rows: rows
+that are not routed to it are zero on the way in and masked on the way out, so that whatever an expert makes of them,
+overflow and nan included, reaches neither the result nor a gradient. Eager mode runs the original loop, word for word.
+
+That multiplies the work of the experts by experts / experts per token. It pays off where launching and breaking cost
+more than the products, with few experts or few tokens; measure it, and ignore the rule where it does not.
+
+An expert is taken to treat each row by itself, as it must for the loop to make sense; one that is known to mix rows
+(batch norm) is left alone. A row is taken to be routed to an expert once. Parameters of an expert without rows get a
+gradient of zeros under `torch.compile` where eager mode leaves them without one, and dropout draws other numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.values import BOOL
+from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.rowwise import Rewriter
+from graphmend_codemod.rules.rowwise_expressions import NotRowwise, bound_in, where_of
+from graphmend_codemod.rules.site import Site
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(4, 3)
+        self.experts = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+
+    def forward(self, x: torch.Tensor):
+        weights, chosen = torch.topk(torch.softmax(self.gate(x), dim=-1, dtype=torch.float32), 2, dim=-1)
+        result = torch.zeros_like(x)
+        ...
+        return result
+"""
+_COMMENT = "# Every expert sees all rows, masked, so that no shape depends on the routing."
+_READS = frozenset({"nonzero", "tolist", "unique", "argwhere"})
+_MIXES_ROWS = frozenset(
+    {"BatchNorm1d", "BatchNorm2d", "SyncBatchNorm", "InstanceNorm1d", "LSTM", "GRU", "RNN", "MultiheadAttention"}
+)
+
+rule = Rule(
+    code="GM502",
+    slug="expert-loop",
+    title="give every expert all rows under torch.compile",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(),
+    examples=(
+        Example(
+            before="""
+            mask = nn.functional.one_hot(chosen, num_classes=3).permute(2, 1, 0)
+            for i in range(3):
+                expert = self.experts[i]
+                slot, row = torch.where(mask[i])
+                if row.shape[0] == 0:
+                    continue
+                state = x[None, row].reshape(-1, 4)
+                state = expert(state) * weights[row, slot, None]
+                result.index_add_(0, row, state.to(x.dtype))
+            """,
+            after="""
+            mask = nn.functional.one_hot(chosen, num_classes=3).permute(2, 1, 0)
+            if torch.compiler.is_compiling():
+                # Every expert sees all rows, masked, so that no shape depends on the routing.
+                for i in range(3):
+                    expert = self.experts[i]
+                    slots = mask[i].bool().T
+                    routed = slots.any(-1, keepdim=True)
+                    row_weights = torch.where(slots, weights, 0).sum(-1, keepdim=True)
+                    state = expert(torch.where(routed, x, 0)) * row_weights
+                    result += torch.where(routed, state.to(x.dtype), 0)
+            else:
+                for i in range(3):
+                    expert = self.experts[i]
+                    slot, row = torch.where(mask[i])
+                    if row.shape[0] == 0:
+                        continue
+                    state = x[None, row].reshape(-1, 4)
+                    state = expert(state) * weights[row, slot, None]
+                    result.index_add_(0, row, state.to(x.dtype))
+            """,
+            setup=_SETUP,
+            inputs=("torch.randn(5, 4)", "torch.randn(6, 4)"),
+        ),
+        Example(
+            before="""
+            best = chosen[:, 0]
+            for i, expert in enumerate(self.experts):
+                result[best == i] = expert(x[best == i])
+            """,
+            after="""
+            best = chosen[:, 0]
+            if torch.compiler.is_compiling() and x.dim() == best.dim() + 1:
+                # Every expert sees all rows, masked, so that no shape depends on the routing.
+                for i, expert in enumerate(self.experts):
+                    routed = (best == i).unsqueeze(-1)
+                    expert_output = expert(torch.where(routed, x, 0))
+                    result.copy_(torch.where(routed, expert_output, result))
+            else:
+                for i, expert in enumerate(self.experts):
+                    result[best == i] = expert(x[best == i])
+            """,
+            setup=_SETUP,
+            inputs=("torch.randn(5, 4)", "torch.randn(6, 4)"),
+        ),
+        Declined(
+            source="""
+            for i, expert in enumerate(self.experts):
+                row, slot = torch.where(chosen == i)
+                state = expert(x[row])
+                result[row] += state - state.mean(dim=0)
+            """,
+            because="`state.mean(dim=0)` may not treat each row by itself",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            for i, expert in enumerate(self.experts):
+                row, slot = torch.where(chosen == i)
+                result[row] += expert(x[row]) * row.numel()
+            """,
+            because="`row` is used for more than choosing rows",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            for i, expert in enumerate(self.experts):
+                result = result + expert(x)
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@rule.on(ast.For)
+def expert_loop(site: Site, node: ast.For) -> Verdict | None:
+    """`for i, expert in enumerate(self.experts): ... expert(x[rows]) ...`."""
+    if not _chooses_rows(site, node):
+        return None
+    cost = "all rows in every expert cost experts / experts per token times as much"
+    message = f"gives each expert its own rows: `{purity.short(node.iter)}`; {cost}"
+    try:
+        return Verdict(message, edit=_edit(site, node))
+    except NotRowwise as reason:
+        return Verdict(message, declined=str(reason))
+
+
+def _variables(node: ast.For) -> frozenset[str]:
+    return frozenset(part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
+
+
+def _is_mask(site: Site, node: ast.expr, names: frozenset[str]) -> bool:
+    """True for a mask of the rows of one round: `m[:, i]` of a bool tensor, or `chosen == i`."""
+    if not isinstance(node, (ast.Subscript, ast.Compare)):
+        return False
+    if not any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node)):
+        return False
+    if isinstance(node, ast.Compare):
+        plain = len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq)
+        index = node.comparators[0]
+        return plain and isinstance(index, ast.Name) and index.id in names and not site.value(node.left).is_python
+    return site.value(node).dtype == BOOL or _cast_to_bool(site, node.value)
+
+
+def _cast_to_bool(site: Site, node: ast.expr) -> bool:
+    """True for a name that was last assigned a `.bool()`."""
+    if not isinstance(node, ast.Name):
+        return False
+    for body, position in reversed(site.place.blocks):
+        for statement in reversed(body[:position]):
+            if node.id in set(bound_in(statement)):
+                call = statement.value if isinstance(statement, ast.Assign) else None
+                return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "bool"
+    return False
+
+
+def _chooses_rows(site: Site, node: ast.For) -> bool:
+    """True when a round takes rows by a mask, hands them on, and writes rows."""
+    names = _variables(node)
+    chooses = writes = calls = False
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call):
+            chooses = chooses or where_of(site, part) is not None
+            writes = writes or (isinstance(part.func, ast.Attribute) and part.func.attr in {"index_add_", "index_add"})
+            calls = True
+        elif isinstance(part, ast.Subscript):
+            writes = writes or isinstance(part.ctx, ast.Store)
+            elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+            chooses = chooses or any(_is_mask(site, element, names) for element in elements)
+        elif isinstance(part, ast.Assign):
+            chooses = chooses or _is_mask(site, part.value, names)
+    return chooses and writes and calls
+
+
+def _edit(site: Site, node: ast.For) -> Edit:
+    if site.torch is None:
+        raise NotRowwise("the name `torch` is taken by something else in this module")
+    if node.orelse:
+        raise NotRowwise("the loop has an `else`")
+    for name in bound_in(node):
+        if not name.startswith("self.") and site.live_after(name):
+            raise NotRowwise(f"`{name}` is read after the loop")
+    inner = site.at(node.body[0])
+    if inner is None:
+        raise NotRowwise("the loop is not reached by the compiler")
+    variables = _variables(node)
+    inside = replace(site, place=inner.place)
+    rewriter = Rewriter(inside, lambda part: _is_mask(inside, part, variables), 1)
+    before = _hits(site, node)
+    rewriter.skips = bool(before)
+    rewriter.statements(node.body)
+    _check(site, rewriter)
+    header = _header(site, node, before)
+    lines = [_COMMENT, header, *("    " + line.replace("\n", "\n    ") for line in rewriter.lines)]
+    return _two_paths(site, [*before, node], list(rewriter.conditions), lines)
+
+
+def _two_paths(site: Site, statements: Sequence[ast.stmt], conditions: Sequence[str], lines: Sequence[str]) -> Edit:
+    """The edit that puts `lines` in front of the statements, which stay as they are under `else`."""
+    first, last = site.span(statements[0]), site.span(statements[-1])
+    whole = Span(first.start_line, first.start_column, last.end_line, last.end_column)
+    header = " and ".join([site.compiling, *conditions])
+    body = "\n    ".join(line.replace("\n", "\n    ") for line in lines)
+    parts = (f"if {header}:\n    {body}\nelse:\n    ", Original(whole, 1))
+    return Edit((Replacement(whole, parts),), imports=site.imports)
+
+
+def _check(site: Site, rewriter: Rewriter) -> None:
+    if not rewriter.writes:
+        raise NotRowwise("no rows are written")
+    if not rewriter.calls:
+        raise NotRowwise("no expert is called with the chosen rows")
+    for callee in rewriter.calls:
+        for part in ast.walk(callee):
+            if isinstance(part, ast.Attribute) and (mixing := _mixing(site, part.attr)):
+                raise NotRowwise(f"`self.{part.attr}` holds a `{mixing}`, which does not treat each row by itself")
+
+
+def _mixing(site: Site, name: str) -> str | None:
+    fact = site.evaluator.scope.attribute(name)
+    if fact is None:
+        return None
+    for word in (fact.callee or "", fact.text):
+        for layer in _MIXES_ROWS:
+            if layer in word:
+                return layer
+    return None
+
+
+def _hits(site: Site, node: ast.For) -> list[ast.stmt]:
+    """The statements before the loop that compute for which experts it runs, where that depends on the routing."""
+    if not isinstance(node.iter, ast.Name):
+        return []
+    body, position = site.place.blocks[-1]
+    for start in range(position - 1, -1, -1):
+        statement = body[start]
+        if node.iter.id in set(bound_in(statement)):
+            if _data_dependent(site, statement):
+                return _moved(site, list(body[start:position]))
+            return []
+    return []
+
+
+def _moved(site: Site, statements: list[ast.stmt]) -> list[ast.stmt]:
+    for statement in statements:
+        if not isinstance(statement, ast.Assign):
+            raise NotRowwise(f"`{purity.short(statement)}` stands between the loop and what it runs over")
+        for name in bound_in(statement):
+            if site.live_after(name):
+                raise NotRowwise(f"`{name}` is read after the loop")
+    return statements
+
+
+def _data_dependent(site: Site, node: ast.AST) -> bool:
+    """True when something in `node` has as many elements as a condition holds for, or reads a tensor's values."""
+    return any(
+        getattr(part.func, "attr", "") in _READS or where_of(site, part) is not None
+        for part in ast.walk(node)
+        if isinstance(part, ast.Call)
+    )
+
+
+def _header(site: Site, node: ast.For, before: list[ast.stmt]) -> str:
+    if not before and not _data_dependent(site, node.iter):
+        return f"for {site.text(node.target)} in {site.text(node.iter)}:"
+    if isinstance(node.target, ast.Name):
+        for text, dimension in _indexed_by(site, node):
+            return f"for {node.target.id} in range({text}.shape[{dimension}]):"
+    raise NotRowwise("what the loop runs over depends on the routing, and the number of experts is not known")
+
+
+def _indexed_by(site: Site, node: ast.For) -> Iterator[tuple[str, int]]:
+    """Tensors that the loop's variable indexes, with the dimension, those that choose rows first."""
+    assert isinstance(node.target, ast.Name)
+    for part in ast.walk(node):
+        if not isinstance(part, ast.Subscript) or not isinstance(part.value, ast.Name):
+            continue
+        elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+        for dimension, element in enumerate(elements):
+            if isinstance(element, ast.Name) and element.id == node.target.id:
+                yield site.text(part.value), dimension
