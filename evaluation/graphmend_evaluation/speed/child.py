@@ -1,0 +1,168 @@
+"""One model's speed in one worktree: the child processes that `measuring` starts.
+
+    python -m graphmend_evaluation.speed.child ROLE --out FOLDER [--root WORKTREE --model package.module:factory] ...
+
+Roles: `seed` compiles something trivial, so that its caches can be copied to others; `probe` saves weights and inputs
+and says what there is to measure; `cold` makes the first calls of a fresh process; `steady` warms up and then answers
+requests, one line of JSON each, on the pipes `--requests` and `--answers`. The other roles write `FOLDER/result.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from graphmend_evaluation.measure import die_with_parent, limit_memory
+from graphmend_evaluation.worktree import LoadError, add_to_path, own_versions
+
+COLD_CALLS = 4
+
+
+class Child:
+    """What the roles share: options, the stage for a reader of a killed process's remains, and the model."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.folder: Path = options.out
+
+    def stage(self, text: str) -> None:
+        """Say what is being done."""
+        (self.folder / "stage").write_text(text, encoding="utf-8")
+
+    def load(self) -> Any:
+        """The model on its device, with the pinned weights and inputs.
+
+        Raises `LoadError`.
+        """
+        self.stage("importing")
+        root = self.options.root.resolve()
+        add_to_path(root, self.options.model)
+        import torch
+
+        from graphmend_evaluation.loading import load_factory
+        from graphmend_evaluation.speed import timing
+
+        torch.set_num_threads(self.options.threads)
+        factory = load_factory(root, self.options.model)
+        model = factory.make()
+        if self.options.role == "probe":
+            timing.save_pins(model, self.folder)
+        else:
+            timing.load_pins(model, self.options.pins)
+        return timing.moved(timing.with_calls(model, self.options.calls), timing.device(self.options.device))
+
+    def seed(self) -> dict[str, Any]:
+        """Compile something trivial. Says which backend works here."""
+        from graphmend_evaluation.speed import timing
+
+        self.stage("compiling something trivial")
+        backend, remark = timing.usable_backend(self.options.backend)
+        device = timing.device(self.options.device)
+        timing.compile_something(backend, device)
+        return {"backend": backend, "remark": remark, "device": device, "gpu": timing.gpu_name(device)}
+
+    def probe(self) -> dict[str, Any]:
+        """Save weights and inputs. Says which calls return in eager mode."""
+        from graphmend_evaluation.speed import timing
+
+        model = self.load()
+        self.stage("running in eager mode")
+        usable, errors = timing.usable_calls(model)
+        versions = own_versions(self.options.root.resolve())
+        return {"calls": usable, "errors": errors, "versions": [*versions, *timing.more_versions(self.options.device)]}
+
+    def cold(self) -> dict[str, Any]:
+        """The first calls, each apart."""
+        from graphmend_evaluation.speed import timing
+
+        model = self.load()
+        self.stage("compiling something trivial")
+        timing.compile_something(self.options.backend, model.device)
+        self.stage("making the first calls")
+        return timing.cold_calls(model, self.options.backend, COLD_CALLS)
+
+    def steady(self) -> None:
+        """Answer requests until the pipe is closed."""
+        from graphmend_evaluation.speed import timing
+
+        with os.fdopen(self.options.requests) as requests, os.fdopen(self.options.answers, "w") as answers:
+            served: Any = None
+
+            def serve(request: Mapping[str, Any]) -> Any:
+                nonlocal served
+                if request["ask"] == "warm":
+                    model = self.load()
+                    self.stage("warming up")
+                    served = timing.Served(model, self.options.configuration, self.folder)
+                    return served.warm_up()
+                self.stage(f"answering {request['ask']}")
+                return getattr(served, request["ask"])(**request.get("with", {}))
+
+            for line in requests:
+                answers.write(json.dumps(outcome(functools.partial(serve, json.loads(line)))) + "\n")
+                answers.flush()
+
+
+def outcome(work: Callable[[], Any]) -> dict[str, Any]:
+    """What `work` returns, or why it cannot."""
+    try:
+        return {"returned": work()}
+    except LoadError as error:
+        return {"failed": str(error)}
+    except MemoryError:
+        return {"failed": "out of memory"}
+    except SystemExit as error:
+        return {"failed": f"the model called sys.exit({error.code!r})"}
+    except Exception as error:  # the model is the user's code: whatever it raises costs its own row
+        return {"failed": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Play the role."""
+    options = _parser().parse_args(arguments)
+    die_with_parent()
+    limit_memory(options.memory_bytes)
+    # Processor seconds of a pool of compiler processes could not be told apart from other waiting.
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    options.out.mkdir(parents=True, exist_ok=True)
+    child = Child(options)
+    if options.role == "steady":
+        child.steady()
+        return 0
+    found = outcome(getattr(child, options.role))
+    unfinished = options.out / "result.json.part"
+    unfinished.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    unfinished.replace(options.out / "result.json")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="graphmend_evaluation.speed.child", description="Measure one model's speed.")
+    parser.add_argument("role", choices=("seed", "probe", "cold", "steady"))
+    parser.add_argument("--out", type=Path, required=True, help="a folder for the result")
+    parser.add_argument("--root", type=Path, help="the worktree whose code is measured")
+    parser.add_argument("--model", help="package.module:factory")
+    parser.add_argument("--pins", type=Path, help="a folder with weights and inputs")
+    parser.add_argument("--calls", type=_numbers, help="which of the factory's calls, counted from 0")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument("--backend", default="inductor", help="for torch.compile")
+    parser.add_argument("--configuration", default="eager", help="eager, a backend or reduce-overhead")
+    parser.add_argument("--threads", type=int, default=1, help="of torch, on the CPU")
+    parser.add_argument("--requests", type=int, help="a pipe to read from")
+    parser.add_argument("--answers", type=int, help="a pipe to write to")
+    parser.add_argument("--memory-bytes", type=int, help="limit of address space")
+    return parser
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(each) for each in text.split(",")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+"""One model in one worktree under torch_xla, in one mode: the child process that `measuring` starts.
+
+    python -m graphmend_evaluation.xla.child --mode openxla|lazy|check --out FOLDER --root WORKTREE --model ...
+
+`check` says which versions there are. `FOLDER/result.json` is the answer; without `--pins` the weights and inputs are
+saved in `FOLDER` for later runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from graphmend_evaluation.measure import die_with_parent, limit_memory
+from graphmend_evaluation.speed.child import outcome
+from graphmend_evaluation.worktree import LoadError, add_to_path
+
+HOW_TO_INSTALL = (
+    "torch_xla is not installed for {python}: install graphmend with its extra in an environment of its own, "
+    "pip install 'graphmend[xla]', and pass that environment's interpreter with --python"
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, and write `result.json`."""
+    options = _parser().parse_args(arguments)
+    die_with_parent()
+    limit_memory(options.memory_bytes)
+    os.environ.setdefault("PJRT_DEVICE", "CPU")
+    options.out.mkdir(parents=True, exist_ok=True)
+    found = outcome(lambda: _check() if options.mode == "check" else _measure(options))
+    unfinished = options.out / "result.json.part"
+    unfinished.write_text(json.dumps(found) + "\n", encoding="utf-8")
+    unfinished.replace(options.out / "result.json")
+    return 0
+
+
+def _check() -> dict[str, Any]:
+    try:
+        import torch
+        import torch_xla
+    except ModuleNotFoundError:
+        raise LoadError(HOW_TO_INSTALL.format(python=sys.executable)) from None
+    except ImportError as error:
+        raise LoadError(f"torch_xla does not fit torch for {sys.executable}: {error}; both must be 2.9") from error
+    versions = {"python": sys.version.split()[0], "torch": torch.__version__, "torch_xla": torch_xla.__version__}
+    return {"versions": list(versions.items()), "device": os.environ["PJRT_DEVICE"]}
+
+
+def _measure(options: argparse.Namespace) -> dict[str, Any]:
+    stage = options.out / "stage"
+    stage.write_text("importing", encoding="utf-8")
+    root = options.root.resolve()
+    add_to_path(root, options.model)
+    import torch
+
+    from graphmend_evaluation.loading import load_factory, load_pins, save_pins
+    from graphmend_evaluation.xla import running
+
+    torch.set_num_threads(1)
+    factory = load_factory(root, options.model)
+    model = factory.make()
+    if options.pins is None:
+        save_pins(model, options.out)
+    else:
+        load_pins(model, options.pins)
+    stage.write_text(f"running with {options.mode}", encoding="utf-8")
+    return running.run(model, options.mode, root)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="graphmend_evaluation.xla.child", description="One model under torch_xla.")
+    parser.add_argument("--mode", choices=("check", "openxla", "lazy"), required=True)
+    parser.add_argument("--out", type=Path, required=True, help="a folder for the result")
+    parser.add_argument("--root", type=Path, help="the worktree whose code is measured")
+    parser.add_argument("--model", help="package.module:factory")
+    parser.add_argument("--pins", type=Path, help="a folder with weights and inputs")
+    parser.add_argument("--memory-bytes", type=int, help="limit of address space")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
