@@ -33,6 +33,7 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python scripts/document_rules.py --check
+	$(BIN)/python scripts/document_graph_breaks.py --check
 
 types: $(VENV)/.installed
 	$(BIN)/mypy
@@ -48,6 +49,7 @@ demo-small: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/document_rules.py
+	$(BIN)/python scripts/document_graph_breaks.py
 
 bench: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/speed.py

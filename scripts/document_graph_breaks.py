@@ -1,0 +1,174 @@
+"""Write `docs/graph-breaks.md`: what graphmend answers to each kind of graph break that torch knows.
+
+The answers stand in `graph_breaks.tsv` beside this script, one kind a line: torch's identifier, the answer (`rule`,
+`setting`, `advice` or `user error`), its detail (rule codes, the setting, or a topic of `TOPICS`), torch's name for it.
+
+python scripts/document_graph_breaks.py            write the page
+python scripts/document_graph_breaks.py --check    exit with 1 if the page is not up to date
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from graphmend_codemod.reporting.rules import page_name
+from graphmend_codemod.rules.registry import all_rules
+
+HERE = Path(__file__).resolve().parent
+DATA = HERE / "graph_breaks.tsv"
+PAGE = HERE.parent / "docs" / "graph-breaks.md"
+ANSWERS = ("rule", "setting", "advice", "user error")
+ADVICE_PAGES = {"GM701": "capture-flags.md"}
+
+TOPICS = {
+    "autograd": "Keep calls into autograd (`backward`, `autograd.grad`, hooks, custom Functions of unusual form) "
+    "outside the compiled region, or compile the forward alone.",
+    "backend": "The backend failed on a graph that was captured whole: try `backend='eager'`, and report it.",
+    "bytecode": "Write the construct in a plainer way; Dynamo does not know its bytecode yet.",
+    "context": "Enter the context manager outside the compiled region.",
+    "distributed": "Keep communication outside the compiled region, or use functional collectives.",
+    "dynamic-shape": "A size depends on data: pad to a fixed size, or mask instead of selecting.",
+    "environment": "A package that the code needs is missing.",
+    "exceptions": "Do not use exceptions for control flow in compiled code.",
+    "fails-in-eager": "Most likely the same code raises without `torch.compile`: run it in eager mode first.",
+    "fake": "An operator has no implementation for fake tensors: register one with `torch.library.register_fake`.",
+    "higher-order": "Functions given to control flow operators and transforms must be pure functions of tensors.",
+    "iteration": "Make a list or tuple of the iterator before the compiled region.",
+    "module": "Build modules, and anything else that runs a constructor, before the compiled region.",
+    "on-purpose": "The break was asked for; take the call or the decorator away where it is not wanted.",
+    "opaque": "Opaque objects must be made outside and handed in.",
+    "optimizer": "Compile the optimizer's step by itself.",
+    "parameter": "Make parameters in `__init__`, not in `forward`.",
+    "python-class": "Keep classes with hooks into attribute access, construction or metaclasses out of `forward`; "
+    "plain attributes and dataclasses are traced.",
+    "python-object": "Compute the Python value in `__init__`, or behind `torch.compiler.assume_constant_result` when "
+    "it never changes.",
+    "reconstruct": "The value crosses a break that has another cause: remove that break, and this one goes.",
+    "reported-again": "Torch names the frame around a break; the break itself is reported with its own kind.",
+    "restarts": "Tracing had to begin again too often: compile smaller parts, and report it.",
+    "script": "Compile the original module, not its scripted form.",
+    "streams": "Wait for events and streams outside the compiled region.",
+    "tensor-method": "Use the functional form of the operation (a new tensor instead of resizing, setting or sharing).",
+    "tensor-subclass": "Tensor subclasses, nested and sparse tensors are traced in part: convert at the border.",
+    "triton": "Wrap the kernel with `torch.library.triton_op`, and keep to what that supports.",
+    "untraced-python": "Dynamo does not trace this library call: use the torch function that does the same.",
+    "value-in-python": "Python asks for a tensor's value: keep it a tensor (`torch.where`, `torch.cond`), or decide by "
+    "shapes, dtypes or configuration.",
+}
+
+
+class Kind(NamedTuple):
+    """One kind of graph break, and the answer to it."""
+
+    identifier: str
+    answer: str
+    detail: str
+    name: str
+
+
+def kinds(data: Path = DATA) -> list[Kind]:
+    """The kinds of the data file, in the order of their identifiers."""
+    lines = data.read_text(encoding="utf-8").splitlines()
+    return sorted(Kind(*line.split("\t")) for line in lines)
+
+
+def mistakes(found: Sequence[Kind]) -> list[str]:
+    """What is wrong with the data: unknown answers, rules that do not exist, topics without a text, doubles."""
+    codes = {rule.code for rule in all_rules()} | ADVICE_PAGES.keys()
+    wrong = [
+        f"{name} stands there twice" for name, times in Counter(kind.identifier for kind in found).items() if times > 1
+    ]
+    for kind in found:
+        if kind.answer not in ANSWERS:
+            wrong.append(f"{kind.identifier} has the unknown answer {kind.answer!r}")
+        elif kind.answer == "rule" and not set(kind.detail.split()) <= codes:
+            wrong.append(f"{kind.identifier} names a rule that does not exist: {kind.detail}")
+        elif kind.answer in {"advice", "user error"} and kind.detail not in TOPICS:
+            wrong.append(f"{kind.identifier} has the unknown topic {kind.detail!r}")
+    return wrong
+
+
+def registry() -> dict[str, str]:
+    """Names of the installed torch's kinds of graph breaks by identifier; torch itself is not imported.
+
+    FileNotFoundError where torch is not installed or has no registry.
+    """
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError("torch is not installed")
+    path = Path(spec.origin).parent / "_dynamo" / "graph_break_registry.json"
+    entries = json.loads(path.read_text(encoding="utf-8"))
+    return {identifier: versions[0]["Gb_type"] for identifier, versions in entries.items()}
+
+
+def page(found: Sequence[Kind]) -> str:
+    """The page as Markdown."""
+    counts = Counter(kind.answer for kind in found)
+    pages = {rule.code: f"rules/{page_name(rule)}" for rule in all_rules()} | ADVICE_PAGES
+    lines = [
+        "# Graph breaks and what graphmend answers",
+        "",
+        "<!-- Written by scripts/document_graph_breaks.py from scripts/graph_breaks.tsv. -->",
+        "",
+        f"Torch names {len(found)} kinds of graph breaks. {counts['rule']} have a rule that finds and mends their common",
+        f"forms, {counts['setting']} a setting of torch, {counts['advice']} are left to you with advice, and",
+        f"{counts['user error']} come from code that is wrong, or that asks for the break. A rule mends a pattern, never a",
+        "whole kind: what it leaves it reports, with the reason.",
+    ]
+    for title, answer in (
+        ("Rules", "rule"),
+        ("Settings", "setting"),
+        ("Advice", "advice"),
+        ("User errors", "user error"),
+    ):
+        lines += ["", f"## {title}", ""]
+        chosen = [kind for kind in found if kind.answer == answer]
+        if answer in {"rule", "setting"}:
+            lines += ["| kind | name | answer |", "|---|---|---|"]
+            lines += [f"| {kind.identifier} | {_cell(kind.name)} | {_answer(kind, pages)} |" for kind in chosen]
+            continue
+        for topic in sorted({kind.detail for kind in chosen}):
+            members = [kind for kind in chosen if kind.detail == topic]
+            lines += [f"### {topic}", "", TOPICS[topic], "", "| kind | name |", "|---|---|"]
+            lines += [f"| {kind.identifier} | {_cell(kind.name)} |" for kind in members]
+            lines.append("")
+        lines.pop()
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("_", "\\_").replace("*", "\\*")
+
+
+def _answer(kind: Kind, pages: dict[str, str]) -> str:
+    if kind.answer == "setting":
+        return f"`{kind.detail}`"
+    return ", ".join(f"[{code}]({pages[code]})" for code in kind.detail.split())
+
+
+def main(arguments: list[str]) -> int:
+    """Write or compare; the exit code is 1 when they differ, 2 when the data is wrong."""
+    parser = argparse.ArgumentParser(description="Write docs/graph-breaks.md from scripts/graph_breaks.tsv.")
+    parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 if the page is not up to date")
+    args = parser.parse_args(arguments)
+    found = kinds()
+    if wrong := mistakes(found):
+        print("\n".join(f"{DATA.name}: {each}" for each in wrong), file=sys.stderr)
+        return 2
+    text = page(found)
+    same = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text
+    if args.check:
+        return 0 if same else 1
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
