@@ -1,0 +1,279 @@
+"""An evaluation as GitHub-flavoured Markdown for a pull request, cut to a length from its least important end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from graphmend_codemod.reporting.report import plural
+from graphmend_evaluation.evaluation import Change, Evaluation, JudgedSite, ModelEvaluation, Reverted
+from graphmend_evaluation.reporting import view
+from graphmend_evaluation.reporting.words import code, diff_lines, fenced, plain, tag_text
+from graphmend_evaluation.results import BreakSite
+from graphmend_evaluation.xla.results import XlaRow
+
+_PLACES_SHOWN = 12
+_MODELS_NAMED = 4
+_HUNK_LINES = 80
+_HUNK_WIDTH = 400
+_NOTE_LENGTH = 160
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A part of the report. Where there is no room, items go from the end, those of the highest `rank` first."""
+
+    rank: int
+    heading: str
+    items: tuple[str, ...]
+    noun: str
+    between: str = "\n"
+    opening: str = ""
+
+    def text(self, dropped: int = 0) -> str:
+        """The section, with a note of what was left out."""
+        body = self.between.join(self.items)
+        note = f"*{plural(dropped, self.noun)} left out for length: see report.html or report.json.*" if dropped else ""
+        head = f"{self.heading}\n\n" if self.heading else ""
+        opening = f"{self.opening}\n" if self.opening and self.items else ""
+        return f"{head}{opening}{body}" + ("\n\n" if body and note else "") + note
+
+
+def markdown(evaluation: Evaluation, *, limit: int | None = None) -> str:
+    """The report for a pull request: the answer, the models, then evidence.
+
+    With `limit` it has at most that many characters: the least important items go first, and the report says so.
+    """
+    sections = [section for section in _sections(evaluation) if section.items]
+    text = _joined((section, 0) for section in sections)
+    if limit is None or len(text) <= limit:
+        return text
+    return _cut(sections, limit)
+
+
+def _joined(sections: Iterable[tuple[_Section, int]]) -> str:
+    return "\n\n".join(section.text(dropped) for section, dropped in sections) + "\n"
+
+
+def _cut(sections: list[_Section], limit: int) -> str:
+    room = limit - sum(len(section.heading) + len(section.opening) + _NOTE_LENGTH for section in sections)
+    kept = dict.fromkeys(range(len(sections)), 0)
+    full = False
+    for number in sorted(kept, key=lambda each: sections[each].rank):
+        section = sections[number]
+        for item in section.items:
+            size = len(item) + len(section.between)
+            full = full or size > room
+            if full:
+                break
+            room -= size
+            kept[number] += 1
+    parts = [
+        (replace(section, items=section.items[: kept[number]]), len(section.items) - kept[number])
+        for number, section in enumerate(sections)
+    ]
+    text = _joined(parts)
+    return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"
+
+
+def _sections(evaluation: Evaluation) -> Iterator[_Section]:
+    answer = view.answer(evaluation)
+    details = tuple(f"- {each}" for each in answer.details)
+    yield _Section(0, "", (f"## graphmend: {answer.headline}", _origin(evaluation)), "line", "\n\n")
+    yield _Section(0, "", details, "line")
+    problems = tuple(f"- {plain(problem)}" for problem in evaluation.problems)
+    yield _Section(1, "### Problems", problems, "problem")
+    reverted = tuple(_reverted(each) for each in view.reverted_first(evaluation))
+    yield _Section(1, "### Reverted", reverted, "change", "\n\n")
+    rows = tuple(_model_row(each) for each in evaluation.models)
+    yield _Section(3, "### Models", rows, "model", opening=_MODEL_HEAD)
+    yield from _speed_sections(evaluation)
+    proven, other = _evidence(evaluation)
+    yield _Section(5, "### Each change, and the break that it removes", proven, "change", "\n\n")
+    elsewhere = tuple(f"- {_removed(each)}" for each in view.removed_elsewhere(evaluation))
+    yield _Section(6, "### Gone without a change at their place", elsewhere, "site")
+    yield _Section(6, "### Still breaking", tuple(_left(evaluation)), "site")
+    yield _Section(8, "### Changes that no evaluated model reaches", other, "change", "\n\n")
+    yield _Section(7, "### Declined", tuple(_declined(evaluation)), "group", "\n\n")
+    yield _Section(4, "### Remarks", tuple(f"- {plain(remark)}" for remark in evaluation.remarks), "remark")
+    command = fenced([view.reproduce(evaluation)], "sh")
+    yield _Section(
+        2, "### Reproduce", (command, f"Measured on: {plain(view.measured_on(evaluation))}."), "line", "\n\n"
+    )
+
+
+_MODEL_HEAD = (
+    "| model | breaks | graphs | operations | eager | compiled | cold start | steady latency | verdict |\n"
+    "|---|---:|---:|---:|---|---|---|---|---|"
+)
+
+
+def _origin(evaluation: Evaluation) -> str:
+    def ref(name: str, oid: str) -> str:
+        return f"{code(name)} ({code(oid[:12])})" if oid and oid != name else code(name)
+
+    base, head = evaluation.base, evaluation.head
+    return f"{ref(base.name, base.oid)} against {ref(head.name, head.oid)} of {code(evaluation.repository)}."
+
+
+def _model_row(model: ModelEvaluation) -> str:
+    cells = [code(model.name)]
+    pair = view.counts_of(model)
+    if pair is None:
+        cells += ["not measured", "", ""]
+    else:
+        before, after = pair
+        cells += [
+            f"{old} → {new}"
+            for old, new in (
+                (before.break_events, after.break_events),
+                (before.graphs, after.graphs),
+                (before.ops, after.ops),
+            )
+        ]
+    cells += [eager_words(model), compiled_words(model), *_speed_cells(model)]
+    state = view.state(model)
+    cells.append(f"**{state.value}**" if state in {view.State.PROBLEM, view.State.WORSE} else state.value)
+    return f"| {' | '.join(cells)} |"
+
+
+def eager_words(model: ModelEvaluation) -> str:
+    """Whether eager mode is the same bit for bit."""
+    against = model.row.after.against_base
+    return "" if against is None else "identical" if against.identical else "changed"
+
+
+def compiled_words(model: ModelEvaluation) -> str:
+    """Whether the compiled model does as the eager one."""
+    calls = model.row.after.calls
+    if not calls:
+        return ""
+    return "as eager" if all(call.compiled_problem is None for call in calls) else "not as eager"
+
+
+def _speed_cells(model: ModelEvaluation) -> Iterator[str]:
+    cold, steady = view.cold_start(model.speed), view.steady_state(model.speed)
+    yield "" if cold is None else view.change_words(cold)
+    yield "" if steady is None else view.change_words(steady.latency_s)
+
+
+def _speed_sections(evaluation: Evaluation) -> Iterator[_Section]:
+    timed = [(model.name, model.speed) for model in evaluation.models if model.speed is not None]
+    rows = [
+        f"| {code(name)} | {plain(steady.configuration)} | {view.change_words(steady.latency_s)} "
+        f"| ±{steady.latency_s.difference.noise:.1%} |"
+        for name, row in timed
+        for steady in row.steady
+    ]
+    notes = [f"- {code(name)}: {plain(row.message)}" for name, row in timed if row.message]
+    notes += [f"- {code(name)}: {plain(remark)}" for name, row in timed for remark in row.remarks]
+    head = "| model | configuration | latency of a call | noise |\n|---|---|---|---:|"
+    yield _Section(7, "### Steady state by configuration", tuple(rows), "row", opening=head)
+    yield _Section(7, "### About the times", tuple(notes), "line")
+    xla = tuple(row for model in evaluation.models if model.xla is not None for row in _xla_rows(model.xla))
+    head = (
+        "| model | mode | FX graphs | HLO graphs | executions a call | transfers a call | says |\n"
+        "|---|---|---:|---:|---:|---:|---|"
+    )
+    yield _Section(7, "### On XLA", xla, "row", opening=head)
+
+
+def _xla_rows(row: XlaRow) -> Iterator[str]:
+    for mode in ("openxla", "lazy"):
+        before, after = getattr(row.before, mode), getattr(row.after, mode)
+        if before is None or after is None:
+            continue
+        pairs = [
+            (before.fx_graphs, after.fx_graphs),
+            (before.hlo_graphs, after.hlo_graphs),
+            (before.executions, after.executions),
+            (before.transfers, after.transfers),
+        ]
+        cells = [code(row.model), mode, *(f"{old:g} → {new:g}" for old, new in pairs), plain(row.after.words)]
+        yield f"| {' | '.join(cells)} |"
+    for arm, found in (("before", row.before), ("after", row.after)):
+        if found.message:
+            yield f"| {code(row.model)} | {arm} | | | | | {plain(found.message)} |"
+
+
+def _evidence(evaluation: Evaluation) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    found = view.evidence(evaluation)
+    proven = tuple(
+        _folded(
+            each.change, f" removes {_events(each.removed)}", "\n".join(f"- {_removed(one)}" for one in each.removed)
+        )
+        for each in found
+        if each.removed
+    )
+    return proven, tuple(_folded(each.change, "", "") for each in found if not each.removed)
+
+
+def _events(removed: Iterable[view.Removed]) -> str:
+    removed = list(removed)
+    models = {model for each in removed for model in each.models}
+    return f"{plural(sum(each.events for each in removed), 'break')} in {plural(len(models), 'model')}"
+
+
+def _folded(change: Change, summary: str, body: str) -> str:
+    where = f"<code>{tag_text(f'{change.path}:{change.base_start}')}</code>"
+    function = f" in <code>{tag_text(change.function)}</code>" if change.function else ""
+    rules = (
+        f" {tag_text(', '.join(change.rules))}" if change.rules else " import or helper" if change.is_support else ""
+    )
+    diff = fenced(diff_lines(change.diff, lines=_HUNK_LINES, width=_HUNK_WIDTH), "diff")
+    parts = [
+        f"<details><summary>{where}{function}:{rules}{summary}</summary>",
+        *filter(None, [body]),
+        diff,
+        "</details>",
+    ]
+    return "\n\n".join(parts)
+
+
+def _removed(removed: view.Removed) -> str:
+    return f"{_site(removed.site, removed.rule)}; {plural(removed.events, 'break')} in {_named(removed.models)}"
+
+
+def _site(site: BreakSite, rule: str | None) -> str:
+    words = [code(f"{site.path}:{site.line}")]
+    if site.function:
+        words.append(f"in {code(site.function)}")
+    kind = plain(site.kind or site.reason)
+    known = " ".join(filter(None, [site.gb_id, rule or ""]))
+    text = f"{' '.join(words)}: {kind}" + (f" ({plain(known)})" if known else "")
+    return f"{text}: {code(site.source)}" if site.source.strip() else text
+
+
+def _named(models: tuple[str, ...]) -> str:
+    shown = ", ".join(code(model) for model in models[:_MODELS_NAMED])
+    more = len(models) - _MODELS_NAMED
+    return f"{shown} and {plural(more, 'model')} more" if more > 0 else shown
+
+
+def _reverted(reverted: Reverted) -> str:
+    word = "kept with `--keep`" if reverted.kept else "reverted"
+    cause = f"- **{word}**, because {plain(reverted.cause.value)}: {code(reverted.model)}: {plain(reverted.detail)}"
+    return _folded(reverted.change, " kept all the same" if reverted.kept else " reverted", cause)
+
+
+def _left(evaluation: Evaluation) -> Iterator[str]:
+    found: dict[tuple[str, int, str], list[tuple[str, JudgedSite]]] = {}
+    for model in evaluation.models:
+        for judged in model.left:
+            site = judged.site
+            found.setdefault((site.path, site.line, site.kind), []).append((model.name, judged))
+    by_events: Callable[[list[tuple[str, JudgedSite]]], int] = lambda each: -sum(one.site.events for _, one in each)  # noqa: E731
+    for each in sorted(found.values(), key=by_events):
+        judged = each[0][1]
+        reason = f". {plain(judged.reason)}" if judged.reason else ""
+        models = _named(tuple(name for name, _ in each))
+        yield f"- {_site(judged.site, judged.rule)}; {plural(-by_events(each), 'break')} in {models}{reason}"
+
+
+def _declined(evaluation: Evaluation) -> Iterator[str]:
+    for (rule, slug, reason), sites in view.declined_groups(evaluation):
+        places = [f"- {code(f'{site.path}:{site.line}')} {plain(site.message)}" for site in sites[:_PLACES_SHOWN]]
+        if len(sites) > _PLACES_SHOWN:
+            places.append(f"- and {plural(len(sites) - _PLACES_SHOWN, 'site')} more")
+        summary = f"{tag_text(rule)} {tag_text(slug)}, {plural(len(sites), 'site')}: {tag_text(reason)}"
+        yield "\n\n".join([f"<details><summary>{summary}</summary>", "\n".join(places), "</details>"])

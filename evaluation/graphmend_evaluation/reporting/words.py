@@ -1,0 +1,72 @@
+"""Foreign text made harmless: control characters and bidirectional overrides become visible, long text is cut."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from graphmend_codemod.reporting.markdown import code as code_span
+from graphmend_codemod.reporting.markdown import escaped
+from graphmend_codemod.reporting.report import printable
+
+_LINKS = re.compile(
+    r"(?<!\w)(@|#)(?=\w)|(?<=\w)(#)(?=\d)|(?<=\w)(:)(?=//)|(?<=www)(\.)|(?<=GH)(-)(?=\d)", re.IGNORECASE
+)
+_BETWEEN_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text, or its beginning with how much is missing."""
+    return text if len(text) <= limit else f"{text[:limit]} [{len(text) - limit:,} characters more]"
+
+
+def diff_lines(diff: str, *, lines: int, width: int) -> list[str]:
+    """A hunk as printable lines; at most `lines` of at most `width` characters, and then how much is missing."""
+    found = [f"{line[:1]}{printable(line[1:])}" if line[:1] in "+- " else printable(line) for line in _split(diff)]
+    shown = [shortened(line, width) for line in found[:lines]]
+    if len(found) > lines:
+        shown.append(f"[{len(found) - lines:,} lines more, in report.json]")
+    return shown
+
+
+def code(text: str, limit: int = 300) -> str:
+    """A code span, also in a table; nothing for an empty text."""
+    text = " ".join(printable(text).split())
+    return code_span(shortened(text, limit)).replace("|", "\\|") if text else ""
+
+
+def plain(text: str, limit: int = 1000) -> str:
+    """Markdown that shows the text as it is: only code spans keep a meaning; nobody is mentioned and nothing linked."""
+    safe = escaped(shortened(printable(" ".join(text.split())), limit))
+    pieces, position = [], 0
+    for span in _BETWEEN_CODE.finditer(safe):
+        pieces += [_unlinked(safe[position : span.start()]), span.group().replace("|", "\\|")]
+        position = span.end()
+    return "".join([*pieces, _unlinked(safe[position:])])
+
+
+def tag_text(text: str, limit: int = 300) -> str:
+    """Text between HTML tags in Markdown, where Markdown does not look."""
+    return _broken_links(html.escape(shortened(printable(" ".join(text.split())), limit)))
+
+
+def fenced(lines: list[str], language: str) -> str:
+    """A fenced block that no line can end."""
+    longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return "\n".join([f"{fence}{language}", *lines, fence])
+
+
+def _split(diff: str) -> list[str]:
+    lines = diff.split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def _unlinked(markdown: str) -> str:
+    return _broken_links(markdown.replace("&", "&amp;").replace("~", "\\~").replace("$", "\\$"))
+
+
+def _broken_links(text: str) -> str:
+    return _LINKS.sub(lambda match: f"{match.group()}<!-- -->", text)
