@@ -175,7 +175,9 @@ def _interval(model: str, compared: Compared, edge: float) -> Interval:
         return round(WIDTH / 2 * (1 + max(-1.0, min(1.0, value / edge)) * 0.98), 1)
 
     low, high, middle = (place(value) for value in (difference.low, difference.high, difference.change))
-    return Interval(model, low, high, middle, _direction(compared), view.change_words(compared), view.verdict_words(compared))
+    return Interval(
+        model, low, high, middle, _direction(compared), view.change_words(compared), view.verdict_words(compared)
+    )
 
 
 def _direction(compared: Compared) -> str:

@@ -166,7 +166,11 @@ def _speed_sections(evaluation: Evaluation) -> Iterator[_Section]:
         for steady in row.steady
     ]
     notes = [f"- {code(name)}: {plain(row.message)}" for name, row in timed if row.message]
-    notes += [f"- {code(name)}: {plain(remark)}" for name, row in timed for remark in row.remarks]
+    remarks: dict[str, list[str]] = {}
+    for name, row in timed:
+        for remark in row.remarks:
+            remarks.setdefault(remark, []).append(name)
+    notes += [f"- {plain(remark)} ({_named(tuple(names))})" for remark, names in remarks.items()]
     head = "| model | configuration | latency of a call | noise |\n|---|---|---|---:|"
     yield _Section(7, "### Steady state by configuration", tuple(rows), "row", opening=head)
     yield _Section(7, "### About the times", tuple(notes), "line")

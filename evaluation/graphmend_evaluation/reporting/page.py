@@ -16,7 +16,7 @@ from graphmend_codemod.reporting.report import plural, printable
 from graphmend_evaluation.evaluation import Evaluation, ModelEvaluation
 from graphmend_evaluation.reporting import drawing, view
 from graphmend_evaluation.reporting.markdown import compiled_words, eager_words
-from graphmend_evaluation.reporting.words import diff_lines, shortened
+from graphmend_evaluation.reporting.words import dedented, diff_lines, shortened
 from graphmend_evaluation.speed.results import Compared
 
 _LONGEST = 1500
@@ -92,11 +92,11 @@ def _timed(models: Sequence[ModelEvaluation]) -> Iterator[tuple[str, tuple[drawi
 
 
 def diff_markup(diff: str) -> Markup:
-    """A hunk with `<ins>` and `<del>` around its runs of added and removed lines."""
+    """A hunk with `<ins>` and `<del>` around runs of its lines, less the indentation that all lines share."""
     parts: list[Markup] = []
     run: list[str] = []
     mark = ""
-    for line in [*diff_lines(diff, lines=_HUNK_LINES, width=_HUNK_WIDTH), None]:
+    for line in [*dedented(diff_lines(diff, lines=_HUNK_LINES, width=_HUNK_WIDTH)), None]:
         kind = "end" if line is None else line[:1] if line[:1] in "+-@" else " "
         if run and kind != mark:
             tag = {"+": "ins", "-": "del", "@": "i"}.get(mark, "span")
@@ -147,7 +147,7 @@ def _finalized(value: Any) -> Any:
 def _wrapped(text: str) -> Markup:
     """A path or dotted name that may break after its separators."""
     safe = str(escape(_finalized(text)))
-    for mark in ("/", ":", "_"):
+    for mark in "/.:":
         safe = safe.replace(mark, f"{mark}<wbr>")
     return Markup(safe)
 

@@ -29,6 +29,13 @@ def diff_lines(diff: str, *, lines: int, width: int) -> list[str]:
     return shown
 
 
+def dedented(lines: list[str]) -> list[str]:
+    """Lines of a hunk without the indentation that all of them share."""
+    texts = [line[1:] for line in lines if line[:1] in "+- " and line[1:].strip()]
+    common = min((len(text) - len(text.lstrip(" ")) for text in texts), default=0)
+    return [f"{line[0]}{line[1 + common :]}" if line[:1] in ("+", "-", " ") else line for line in lines]
+
+
 def code(text: str, limit: int = 300) -> str:
     """A code span, also in a table; nothing for an empty text."""
     text = " ".join(printable(text).split())
