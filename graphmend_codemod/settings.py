@@ -21,8 +21,28 @@ _MODEL = f"{_NAME}:{_NAME}"
 _VERSION = r"([0-9]+)\.([0-9]+)(\.[0-9]+)?"
 
 
+TITLE_NAMES = ("repository", "sites", "files")
+
+
 class SettingsError(Exception):
     """A setting that cannot be used. The text is one line: file, cause, way out."""
+
+
+@dataclass(frozen=True)
+class PullRequestSettings:
+    """What `graphmend pr` is asked for. `base` is the forge's default branch when it is None.
+
+    `title` and `body` are texts with `$names` in them: those of `TITLE_NAMES`, and `$report` in the body.
+    """
+
+    enabled: bool = True
+    base: str | None = None
+    branch: str = "graphmend/fix-graph-breaks"
+    title: str | None = None
+    body: str | None = None
+    labels: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    draft: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,6 +60,7 @@ class Settings:
     guards: str = "assert"
     target_torch: tuple[int, int] | None = None
     models: tuple[str, ...] = ()
+    pull_request: PullRequestSettings = PullRequestSettings()
 
 
 def load_settings(
@@ -187,6 +208,49 @@ def _version(value: object, where: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise SettingsError(f"{where} must be a text, not {_described(value)}")
+    return value
+
+
+def _template(*names: str) -> Callable[[object, str], str]:
+    def read(value: object, where: str) -> str:
+        from string import Template
+
+        text = _text(value, where)
+        try:
+            Template(text).substitute(dict.fromkeys(names, ""))
+        except (KeyError, ValueError) as error:
+            known = ", ".join(f"${name}" for name in names)
+            raise SettingsError(f"{where} may hold {known}, and $$ for a dollar; not {error}") from error
+        return text
+
+    return read
+
+
+def _pull_request(value: object, where: str) -> PullRequestSettings:
+    if not isinstance(value, dict):
+        raise SettingsError(f'{where} must be a table such as {{ labels = ["compile"] }}, not {_described(value)}')
+    values = {}
+    for key, one in value.items():
+        if key not in _PULL_REQUEST:
+            raise SettingsError(f"{where} has no setting `{key}`{_did_you_mean(key, _PULL_REQUEST)}")
+        values[key] = _PULL_REQUEST[key](one, f"{where} {key}")
+    return PullRequestSettings(**values)
+
+
+_PULL_REQUEST: Mapping[str, Callable[[object, str], Any]] = {
+    "enabled": _boolean,
+    "base": _text,
+    "branch": _text,
+    "title": _template(*TITLE_NAMES),
+    "body": _template(*TITLE_NAMES, "report"),
+    "labels": _strings,
+    "reviewers": _strings,
+    "draft": _boolean,
+}
+
 _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "select": _codes,
     "ignore": _codes,
@@ -198,6 +262,7 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "guards": _one_of(GUARDS),
     "target-torch": _version,
     "models": _matching(_MODEL, "package.module:factory"),
+    "pull-request": _pull_request,
 }
 
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "evaluate": "graphmend_codemod.cli.evaluate",
     "fix": "graphmend_codemod.cli.fix",
     "migrate": "graphmend_codemod.cli.migrate",
+    "pr": "graphmend_codemod.cli.pr",
     "rule": "graphmend_codemod.cli.rules",
     "rules": "graphmend_codemod.cli.rules",
 }
@@ -39,6 +40,7 @@ examples:
   graphmend fix --diff             show what would change
   graphmend rule GM101             explain a rule
   graphmend migrate                put all fixes on a branch, one commit a rule
+  graphmend pr --dry-run           show the pull request that would be opened
 """
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from git.cmd import Git as CommandLayer
 
-_OVERRIDES = (
+OVERRIDES = (
     f"core.hooksPath={os.devnull}",
     "core.fsmonitor=false",
     "core.untrackedCache=false",
@@ -31,7 +31,7 @@ _OVERRIDES = (
     "maintenance.auto=false",
 )
 
-_ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
 
 # Where a surrounding git (a hook, an alias, `git rebase --exec`) says that *its* repository and index are.
 _INHERITED = (
@@ -86,7 +86,7 @@ class Git:
 
     def output(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Standard output of a command, as it is."""
-        overrides = [option for value in (*_OVERRIDES, *self._without_filters) for option in ("-c", value)]
+        overrides = [option for value in (*OVERRIDES, *self._without_filters) for option in ("-c", value)]
         return self._run((*overrides, *arguments), arguments, stdin)
 
     def text(self, *arguments: str, stdin: bytes = b"") -> str:
@@ -122,7 +122,7 @@ class Git:
             source.write(stdin)
             source.seek(0)
             # GitPython ends a process when its wrapper is collected, so the wrapper must live as long.
-            running = runner().execute(full, istream=source, as_process=True, env=_ENVIRONMENT)
+            running = runner().execute(full, istream=source, as_process=True, env=ENVIRONMENT)
             process = running.proc
             assert process is not None
             try:

@@ -1,0 +1,96 @@
+"""The bot on one repository: token, client and a temporary repository for `pull_request`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from graphmend_codemod.forge.base import ForgeError, Project
+from graphmend_codemod.forge.connecting import connect
+from graphmend_codemod.forge.credentials import (
+    VARIABLES,
+    Credential,
+    from_credential_helper,
+    scrubbed,
+    taken_from_environment,
+)
+from graphmend_codemod.forge.location import Location, locate, looks_remote
+from graphmend_codemod.forge.transfer import Transfer
+from graphmend_codemod.forge.waiting import Patience
+from graphmend_codemod.forge.workspace import make_workspace
+from graphmend_codemod.pull_request import Outcome, Progress, Request, open_pull_request
+from graphmend_codemod.repository.checkout import Checkout, open_checkout
+from graphmend_codemod.repository.git import Git, GitFailed, without_git_environment
+from graphmend_codemod.repository.worktree import temporary_folder
+
+
+def find_repository(
+    name: str, remote: str, *, kind: str | None = None, api: str | None = None
+) -> tuple[Location, Checkout | None]:
+    """Where REPO is on its forge, and the clone of it that was named. Raises `ForgeError`, `RepositoryError`."""
+    if looks_remote(name):
+        return locate(name, kind=kind, api=api), None
+    with without_git_environment():
+        checkout = open_checkout(Path(name))
+        try:
+            url = checkout.git.text("config", "--get", f"remote.{remote}.url")
+        except GitFailed as error:
+            raise ForgeError(
+                f"{name}: has no remote {remote!r}; name another with --remote, or give the repository's address"
+            ) from error
+    return locate(url, kind=kind, api=api), checkout
+
+
+def find_credential(location: Location) -> Credential:
+    """The token for a forge; afterwards none is left in the environment. Raises `ForgeError` when there is none."""
+    found = taken_from_environment(location.kind)
+    if found is None:
+        with temporary_folder() as folder, without_git_environment():
+            url = location.url if not location.over_ssh else location.api
+            host = location.host if not location.over_ssh else urlsplit(location.api).netloc
+            found = from_credential_helper(Git(folder), url, host)
+    if found is None:
+        raise ForgeError(
+            f"no token for {location.host}; set {VARIABLES[location.kind][-1]}, or log in with git's credential helper"
+        )
+    return found
+
+
+def run_bot(
+    request: Request,
+    location: Location,
+    checkout: Checkout | None,
+    credential: Credential,
+    *,
+    patience: float,
+    git_timeout: float,
+    progress: Progress = lambda line: None,
+) -> Outcome:
+    """Bring the repository's pull request to where it should be. Raises what `open_pull_request` does."""
+    bound = Patience(patience)
+    forge = connect(location, credential, bound)
+    with temporary_folder() as folder, without_git_environment():
+        workspace = make_workspace(folder, location.path.rpartition("/")[2], checkout)
+
+        def transfer(project: Project) -> Transfer:
+            url = _address(location, project)
+            return Transfer(workspace.folder, url, credential, bound, folder, git_timeout)
+
+        outcome = open_pull_request(request, forge, workspace, transfer, progress=progress)
+    return replace(
+        outcome,
+        steps=tuple(scrubbed(step, credential) for step in outcome.steps),
+        remarks=tuple(scrubbed(remark, credential) for remark in outcome.remarks),
+    )
+
+
+def _address(location: Location, project: Project) -> str:
+    """What git is given: the forge's own answer, if it is on the host that the user named."""
+    if location.over_ssh:
+        return project.ssh_url
+    if urlsplit(project.url).netloc != urlsplit(location.url).netloc or not project.url.startswith(
+        location.url.partition("://")[0]
+    ):
+        raise ForgeError(f"{location.host} says that {project.path} is at {project.url}; the token is not sent there")
+    return project.url

@@ -1,0 +1,166 @@
+"""`graphmend pr`: open or update the one pull request of a repository."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.cli import models, options
+from graphmend_codemod.settings import SettingsError
+
+if TYPE_CHECKING:
+    from graphmend_codemod.forge.credentials import Credential
+    from graphmend_codemod.pull_request import Outcome
+
+_DESCRIPTION = """\
+Fix a repository and open a pull request for it, or bring the one that is open
+up to date: its base may have moved, or nothing may be left to do. There is at
+most one. Commits of anybody else on its branch are never overwritten, and a
+pull request that a person closed is not opened again for the same findings.
+
+The work is done in a temporary repository: your checkout is not touched.
+A token is read from GRAPHMEND_TOKEN, GH_TOKEN, GITHUB_TOKEN or GITLAB_TOKEN,
+or asked of git's credential helper. With --no-evaluate, no code of the
+repository runs.
+"""
+_EPILOG = """\
+settings: [tool.graphmend.pull-request] in pyproject.toml of the base branch:
+enabled, base, branch, title, body, labels, reviewers, draft.
+
+exit codes: 0 nothing to do, 1 a pull request was opened, updated or closed
+(with --dry-run: would be), 2 it could not be done, 130 interrupted.
+
+examples:
+  graphmend pr --dry-run
+  graphmend pr --no-evaluate
+  graphmend pr https://github.com/OWNER/NAME --fork --draft
+  graphmend pr https://code.example.org/OWNER/NAME --forge gitlab
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "pr",
+        help="open or update a pull request with all fixes",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=options.HelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "repository",
+        nargs="?",
+        default=".",
+        metavar="REPO",
+        help="a clone with a remote on the forge, or an address [default: .]",
+    )
+    parser.add_argument("--remote", default="origin", metavar="NAME", help="the remote of a clone [default: origin]")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be done, and the pull request's text")
+    parser.add_argument("--fork", action="store_true", help="push to a fork of yours, made if there is none")
+    parser.add_argument("--base", metavar="BRANCH", help="where it goes to [default: the forge's default branch]")
+    parser.add_argument("--branch", metavar="NAME", help="the branch to push [default: graphmend/fix-graph-breaks]")
+    parser.add_argument("--draft", action=argparse.BooleanOptionalAction, default=None, help="open it as a draft")
+    parser.add_argument("--forge", choices=("github", "gitlab"), help="which forge an unknown host is")
+    parser.add_argument("--api-url", metavar="URL", help="where the forge's API is, if it is somewhere else")
+    parser.add_argument(
+        "--patience",
+        type=_seconds,
+        default=900.0,
+        metavar="SECONDS",
+        help="the longest to wait, all together, for a forge that asks to [default: 900]",
+    )
+    parser.add_argument(
+        "--git-timeout",
+        type=_seconds,
+        default=900.0,
+        metavar="SECONDS",
+        help="the longest that one fetch or push may take [default: 900]",
+    )
+    parser.add_argument(
+        "--evaluate",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="compile the models before and after [default: where torch is installed]",
+    )
+    models.add_model_options(parser)
+    options.add_rule_options(parser)
+    options.add_run_options(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it, tell what was done, and return the exit code."""
+    from graphmend_codemod import bot
+    from graphmend_codemod.forge.base import ForgeError
+    from graphmend_codemod.forge.credentials import scrubbed
+    from graphmend_codemod.interruption import Interrupted
+    from graphmend_codemod.migration import MigrationError
+    from graphmend_codemod.pull_request import CHANGES, Request
+    from graphmend_codemod.reporting.progress import ProgressLine
+    from graphmend_codemod.reporting.report import printable
+    from graphmend_codemod.repository.git import RepositoryError
+
+    request = Request(
+        settings=partial(options.settings_from, args),
+        base=args.base,
+        branch=args.branch,
+        draft=args.draft,
+        fork=args.fork,
+        evaluate=args.evaluate,
+        wanted=models.wanted(args),
+        dry_run=args.dry_run,
+        jobs=options.workers(args),
+        cache=not args.no_cache,
+    )
+    credential: Credential | None = None
+    try:
+        location, checkout = bot.find_repository(args.repository, args.remote, kind=args.forge, api=args.api_url)
+        credential = bot.find_credential(location)
+        with ProgressLine(sys.stderr) as progress:
+            outcome = bot.run_bot(
+                request,
+                location,
+                checkout,
+                credential,
+                patience=args.patience,
+                git_timeout=args.git_timeout,
+                progress=progress,
+            )
+    except (ForgeError, MigrationError, RepositoryError, options.CommandError, SettingsError) as error:
+        raise options.CommandError(printable(scrubbed(str(error), credential))) from None
+    except Interrupted as error:
+        print("graphmend: interrupted; the next run goes on from what the forge has", file=sys.stderr)
+        return error.exit_code
+    _tell(outcome, args.dry_run)
+    return 1 if outcome.done in CHANGES else 0
+
+
+def _tell(outcome: Outcome, dry_run: bool) -> None:
+    """The answer first."""
+    would = "dry run: " if dry_run else ""
+    where = f" {outcome.pull_request.url}" if outcome.pull_request is not None else ""
+    from graphmend_codemod.reporting.migration import headline
+    from graphmend_codemod.reporting.report import printable
+
+    print(f"{would}{outcome.done.value}{where}")
+    if outcome.migration is not None:
+        print(f"  {headline(outcome.migration)}")
+    for step in outcome.steps:
+        print(f"  {'would ' if dry_run else ''}{printable(step)}")
+    if dry_run and outcome.proposal is not None:
+        print(f"\n{outcome.proposal.title}\n\n{outcome.proposal.body}", end="")
+    for remark in outcome.remarks:
+        print(f"graphmend: note: {printable(remark)}", file=sys.stderr)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, not {text!r}")
+    return seconds

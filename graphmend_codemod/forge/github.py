@@ -1,0 +1,219 @@
+"""GitHub and GitHub Enterprise, through PyGithub."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import requests
+from github import Auth, Github, GithubException, GithubObject, RateLimitExceededException
+from github.PullRequest import PullRequest as Remote
+from github.Repository import Repository
+
+from graphmend_codemod.forge.base import AlreadyOpen, ForgeError, Project, Proposal, PullRequest, State, Unanswered
+from graphmend_codemod.forge.credentials import Credential, scrubbed
+from graphmend_codemod.forge.waiting import SECONDARY_WAIT, Patience, Waiting, asked_to_wait
+
+_TIMEOUT = 30
+_PAGE = 100
+Answer = TypeVar("Answer")
+
+
+class GitHub:
+    """`Forge` for one repository. `api` is the base URL, `https://api.github.com` or `https://HOST/api/v3`."""
+
+    body_limit = 65_536
+
+    def __init__(self, api: str, path: str, credential: Credential, patience: Patience) -> None:
+        self._path = path
+        self._credential = credential
+        self._patience = patience
+        self._known: Repository | None = None
+        self._client = Github(
+            auth=Auth.Token(credential.secret),
+            base_url=api,
+            timeout=_TIMEOUT,
+            per_page=_PAGE,
+            user_agent="graphmend",
+            retry=Waiting(patience=patience),
+        )
+
+    def project(self) -> Project:
+        """The repository; GitHub answers for an old name with the new one."""
+        with self._errors(f"repository {self._path}"):
+            self._known = self._patiently(lambda: self._client.get_repo(self._path))
+            return _project(self._known)
+
+    def fork(self) -> Project:
+        """The user's fork. GitHub answers with the one that is there, and fills a new one in the background."""
+        with self._errors(f"a fork of {self._path}"):
+            return _project(self._patiently(lambda: self._repository.create_fork(default_branch_only=True)))
+
+    def pull_requests(self, source: Project, branch: str) -> tuple[PullRequest, ...]:
+        """All of them, the newest first."""
+        head = f"{source.owner}:{branch}"
+        with self._errors(f"pull requests of {self._path}"):
+            return tuple(
+                self._patiently(
+                    lambda: [
+                        _pull_request(one)
+                        for one in self._repository.get_pulls(state="all", head=head, sort="created", direction="desc")
+                    ]
+                )
+            )
+
+    def create(self, proposal: Proposal) -> PullRequest:
+        """Open a pull request."""
+        repository, source = self._repository, proposal.source
+        foreign = source.path != repository.full_name
+        with self._errors(f"a pull request in {self._path}", making=True):
+            return _pull_request(
+                self._patiently(
+                    lambda: repository.create_pull(
+                        base=proposal.base,
+                        head=f"{source.owner}:{proposal.branch}" if foreign else proposal.branch,
+                        head_repo=source.path if foreign else GithubObject.NotSet,
+                        title=proposal.title,
+                        body=proposal.body,
+                        draft=proposal.draft,
+                    )
+                )
+            )
+
+    def update(
+        self,
+        number: int,
+        *,
+        title: str | None = None,
+        body: str | None = None,
+        base: str | None = None,
+        close: bool = False,
+    ) -> None:
+        """Change what is given."""
+        with self._errors(f"pull request {number}"):
+            pull = self._pull(number)
+            self._patiently(
+                lambda: pull.edit(
+                    title=GithubObject.NotSet if title is None else title,
+                    body=GithubObject.NotSet if body is None else body,
+                    base=GithubObject.NotSet if base is None else base,
+                    state="closed" if close else GithubObject.NotSet,
+                )
+            )
+
+    def comments(self, number: int) -> tuple[str, ...]:
+        """Texts of all comments."""
+        with self._errors(f"comments of pull request {number}"):
+            pull = self._pull(number)
+            return tuple(self._patiently(lambda: [one.body or "" for one in pull.get_issue_comments()]))
+
+    def comment(self, number: int, text: str) -> None:
+        """Add a comment."""
+        with self._errors(f"a comment on pull request {number}", making=True):
+            pull = self._pull(number)
+            self._patiently(lambda: pull.create_issue_comment(text))
+
+    def add_labels(self, number: int, labels: tuple[str, ...]) -> None:
+        """Add labels."""
+        with self._errors(f"labels of pull request {number}"):
+            pull = self._pull(number)
+            # PyGithub's own method sends a bare list, which is not what GitHub's description asks for.
+            self._patiently(
+                lambda: pull.requester.requestJsonAndCheck(
+                    "POST", f"{pull.issue_url}/labels", input={"labels": list(labels)}
+                )
+            )
+
+    def ask_for_review(self, number: int, reviewers: tuple[str, ...]) -> None:
+        """Ask people and teams to review."""
+        people = [name for name in reviewers if "/" not in name]
+        teams = [name.rpartition("/")[2] for name in reviewers if "/" in name]
+        with self._errors(f"reviewers of pull request {number}"):
+            pull = self._pull(number)
+            self._patiently(lambda: pull.create_review_request(reviewers=people, team_reviewers=teams))
+
+    @property
+    def _repository(self) -> Repository:
+        if self._known is None:
+            self.project()
+        assert self._known is not None
+        return self._known
+
+    def _pull(self, number: int) -> Remote:
+        return self._patiently(lambda: self._repository.get_pull(number))
+
+    def _patiently(self, call: Callable[[], Answer]) -> Answer:
+        """A secondary limit may come without headers; PyGithub knows it by its text."""
+        try:
+            return call()
+        except RateLimitExceededException as error:
+            if asked_to_wait(error.headers or {}) is not None or not self._patience.allows(SECONDARY_WAIT):
+                raise
+            self._patience.wait(SECONDARY_WAIT)
+            return call()
+
+    @contextlib.contextmanager
+    def _errors(self, what: str, *, making: bool = False) -> Iterator[None]:
+        try:
+            yield
+        except GithubException as error:
+            raise _explained(error, what, making, self._credential) from None
+        except (requests.RequestException, RuntimeError) as error:
+            # PyGithub raises RuntimeError for a redirect to another host.
+            text = scrubbed(f"{what}: no answer from GitHub ({_reason(error)}); try again later", self._credential)
+            raise (Unanswered if making else ForgeError)(text) from None
+
+
+def _explained(error: GithubException, what: str, making: bool, credential: Credential) -> ForgeError:
+    data = error.data if isinstance(error.data, dict) else {}
+    told = [str(data.get("message") or error.message or "")]
+    details = data.get("errors")
+    for one in details if isinstance(details, list) else []:
+        told.append(str(one.get("message") or one.get("code") or one) if isinstance(one, dict) else str(one))
+    said = scrubbed("; ".join(" ".join(text.split()) for text in told if text), credential)
+    if error.status == 422 and making and "already exists" in said:
+        return AlreadyOpen(f"{what}: {said}")
+    if making and error.status >= 500:
+        return Unanswered(f"{what}: GitHub answered {error.status} ({said}); try again later")
+    return ForgeError(f"{what}: GitHub answered {error.status}{f' ({said})' if said else ''}; {_way_out(error)}")
+
+
+def _way_out(error: GithubException) -> str:
+    wait = asked_to_wait(error.headers or {})
+    if isinstance(error, RateLimitExceededException) or error.status == 429:
+        return "too many requests; try again later" + (f", in {wait:.0f} s" if wait is not None else "")
+    return {
+        401: "the token is not valid (expired, or for another host); set GITHUB_TOKEN to one that is",
+        403: "the token may not do this; it needs the permissions `contents: write` and `pull-requests: write`, "
+        "or use --fork",
+        404: "it does not exist or the token may not see it; check the name and the token's access",
+        409: "the repository is in another state than expected; run again",
+        410: "it was switched off for this repository",
+        422: "check the labels, reviewers, base and branch in [tool.graphmend.pull-request]",
+    }.get(error.status, "try again later")
+
+
+def _reason(error: Exception) -> str:
+    innermost: BaseException = error
+    while innermost.__cause__ or innermost.__context__:
+        innermost = innermost.__cause__ or innermost.__context__ or innermost
+    return " ".join(str(innermost).split()) or type(innermost).__name__
+
+
+def _project(repository: Repository) -> Project:
+    permissions = repository.permissions
+    return Project(
+        path=repository.full_name,
+        url=repository.clone_url,
+        ssh_url=repository.ssh_url,
+        default_branch=repository.default_branch,
+        archived=repository.archived,
+        can_push=bool(permissions and permissions.push),
+        id=repository.id,
+    )
+
+
+def _pull_request(pull: Remote) -> PullRequest:
+    state = State.MERGED if pull.merged_at else State(pull.state)
+    return PullRequest(pull.number, pull.html_url, state, pull.title, pull.body or "", pull.base.ref)

@@ -1,0 +1,54 @@
+"""Requests that make something, carried out once, also when an answer is lost or another run is faster."""
+
+from __future__ import annotations
+
+import time
+
+from graphmend_codemod.forge.base import AlreadyOpen, Forge, Proposal, PullRequest, State, Unanswered
+from graphmend_codemod.forge.mark import NOTE
+
+_TRIES = 3
+
+
+def create_once(forge: Forge, proposal: Proposal) -> tuple[PullRequest, bool]:
+    """The open pull request for a branch, and whether this run has opened it.
+
+    Raises `ForgeError`; after `Unanswered`, nobody knows whether one was opened, and the next run finds it.
+    """
+    for left in reversed(range(_TRIES)):
+        try:
+            return forge.create(proposal), True
+        except AlreadyOpen:
+            found = _open_one(forge, proposal)
+            if found is None:
+                raise
+            return found, False
+        except Unanswered:
+            found = _open_one(forge, proposal)
+            if found is not None:
+                return found, True
+            if not left:
+                raise
+            time.sleep(_TRIES - left)
+    raise AssertionError("unreachable")
+
+
+def comment_once(forge: Forge, number: int, text: str, about: str) -> bool:
+    """Comment, unless there is a comment about the same already; whether one was added. Raises `ForgeError`."""
+    note = NOTE.format(about)
+    for left in reversed(range(_TRIES)):
+        if any(note in there for there in forge.comments(number)):
+            return False
+        try:
+            forge.comment(number, f"{text}\n\n{note}")
+            return True
+        except Unanswered:
+            if not left:
+                raise
+            time.sleep(_TRIES - left)
+    raise AssertionError("unreachable")
+
+
+def _open_one(forge: Forge, proposal: Proposal) -> PullRequest | None:
+    found = forge.pull_requests(proposal.source, proposal.branch)
+    return next((one for one in found if one.state is State.OPEN), None)

@@ -1,0 +1,395 @@
+"""One repository, one pull request: opened, updated in place, left alone or closed, as the forge and the code demand.
+
+The forge is asked first and changed last. Until the push nothing has happened anywhere; every step after it can be
+repeated by the next run, which finds branch and pull request by the branch's name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from graphmend_codemod import migration
+from graphmend_codemod.forge import body as views
+from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal, PullRequest, State
+from graphmend_codemod.forge.mark import Mark, mark_of, read_mark, title_digest, with_mark
+from graphmend_codemod.forge.once import comment_once, create_once
+from graphmend_codemod.forge.ours import Series, bot_series, new_series
+from graphmend_codemod.forge.transfer import BranchMoved, Transfer
+from graphmend_codemod.forge.workspace import identity
+from graphmend_codemod.interruption import interruptible
+from graphmend_codemod.measuring import Wanted
+from graphmend_codemod.migrated import NOTHING_DONE, Migration
+from graphmend_codemod.migration import MigrationError
+from graphmend_codemod.repository.git import Git, RepositoryError
+from graphmend_codemod.settings import PullRequestSettings, Settings, SettingsError
+
+Progress = Callable[[str], None]
+
+_DEPTH = 64  # more than there are rules, and so commits of ours
+_MIGRATIONS = 2
+_REMOTE = "refs/graphmend/branch"
+
+
+class Done(enum.Enum):
+    """What became of it; `would` in a dry run."""
+
+    OPENED = "opened"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+    CLOSED = "closed"
+    LEFT_ALONE = "left alone"
+    NOT_WANTED = "not opened again"
+    SWITCHED_OFF = "switched off"
+    NOTHING = "nothing to do"
+
+
+CHANGES = frozenset({Done.OPENED, Done.UPDATED, Done.CLOSED})
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks for. What is None comes from `[tool.graphmend.pull-request]` at the base, or from the forge.
+
+    `evaluate` and `wanted` are those of a migration; with `evaluate` false no code of the repository runs. `timeout`
+    limits the wait for a new fork.
+    """
+
+    settings: Callable[[Path], Settings]
+    base: str | None = None
+    branch: str | None = None
+    draft: bool | None = None
+    fork: bool = False
+    evaluate: bool | None = None
+    wanted: Wanted = field(default_factory=Wanted)
+    dry_run: bool = False
+    jobs: int = 1
+    cache: bool = True
+    timeout: float = 300.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was done. `steps` tells it in order; in a dry run, what would be done."""
+
+    done: Done
+    project: Project
+    branch: str
+    pull_request: PullRequest | None = None
+    proposal: Proposal | None = None
+    migration: Migration | None = None
+    steps: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def open_pull_request(
+    request: Request,
+    forge: Forge,
+    workspace: Git,
+    transfer: Callable[[Project], Transfer],
+    *,
+    progress: Progress = lambda line: None,
+) -> Outcome:
+    """Bring the repository's pull request to where it should be.
+
+    `workspace` is an empty bare repository, `transfer` says how to reach a project's. Raises `ForgeError`,
+    `MigrationError`, `SettingsError`, and `Interrupted`; what was done until then is found by the next run.
+    """
+    with interruptible() as interruption, _one_kind_of_error():
+
+        def heedful(line: str) -> None:
+            interruption.heed()
+            progress(line)
+
+        return _Run(request, forge, workspace, transfer, heedful).outcome()
+
+
+class _Run:
+    """One run. Its attributes are what was found out so far."""
+
+    def __init__(
+        self,
+        request: Request,
+        forge: Forge,
+        workspace: Git,
+        transfer: Callable[[Project], Transfer],
+        progress: Progress,
+    ) -> None:
+        self._request = request
+        self._forge = forge
+        self._git = workspace
+        self._transfer = transfer
+        self._progress = progress
+        self._steps: list[str] = []
+        self._remarks: list[str] = []
+
+    def outcome(self) -> Outcome:
+        """Do it."""
+        request = self._request
+        self._progress("asking the forge")
+        self._project = project = self._forge.project()
+        if project.archived:
+            raise ForgeError(f"{project.path} is archived, so nothing can be pushed to it")
+        self._base = request.base or project.default_branch
+        self._upstream = self._transfer(project)
+        tip = self._fetch_base()
+        self._settings = settings = self._read_settings(tip)
+        self._branch = request.branch or settings.branch
+        self._require_usable_branch()
+        if not settings.enabled:
+            return self._end(Done.SWITCHED_OFF)
+        if request.base is None and settings.base is not None and settings.base != self._base:
+            self._base = settings.base
+            tip = self._fetch_base()
+        source = self._source()
+        pull_requests = self._forge.pull_requests(source, self._branch)
+        current = next((one for one in pull_requests if one.state is State.OPEN), None)
+        remote = self._remote_branch(source)
+        there = self._series(source) if remote is not None else None
+        if remote is not None and there is None:
+            return self._leave_alone(current)
+        made = self._migrate(tip)
+        if not made.commits:
+            return self._close(current, source, remote, made)
+        mark = mark_of(finding for commit in made.commits for finding in commit.applied)
+        refused = None if current else _refused(pull_requests, mark)
+        if refused is not None:
+            self._steps.append(f"a person closed {refused.url}, which proposed the same")
+            return self._end(Done.NOT_WANTED, pull_request=refused, migration=made)
+        proposal = self._proposal(made, source, mark)
+        pushed = self._push(source, made, there, remote)
+        return self._publish(proposal, current, made, pushed)
+
+    def _fetch_base(self) -> str:
+        self._progress(f"fetching {self._base}")
+        tip = self._upstream.heads(self._base).get(self._base)
+        if tip is None:
+            raise ForgeError(
+                f"{self._project.path} has no branch {self._base}; name one with --base, "
+                "or as `base` in [tool.graphmend.pull-request]"
+            )
+        self._upstream.fetch(self._base, f"refs/heads/{self._base}", depth=1)
+        return self._git.text("rev-parse", "--verify", f"refs/heads/{self._base}")
+
+    def _read_settings(self, tip: str) -> PullRequestSettings:
+        """Of the base, since they decide which branch to look at before anything is checked out."""
+        folder = self._upstream.scratch / "settings"
+        folder.mkdir(exist_ok=True)
+        entry = self._git.text("ls-tree", tip, "--", "pyproject.toml")
+        if entry.startswith("100"):  # a file; a symbolic link may lead anywhere
+            (folder / "pyproject.toml").write_bytes(self._git.output("cat-file", "blob", f"{tip}:pyproject.toml"))
+        try:
+            settings = self._request.settings(folder)
+        except SettingsError as error:
+            raise SettingsError(str(error).replace(f"{folder}/", f"{self._project.path}: ")) from error
+        return settings.pull_request if settings.root.is_relative_to(folder) else PullRequestSettings()
+
+    def _require_usable_branch(self) -> None:
+        name = self._branch
+        if name.startswith("-") or not self._git.succeeds("check-ref-format", f"refs/heads/{name}"):
+            raise SettingsError(f"{name!r} is not a name that git allows for a branch; choose another with --branch")
+        if name in {self._base, self._project.default_branch}:
+            raise SettingsError(f"branch {name} is where pull requests go to; choose another with --branch")
+
+    def _source(self) -> Project:
+        """The repository that the branch is pushed to."""
+        if not self._request.fork:
+            if not self._project.can_push:
+                self._remarks.append(f"the token seems to have no right to push to {self._project.path}; try --fork")
+            return self._project
+        if self._request.dry_run:
+            self._steps.append(f"use a fork of {self._project.path}")
+            return self._project
+        self._progress("forking")
+        fork = self._forge.fork()
+        reach, until = self._transfer(fork), time.monotonic() + self._request.timeout
+        # A forge fills a new fork in the background.
+        while not reach.heads(fork.default_branch):
+            if time.monotonic() > until:
+                raise ForgeError(f"the fork {fork.path} is still empty; run again later")
+            time.sleep(2)
+        return fork
+
+    def _remote_branch(self, source: Project) -> str | None:
+        return self._transfer(source).heads(self._branch).get(self._branch)
+
+    def _series(self, source: Project) -> Series | None:
+        self._transfer(source).fetch(self._branch, _REMOTE, depth=_DEPTH)
+        return bot_series(self._git, _REMOTE, *identity(self._git))
+
+    def _leave_alone(self, current: PullRequest | None) -> Outcome:
+        self._steps.append(f"branch {self._branch} has commits of somebody else and is left alone")
+        if current is None or self._request.dry_run:
+            return self._end(Done.LEFT_ALONE, pull_request=current)
+        if comment_once(self._forge, current.number, views.left_alone(self._branch), "left-alone"):
+            self._steps.append(f"comment on {current.url}")
+        return self._end(Done.LEFT_ALONE, pull_request=current)
+
+    def _migrate(self, tip: str) -> Migration:
+        """Migrate the base, and once more if it moved meanwhile."""
+        for left in reversed(range(_MIGRATIONS)):
+            made = migration.migrate(
+                migration.Request(
+                    repository=self._git.folder,
+                    settings=self._request.settings,
+                    base=self._base,
+                    branch=self._branch,
+                    wanted=self._request.wanted,
+                    evaluate=self._request.evaluate,
+                    jobs=self._request.jobs,
+                    cache=self._request.cache,
+                ),
+                progress=self._progress,
+            )
+            if made.exit_code == NOTHING_DONE:
+                raise MigrationError(f"{self._project.path}: no file could be checked; the first: {made.problems[0]}")
+            now = self._upstream.heads(self._base).get(self._base, tip)
+            if now == tip:
+                break
+            if not left:
+                self._remarks.append(f"{self._base} moved during the run; the next run rebases")
+                break
+            self._progress(f"{self._base} moved; starting again")
+            self._git.output("update-ref", "-d", f"refs/heads/{self._branch}")
+            tip = self._fetch_base()
+        self._remarks.extend(made.remarks)
+        return made
+
+    def _proposal(self, made: Migration, source: Project, mark: Mark) -> Proposal:
+        settings = replace(self._settings, branch=self._branch)
+        title = views.title(made, settings)
+        line = replace(mark, title=title_digest(title)).line()
+        return Proposal(
+            source=source,
+            branch=self._branch,
+            base=self._base,
+            title=title,
+            body=views.body(made, settings, limit=self._forge.body_limit, last_line=line),
+            draft=settings.draft if self._request.draft is None else self._request.draft,
+        )
+
+    def _push(self, source: Project, made: Migration, there: Series | None, remote: str | None) -> bool:
+        tip = made.commits[-1].oid
+        assert tip is not None
+        if there == new_series(self._git, made.base.oid, tip):
+            return False
+        how = "push" if remote is None else "replace our own commits on"
+        self._steps.append(f"{how} branch {self._branch} of {source.path} ({len(made.commits)} on {made.base})")
+        if not self._request.dry_run:
+            self._progress(f"pushing {self._branch}")
+            try:
+                self._transfer(source).push(tip, self._branch, expected=remote)
+            except BranchMoved:
+                # Another run of the bot was faster, or a person pushed while we worked.
+                if not self._transfer(source).heads(self._branch) or self._series(source) is None:
+                    raise
+                self._remarks.append(f"another run has pushed {self._branch} meanwhile; its commits stay")
+        return True
+
+    def _publish(self, proposal: Proposal, current: PullRequest | None, made: Migration, pushed: bool) -> Outcome:
+        opened = current is None
+        if current is None:
+            self._steps.append(f"open a pull request to {proposal.base}: {proposal.title}")
+            if not self._request.dry_run:
+                self._progress("opening the pull request")
+                current, opened = create_once(self._forge, proposal)
+        if current is not None:
+            pushed = self._update(current, proposal) or pushed
+        if opened:
+            self._decorate(current)
+        done = Done.OPENED if opened else Done.UPDATED if pushed else Done.UNCHANGED
+        return self._end(done, pull_request=current, proposal=proposal, migration=made)
+
+    def _update(self, current: PullRequest, proposal: Proposal) -> bool:
+        before = read_mark(current.body)
+        # A title that a person gave stays.
+        retitled = before is None or before.title != title_digest(current.title) or current.title == proposal.title
+        title = None if retitled else proposal.title
+        body = None if _lines(current.body) == _lines(proposal.body) else proposal.body
+        base = None if current.base == proposal.base else proposal.base
+        named = [name for name, value in (("title", title), ("body", body), ("base", base)) if value is not None]
+        if not named:
+            return False
+        self._steps.append(f"update {', '.join(named)} of {current.url}")
+        if not self._request.dry_run:
+            self._forge.update(current.number, title=title, body=body, base=base)
+        return True
+
+    def _decorate(self, current: PullRequest | None) -> None:
+        """Labels and reviewers, of a new pull request alone: a person may have taken them off."""
+        for what, values, add in (
+            ("labels", self._settings.labels, self._forge.add_labels),
+            ("reviewers", self._settings.reviewers, self._forge.ask_for_review),
+        ):
+            if not values:
+                continue
+            self._steps.append(f"{what}: {', '.join(values)}")
+            if current is None:
+                continue
+            try:
+                add(current.number, values)
+            except ForgeError as error:
+                self._remarks.append(f"the pull request has no {what}: {error}")
+
+    def _close(self, current: PullRequest | None, source: Project, remote: str | None, made: Migration) -> Outcome:
+        if current is None:
+            return self._end(Done.NOTHING, migration=made)
+        self._steps.append(f"close {current.url}: nothing is left to do")
+        if not self._request.dry_run:
+            comment_once(self._forge, current.number, views.nothing_left(made), "closed")
+            mark = replace(read_mark(current.body) or mark_of(()), closed=True)
+            self._forge.update(current.number, body=with_mark(current.body, mark), close=True)
+            if remote is not None:
+                try:
+                    self._transfer(source).push(None, self._branch, expected=remote)
+                except ForgeError as error:
+                    self._remarks.append(f"branch {self._branch} was not deleted: {error}")
+        return self._end(Done.CLOSED, pull_request=current, migration=made)
+
+    def _end(
+        self,
+        done: Done,
+        *,
+        pull_request: PullRequest | None = None,
+        proposal: Proposal | None = None,
+        migration: Migration | None = None,
+    ) -> Outcome:
+        return Outcome(
+            done,
+            self._project,
+            self._branch,
+            pull_request,
+            proposal,
+            migration,
+            tuple(self._steps),
+            tuple(self._remarks),
+        )
+
+
+def _refused(pull_requests: tuple[PullRequest, ...], mark: Mark) -> PullRequest | None:
+    """The last pull request, if a person closed it and it proposed all that is proposed now."""
+    last = pull_requests[0] if pull_requests else None
+    if last is None or last.state is not State.CLOSED:
+        return None
+    before = read_mark(last.body)
+    return last if before is not None and not before.closed and before.covers(mark) else None
+
+
+def _lines(text: str) -> list[str]:
+    """A body as it is compared: forges change line endings and drop the last newline."""
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@contextlib.contextmanager
+def _one_kind_of_error() -> Iterator[None]:
+    try:
+        yield
+    except RepositoryError as error:
+        raise MigrationError(str(error)) from error
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise MigrationError(f"{where}{error.strerror or error}; nothing was pushed") from error
