@@ -84,6 +84,17 @@ class ModuleCalls:
                         found[name].setdefault(target.attr, made)
         return found
 
+    def constructions(self, owner: str, attribute: str) -> list[ast.Call]:
+        """The calls whose results a class and its bases in this module assign to an attribute; empty if unclear."""
+        found: list[ast.Call] = []
+        for name in self._family(owner):
+            for part in ast.walk(self._classes[name]):
+                if isinstance(part, ast.Assign) and any(_is_own(target, attribute) for target in part.targets):
+                    if not isinstance(part.value, ast.Call):
+                        return []
+                    found.append(part.value)
+        return found
+
     def _made(self, node: ast.expr) -> Iterator[str]:
         for part in ast.walk(node):
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in self._classes:
@@ -171,3 +182,9 @@ class ModuleCalls:
     def sites(self, function: Key) -> list[tuple[Key, dict[str, ast.expr]]]:
         """The calls of a function: by whom, and what is given for each parameter."""
         return self._sites.get(function, [])
+
+
+def _is_own(target: ast.expr, attribute: str) -> bool:
+    """True for `self.attribute`."""
+    own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+    return own and isinstance(target, ast.Attribute) and target.attr == attribute

@@ -53,6 +53,7 @@ class Body:
         self.value = False
         self.rows = False
         self.loops = False
+        self.pieces = False
         self.types: dict[tuple[str, str], None] = {}
         self.imports: list[tuple[str, str]] = []
         self.changes: set[str] = set()
@@ -172,6 +173,8 @@ def _call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         body.log = is_log_call(node)
     elif last in READS_VALUES and not node.args:
         body.value = True
+    elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
+        body.pieces = True
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1):
         body.rows = True
     stack += node.args
@@ -269,10 +272,12 @@ def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> N
 
 
 def _may_be_mask(index: ast.expr) -> bool:
-    """True for an index that may choose rows by a condition: `y[m == i]`, `y[m[:, i]]`, `y[i, rows]`."""
+    """True for an index that may choose rows by a condition: `y[m == i]`, `y[m[:, i]]`, `y[i, rows]`, `y[a:b]`."""
     kind = index.__class__
     if kind is ast.Tuple:
         return any(map(_may_be_mask, index.elts))  # type: ignore[attr-defined]
+    if kind is ast.Slice:
+        return index.lower.__class__ is ast.Name and index.upper.__class__ is ast.Name  # type: ignore[attr-defined]
     return kind is ast.Compare or kind is ast.Subscript or kind is ast.Name
 
 
@@ -311,7 +316,16 @@ def types_of(value: ast.expr) -> Iterator[str]:
 
 def _test(node: ast.If | ast.While | ast.IfExp | ast.Assert, body: Body, stack: list[Any]) -> bool:
     body.tests.append(node.test)
+    body.rows = body.rows or _counts_rows(node.test, body)
     return True
+
+
+def _counts_rows(test: ast.expr, body: Body) -> bool:
+    """True for `len(rows) > 0` with an argument `rows`."""
+    left = test.left if isinstance(test, ast.Compare) else None
+    counts = isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "len" and left.args
+    first = left.args[0] if counts else None  # type: ignore[union-attr]
+    return isinstance(first, ast.Name) and first.id in body.parameters
 
 
 def _for(node: ast.For | ast.AsyncFor, body: Body, stack: list[Any]) -> bool:

@@ -16,6 +16,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.flow import Flow, Place
 from graphmend_codemod.analysis.liveness import live_after
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.findings import Edit, Original, Replacement, Span
 from graphmend_codemod.project.summary import ModuleSummary
@@ -65,6 +66,11 @@ class Site:
     def resolve(self, node: ast.expr) -> str | None:
         """The qualified name of what `node` spells."""
         return self.evaluator.resolve(node, self.place.env)
+
+    def resolve_global(self, node: ast.expr) -> str | None:
+        """The qualified name of what `node` spells at the top level of the module."""
+        name = dotted(node)
+        return self.evaluator.scope.resolve_global(name) if name is not None else None
 
     def judge(self, node: ast.expr) -> purity.Verdict:
         """Whether `node` may be evaluated although eager would not."""

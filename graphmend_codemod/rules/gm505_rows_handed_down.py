@@ -1,0 +1,355 @@
+"""rows-handed-down (GM505): the numbers of chosen rows are handed to a function that works on these rows.
+
+`rows = torch.where(mask)[0]` has as many entries as the data says, and with it all that is computed in
+`if len(rows) > 0: y[rows] = f(y[rows], x[rows])`. Under `torch.compile` the function gets a mask over the rows instead:
+it computes all rows, and those outside the mask keep their values. Two edits, each right without the other: the
+function learns to take a mask, then its callers learn to give one. Eager mode runs the original text, word for word.
+
+Every row has to be treated by itself: layers that do, elementwise operations, and changes of the other dimensions.
+Where batch norm or dropout take part, the compile path is for evaluation alone. It computes all rows, so it multiplies
+the work of the branch by rows / chosen rows.
+"""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Sequence
+
+from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk_scope
+from graphmend_codemod.findings import Edit, Replacement, Safety, Span
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.rowblocks import Blocks, Layers, NotByRows, bound_names
+from graphmend_codemod.rules.site import Site
+
+_CALLEE = """
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+        self.long = nn.Linear(4, 4)
+
+    def forward(self, x, rows):
+        y = self.proj(x)
+        ...
+        return y
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor, longer: torch.Tensor):
+        if torch.compiler.is_compiling():
+            # A mask of the rows: how many there are depends on the data.
+            rows = longer.reshape(longer.shape[0], -1).any(1)
+        else:
+            rows = torch.where(longer)[0]
+        return self.part(x, rows)
+"""
+_CALLER = """
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+        self.long = nn.Linear(4, 4)
+
+    def forward(self, x, rows):
+        y = self.proj(x)
+        # With a mask every row is computed, and those outside it keep their values.
+        if torch.compiler.is_compiling() and rows.dtype == torch.bool:
+            part = self.long(x)
+            y = torch.where(rows.reshape(-1, *[1] * (y.dim() - 1)), part, y)
+        elif len(rows) > 0:
+            part = self.long(x[rows])
+            y[rows] = part
+        return y
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor, longer: torch.Tensor):
+        ...
+        return self.part(x, rows)
+"""
+_MASKS = ("[True, False, True]", "[False] * 3", "[[True], [True], [False]]")
+_INPUTS = tuple(f"torch.ones(3, 4), torch.tensor({mask})" for mask in _MASKS)
+
+rule = Rule(
+    code="GM505",
+    slug="rows-handed-down",
+    title="hand down a mask in place of the numbers of rows",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(),
+    examples=(
+        Example(
+            before="""
+            if len(rows) > 0:
+                part = self.long(x[rows])
+                y[rows] = part
+            """,
+            after="""
+            # With a mask every row is computed, and those outside it keep their values.
+            if torch.compiler.is_compiling() and rows.dtype == torch.bool:
+                part = self.long(x)
+                y = torch.where(rows.reshape(-1, *[1] * (y.dim() - 1)), part, y)
+            elif len(rows) > 0:
+                part = self.long(x[rows])
+                y[rows] = part
+            """,
+            setup=_CALLEE,
+            inputs=_INPUTS,
+        ),
+        Example(
+            before="""
+            rows = torch.where(longer)[0]
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                # A mask of the rows: how many there are depends on the data.
+                rows = longer.reshape(longer.shape[0], -1).any(1)
+            else:
+                rows = torch.where(longer)[0]
+            """,
+            setup=_CALLER,
+            inputs=_INPUTS,
+        ),
+        Declined(
+            source="""
+            if len(rows) > 0:
+                part = self.long(x[rows]).softmax(0)
+                y[rows] = part
+            """,
+            because="may let rows depend on each other",
+            setup=_CALLEE,
+        ),
+        Clean(
+            source="""
+            if len(rows) > 0:
+                y = y + 1
+            """,
+            setup=_CALLEE,
+        ),
+    ),
+)
+
+_TAKES = "# With a mask every row is computed, and those outside it keep their values."
+_GIVES = "# A mask of the rows: how many there are depends on the data."
+
+
+@rule.on(ast.If)
+def branch_on_rows(site: Site, node: ast.If) -> Verdict | None:
+    """`if len(rows) > 0:` for an argument `rows` that chooses rows in the branch."""
+    name = _counted(node.test)
+    function = site.evaluator.scope.node
+    if name is None or node.orelse or name not in {each.arg for each in parameters(function)}:
+        return None
+    if not any(isinstance(part, ast.Subscript) and _first(part) == name for part in ast.walk(node)):
+        return None
+    calls = ModuleCalls(site.source.parse())
+    sites = calls.sites((site.function, function.lineno))
+    if not any(name in given and _chosen_rows(site, calls, by, given[name]) for by, given in sites):
+        return None
+    message = f"works on as many rows as the data says: `{purity.short(node.test)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    try:
+        return Verdict(message, edit=_dense(site, node, name, Layers(site, calls)))
+    except NotByRows as reason:
+        return Verdict(message, declined=str(reason))
+
+
+def _counted(test: ast.expr) -> str | None:
+    """`rows` for `len(rows) > 0`."""
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Gt, ast.NotEq))):
+        return None
+    left, right = test.left, test.comparators[0]
+    if not (isinstance(right, ast.Constant) and right.value == 0):
+        return None
+    if isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "len" and len(left.args) == 1:
+        return left.args[0].id if isinstance(left.args[0], ast.Name) else None
+    return None
+
+
+def _first(node: ast.Subscript) -> str | None:
+    first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    return first.id if isinstance(first, ast.Name) else None
+
+
+def _chosen_rows(site: Site, calls: ModuleCalls, by: tuple[str, int], given: ast.expr) -> bool:
+    """True where a caller gives `torch.where(mask)[0]`."""
+    if not isinstance(given, ast.Name):
+        return False
+    for node in walk_scope(calls.definitions[by].node):
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        bound = isinstance(target, ast.Name) and target.id == given.id
+        if bound and isinstance(node, ast.Assign) and _mask(site, node.value) is not None:
+            return True
+    return False
+
+
+def _mask(site: Site, node: ast.expr) -> ast.expr | None:
+    """`mask` for `torch.where(mask)[0]` and `torch.nonzero(mask, as_tuple=True)[0]`."""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 0):
+        return None
+    call = node.value
+    if not isinstance(call, ast.Call):
+        return None
+    name = torch_api.torch_function(site.resolve_global(call.func))
+    if name == "where" and len(call.args) == 1 and not call.keywords:
+        return call.args[0]
+    tuples = any(word.arg == "as_tuple" and getattr(word.value, "value", False) is True for word in call.keywords)
+    if name == "nonzero" and tuples:
+        return call.args[0]
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "nonzero" and tuples and name is None:
+        return call.func.value
+    return None
+
+
+def _dense(site: Site, node: ast.If, name: str, layers: Layers) -> Edit:
+    function = site.evaluator.scope.node
+    owner = site.function.rpartition(".")[0]
+    blocks = Blocks(layers, owner, function, name)
+    for statement in node.body:
+        blocks.statement(statement)
+    if len(blocks.writes) != 1 or node.body[-1] is not _holder(node.body, blocks.writes[0]):
+        raise NotByRows("rows are not written once, at the end of the branch")
+    target = blocks.writes[0].value
+    if not isinstance(target, ast.Name) or not _is_own(site, node, target.id):
+        raise NotByRows(f"`{purity.short(blocks.writes[0])}` may write into what something else refers to")
+    for bound in bound_names(node.body):
+        if site.live_after(bound):
+            raise NotByRows(f"`{bound}` is read after the branch")
+    if site.is_elif(node):
+        raise NotByRows("the branch is an `elif`")
+    conditions = [site.compiling, f"{name}.dtype == {site.torch}.bool"]
+    if layers.in_evaluation:
+        conditions.append("not self.training")
+    text = _text(site, node, blocks, target.id, name)
+    header = f"{_TAKES}\nif {' and '.join(conditions)}:\n    "
+    parts = (header, text, "\nel", site.original(node))
+    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+
+
+def _holder(body: Sequence[ast.stmt], part: ast.AST) -> ast.stmt | None:
+    return next((statement for statement in body if any(each is part for each in ast.walk(statement))), None)
+
+
+def _is_own(site: Site, node: ast.If, name: str) -> bool:
+    """True when the tensor that is written was made here and nothing but a local refers to it."""
+    value = site.place.env.get(name)
+    if value is None or not value.is_tensor or not value.fresh:
+        return False
+    others = (other.token for key, other in site.place.env.items() if key != name)
+    return value.token not in others and name not in bound_names(node.body)
+
+
+def _text(site: Site, node: ast.If, blocks: Blocks, target: str, name: str) -> str:
+    """The branch for all rows, from its own text."""
+    last = node.body[-1]
+    pieces: list[tuple[Span, str]] = []
+    for read in blocks.reads:
+        pieces.append(_without_choice(site, read))
+    assert isinstance(last, ast.Assign)
+    body = _replaced(site, Span(*_start(node.body[0]), *_start(last)), pieces)
+    value = _replaced(site, site.span(last.value), pieces)
+    if any(isinstance(part, ast.Constant) and part.end_lineno != part.lineno for part in ast.walk(node)):
+        raise NotByRows("the branch holds a text of several lines")
+    column = node.body[0].col_offset
+    lines = textwrap.dedent(f"{' ' * column}{body}").splitlines()
+    folded = " ".join(part.strip() for part in value.splitlines())
+    folded = folded.replace("( ", "(").replace(" )", ")")
+    mask = f"{name}.reshape(-1, *[1] * ({target}.dim() - 1))"
+    select = site.call(f"{target} = {site.torch}.where(", [mask, folded, target], deeper=1)
+    return "\n    ".join([*(line for line in lines if line.strip()), select])
+
+
+def _start(node: ast.stmt) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _without_choice(site: Site, node: ast.Subscript) -> tuple[Span, str]:
+    """`x` for `x[rows]`, `x[:, 1:]` for `x[rows, 1:]`."""
+    base = site.text(node.value)
+    if not isinstance(node.slice, ast.Tuple):
+        return site.span(node), base
+    rest = ", ".join(site.text(part) for part in node.slice.elts[1:])
+    return site.span(node), f"{base}[:, {rest}]"
+
+
+def _replaced(site: Site, span: Span, pieces: Sequence[tuple[Span, str]]) -> str:
+    text, at = "", (span.start_line, span.start_column)
+    end = (span.end_line, span.end_column)
+    for place, written in sorted(pieces):
+        start = (place.start_line, place.start_column)
+        if at <= start and (place.end_line, place.end_column) <= end:
+            text += site.source.segment(Span(*at, *start)) + written
+            at = (place.end_line, place.end_column)
+    return text + site.source.segment(Span(*at, *end))
+
+
+@rule.on(ast.Assign)
+def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
+    """`rows = torch.where(mask)[0]` where all that gets `rows` takes a mask as well."""
+    mask = _mask(site, node.value)
+    target = node.targets[0]
+    if mask is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
+        return None
+    function = site.evaluator.scope.node
+    caller = Definition(site.function, function, site.function.rpartition(".")[0])
+    uses = [each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == target.id]
+    reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
+    calls = ModuleCalls(site.source.parse())
+    taken: list[tuple[FunctionNode, str]] = []
+    for call in walk_scope(function):
+        callee = calls.callee(caller, call) if isinstance(call, ast.Call) else None
+        if callee is not None and isinstance(call, ast.Call):
+            for parameter, given in callee.arguments(call).items():
+                if id(given) in reads:
+                    reads.discard(id(given))
+                    taken.append((callee.node, parameter))
+    tests = [_mask_test(each, parameter) for each, parameter in taken]
+    if reads or not tests or None in tests:
+        return None
+    message = f"chooses as many rows as the data says: `{purity.short(node.value)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    if not isinstance(mask, ast.Name) and not (isinstance(mask, ast.Compare) and isinstance(mask.left, ast.Name)):
+        return Verdict(message, declined=f"`{purity.short(mask)}` would be computed twice")
+    subject = mask if isinstance(mask, ast.Name) else mask.left
+    rows = f"{site.operand(mask)}.reshape({site.text(subject)}.shape[0], -1).any(1)"
+    conditions = [site.compiling]
+    if any(test is not None and "not self.training" in test for test in tests):
+        if site.evaluator.scope.self_name != "self":
+            return Verdict(message, declined="it is not known whether the model is in training")
+        conditions.append("not self.training")
+    path = f"if {' and '.join(conditions)}:\n    {_GIVES}\n    {target.id} = {rows}\nelse:\n    "
+    parts = (path, site.original(node, 1))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _mask_test(function: FunctionNode, parameter: str) -> str | None:
+    """The test of a function's path for a mask; None if it has none, or uses the argument in another place."""
+    inside: set[int] = set()
+    found = None
+    for node in walk_scope(function):
+        if isinstance(node, ast.If) and f"{parameter}.dtype == torch.bool" in (test := ast.unparse(node.test)):
+            inside |= {id(part) for part in ast.walk(node)}
+            found = test
+    reads = [each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == parameter]
+    return found if all(id(each) in inside for each in reads) else None
