@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from graphmend_evaluation import names
 from graphmend_evaluation.compare import Leaves, take_apart
 from graphmend_evaluation.counting import Call, first_line
 from graphmend_evaluation.worktree import LoadError, check_origin
@@ -69,10 +70,13 @@ def seed() -> None:
 
 
 def load_factory(root: Path, name: str) -> Factory:
-    """Import `package.module:factory`.
+    """Import `package.module:factory`, or make a factory for a name with a scheme; see `names`.
 
     Raises `LoadError` when it is not written so, cannot be imported or is not callable.
     """
+    parsed = names.parse(name)
+    if parsed is not None:
+        return Factory(root, name, _from_source(root, name, parsed))
     module_name, colon, attribute = name.partition(":")
     if not (module_name and colon and attribute):
         raise LoadError(f"{name!r} is not package.module:factory")
@@ -87,6 +91,29 @@ def load_factory(root: Path, name: str) -> Factory:
     if not callable(found):
         raise LoadError(f"{name} is no factory: a {type(found).__name__} cannot be called")
     return Factory(root, name, found)
+
+
+def _from_source(
+    root: Path, name: str, parsed: names.SmallModel | names.RecordedModel | names.HubModel
+) -> Callable[[], Any]:
+    try:
+        if isinstance(parsed, names.SmallModel):
+            from graphmend_evaluation.huggingface.tiny import named_model
+
+            return named_model(parsed)
+        if isinstance(parsed, names.RecordedModel):
+            from graphmend_evaluation.recording.replay import recorded_model
+
+            return recorded_model(parsed)
+        from graphmend_evaluation.huggingface.hub import hub_model
+
+        return hub_model(parsed)
+    except LoadError:
+        raise
+    except SystemExit as error:
+        raise LoadError(f"{name} called sys.exit({error.code!r})") from error
+    except Exception as error:  # importing runs the user's code, which may raise anything
+        raise LoadError(f"{name} cannot be imported: {describe(error, root)}") from error
 
 
 def save_pins(model: Model, folder: Path) -> None:
@@ -146,6 +173,8 @@ def _model(made: Any, name: str) -> Model:
 
 
 def _call(inputs: Any, name: str) -> Call:
+    if isinstance(inputs, Call):
+        return inputs
     if isinstance(inputs, torch.Tensor):
         return Call((inputs,))
     if isinstance(inputs, tuple):

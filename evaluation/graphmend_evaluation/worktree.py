@@ -18,7 +18,7 @@ class LoadError(Exception):
 
 def add_to_path(root: Path, name: str) -> None:
     """Put the worktree's own source folders before everything that is installed."""
-    top = name.partition(":")[0].partition(".")[0]
+    top = _top(name)
     folders = [root, *(root / folder for folder in _SOURCE_FOLDERS if (root / folder).is_dir())]
     if not any(_provides(folder, top) for folder in folders):
         folders += [found for found in _folders_with(root, top) if found not in folders][:1]
@@ -31,7 +31,7 @@ def check_origin(root: Path, name: str) -> None:
 
     Raises `LoadError` when a package of the worktree was imported from elsewhere, or none was imported at all.
     """
-    top = name.partition(":")[0].partition(".")[0]
+    top = _top(name)
     seen = False
     for folder in [Path(entry) for entry in sys.path if Path(entry).is_relative_to(root)]:
         for package in _packages(folder, top):
@@ -61,6 +61,12 @@ def own_files(root: Path) -> tuple[str, ...]:
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     paths = {Path(file) for file in files if file}
     return tuple(sorted(path.relative_to(root).as_posix() for path in paths if path.is_relative_to(root)))
+
+
+def _top(name: str) -> str:
+    from graphmend_evaluation.names import imported_package
+
+    return imported_package(name)
 
 
 def _provides(folder: Path, top: str) -> bool:

@@ -1,0 +1,1 @@
+"""Small models with random weights of classes of the transformers package, made by general rules."""
