@@ -27,8 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command."""
     options = _parser().parse_args(arguments)
     try:
-        return _run(options)
-    except CheckoutError as error:
+        return _run(options, _speed_options(options))
+    except (CheckoutError, ValueError) as error:
         print(f"speed: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, wanted: SpeedOptions) -> int:
     if not torch_is_installed():
         raise CheckoutError("torch is not installed; install graphmend with its extra: pip install 'graphmend[eval]'")
     rows = []
@@ -52,7 +52,7 @@ def _run(options: argparse.Namespace) -> int:
                 model,
                 folder=Path(work) / str(number),
                 policy=Policy(timeout=options.timeout),
-                options=_speed_options(options),
+                options=wanted,
                 progress=lambda line: print(f"  {line}", flush=True),
             )
             rows.append(row)

@@ -14,6 +14,9 @@ class SpeedOptions:
     `processes` is how many of those each arm has: two show what chance alone does to a process. `configurations` are
     `eager`, names of backends and `reduce-overhead`; None for `eager` and the backend, and on CUDA `reduce-overhead`.
     `threads` are torch's on the CPU. `profile` asks for counts from the profiler.
+
+    Raises `ValueError` for the backend `eager`, which would share its name with the model that is not compiled, and
+    for counts that measure nothing.
     """
 
     device: str = "auto"
@@ -25,6 +28,12 @@ class SpeedOptions:
     configurations: tuple[str, ...] | None = None
     threads: int = 1
     profile: bool = True
+
+    def __post_init__(self) -> None:
+        if self.backend == "eager":
+            raise ValueError("the backend eager compiles nothing: name another one, such as inductor or aot_eager")
+        if self.cold < 0 or self.rounds < 0 or self.processes < 1 or self.threads < 1:
+            raise ValueError("cold and rounds must not be negative; processes and threads must be at least 1")
 
 
 DEFAULT_OPTIONS = SpeedOptions()
