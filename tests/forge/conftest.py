@@ -11,7 +11,7 @@ import pytest
 
 from tests.forge.github_fake import GitHubFake, Repo
 from tests.forge.server import Server, running
-from tests.forge.tools import TOKEN, Hub
+from tests.forge.tools import TOKEN, Hub, adopt
 from tests.repository.tools import Repository, broken_repository, isolate
 
 
@@ -62,7 +62,7 @@ def hub(server: Server, upstream: Repository, slept: list[float], monkeypatch: p
     server.api = fake
     fake.repos["octo/zoo"] = Repo("octo/zoo")
     hub = Hub(server, fake, upstream, slept)
-    hub.adopt("octo/zoo", upstream)
+    adopt(server, "octo/zoo", upstream)
     monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
     yield hub
     assert not fake.contract.broken, "\n".join(fake.contract.broken)

@@ -51,15 +51,6 @@ class Hub:
         command = ["pr", f"{self.server.url}/{path}.git", "--forge", "github", "--api-url", self.fake.url]
         return run(*command, *options, token=token, evaluate=evaluate)
 
-    def adopt(self, path: str, clone: Repository) -> None:
-        """Make a repository of the forge out of a clone."""
-        folder = self.server.root / f"{path}.git"
-        folder.parent.mkdir(exist_ok=True)
-        clone.git("clone", "--quiet", "--bare", ".", str(folder))
-        self.server.git(path, "config", "http.receivepack", "true")
-        self.server.git(path, "config", "uploadpack.allowFilter", "true")
-        clone.git("remote", "add", "origin", str(folder))
-
     def push(self, *refs: str) -> None:
         """Push as a person does."""
         self.clone.git("push", "--quiet", "origin", *refs)
@@ -79,5 +70,15 @@ def run(*arguments: str, token: str, evaluate: bool = False) -> Ran:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main([*arguments, "--evaluate" if evaluate else "--no-evaluate", "--jobs", "1", "--no-cache"])
     assert token not in out.getvalue() + err.getvalue()
-    assert "GITHUB_TOKEN" not in os.environ
+    assert {"GITHUB_TOKEN", "GITLAB_TOKEN"}.isdisjoint(os.environ)
     return Ran(code, out.getvalue(), err.getvalue())
+
+
+def adopt(server: Server, path: str, clone: Repository) -> None:
+    """Make a repository of the forge out of a clone."""
+    folder = server.root / f"{path}.git"
+    folder.parent.mkdir(exist_ok=True, parents=True)
+    clone.git("clone", "--quiet", "--bare", ".", str(folder))
+    server.git(path, "config", "http.receivepack", "true")
+    server.git(path, "config", "uploadpack.allowFilter", "true")
+    clone.git("remote", "add", "origin", str(folder))

@@ -1,0 +1,144 @@
+"""Write the OpenAPI description of what graphmend asks of GitLab, after the documentation of GitLab's REST API (v4).
+
+    python scripts/write_gitlab_contract.py > tests/forge/contracts/gitlab.json
+
+GitLab's own description is under another licence than this repository, so this one is our own. Fields that graphmend
+does not read are left out, and answers may have more of them.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "integer"}
+FLAG: Schema = {"type": "boolean"}
+
+
+def main() -> None:
+    """Write it to standard output."""
+    json.dump(document(), sys.stdout, indent=1, sort_keys=True)
+    print()
+
+
+def document() -> Schema:
+    """The whole description."""
+    one, many = "/projects/{id}/merge_requests/{merge_request_iid}", "/projects/{id}/merge_requests"
+    access = _nullable({"type": "object", "required": ["access_level"], "properties": {"access_level": NUMBER}})
+    project = _object(
+        id=NUMBER,
+        path_with_namespace=TEXT,
+        http_url_to_repo=TEXT,
+        ssh_url_to_repo=TEXT,
+        default_branch=_nullable(TEXT),
+        archived=FLAG,
+        permissions=_object(project_access=access, group_access=access),
+    )
+    merge_request = _object(
+        id=NUMBER,
+        iid=NUMBER,
+        web_url=TEXT,
+        state={"type": "string", "enum": ["opened", "closed", "merged", "locked"]},
+        title=TEXT,
+        description=_nullable(TEXT),
+        source_branch=TEXT,
+        target_branch=TEXT,
+        source_project_id=NUMBER,
+        target_project_id=NUMBER,
+        draft=FLAG,
+        labels={"type": "array", "items": TEXT},
+    )
+    note = _object(id=NUMBER, body=TEXT, system=FLAG)
+    new = {
+        "source_branch": TEXT,
+        "target_branch": TEXT,
+        "title": TEXT,
+        "description": TEXT,
+        "target_project_id": NUMBER,
+    }
+    change = {
+        "title": TEXT,
+        "description": TEXT,
+        "target_branch": TEXT,
+        "state_event": {"type": "string", "enum": ["close", "reopen"]},
+        "add_labels": TEXT,
+        "reviewer_ids": {"type": "array", "items": NUMBER},
+    }
+    wanted = _query(
+        state=_enum("opened", "closed", "locked", "merged", "all"),
+        source_branch=TEXT,
+        order_by=_enum("created_at", "updated_at", "title"),
+        sort=_enum("asc", "desc"),
+    )
+    paths: dict[str, Schema] = {
+        "/projects/{id}": {"get": _operation(200, project)},
+        "/projects/{id}/fork": {"post": _operation(201, project, body={})},
+        "/projects/{id}/forks": {"get": _operation(200, _list(project), _query(owned=TEXT))},
+        many: {
+            "get": _operation(200, _list(merge_request), wanted),
+            "post": _operation(201, merge_request, body=new, required=["source_branch", "target_branch", "title"]),
+        },
+        one: {"get": _operation(200, merge_request), "put": _operation(200, merge_request, body=change)},
+        f"{one}/notes": {
+            "get": _operation(200, _list(note), _query()),
+            "post": _operation(201, note, body={"body": TEXT}, required=["body"]),
+        },
+        "/users": {"get": _operation(200, _list(_object(id=NUMBER, username=TEXT)), _query(username=TEXT))},
+    }
+    for path, operations in paths.items():
+        names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+        operations["parameters"] = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
+    return {"openapi": "3.0.3", "info": {"title": "GitLab, as graphmend uses it", "version": "4"}, "paths": paths}
+
+
+def _operation(
+    status: int,
+    answer: Schema,
+    query: list[Schema] | None = None,
+    *,
+    body: Schema | None = None,
+    required: list[str] | None = None,
+) -> Schema:
+    responses: Schema = {str(status): _content(answer)}
+    for code in (400, 401, 403, 404, 409, 422, 429, 500):
+        responses[str(code)] = _content({"type": "object", "properties": {"message": {}, "error": TEXT}})
+    operation: Schema = {"responses": responses, "parameters": query or []}
+    if body is not None:
+        schema: Schema = {"type": "object", "properties": body, "additionalProperties": False}
+        if required:
+            schema["required"] = required
+        operation["requestBody"] = {"required": bool(body), "content": {"application/json": {"schema": schema}}}
+    return operation
+
+
+def _content(schema: Schema) -> Schema:
+    return {"description": "", "content": {"application/json": {"schema": schema}}}
+
+
+def _query(**names: Schema) -> list[Schema]:
+    paging = {"page": NUMBER, "per_page": NUMBER}
+    return [{"name": name, "in": "query", "schema": schema} for name, schema in {**names, **paging}.items()]
+
+
+def _object(**properties: Schema) -> Schema:
+    return {"type": "object", "required": sorted(properties), "properties": properties}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _nullable(schema: Schema) -> Schema:
+    return {**schema, "nullable": True}
+
+
+def _enum(*values: str) -> Schema:
+    return {"type": "string", "enum": list(values)}
+
+
+if __name__ == "__main__":
+    main()
