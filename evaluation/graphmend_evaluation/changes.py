@@ -89,10 +89,10 @@ class FileChanges:
         return line + moved
 
     def _fine_regions(self, base: bytes, head: bytes, marks: Sequence[Mark]) -> Iterator[_Region]:
-        """Regions, cut between statements where one holds several sites that follow each other."""
+        """Regions, cut between statements where a site follows another, or some other change, without a line between."""
         trees: tuple[ast.Module, ast.Module] | None = None
         for region in _regions(self._base, self._head):
-            if sum(_touches(region, mark) for mark in marks) < 2:
+            if not any(_touches(region, mark) for mark in marks):
                 yield region
                 continue
             if trees is None:
