@@ -89,7 +89,7 @@ class FileChanges:
         return line + moved
 
     def _fine_regions(self, base: bytes, head: bytes, marks: Sequence[Mark]) -> Iterator[_Region]:
-        """Regions, cut between statements where a site follows another, or some other change, without a line between."""
+        """Regions, cut between statements where a site follows another change without a line between."""
         trees: tuple[ast.Module, ast.Module] | None = None
         for region in _regions(self._base, self._head):
             if not any(_touches(region, mark) for mark in marks):
