@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from graphmend_evaluation.names import needs_network
 from graphmend_evaluation.results import ModelMeasurement, ModelRow, Status, from_json
 
 DEFAULT_TIMEOUT = 600.0
@@ -48,6 +49,7 @@ _FIXED = {
     "MKL_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
+_OFFLINE = frozenset({"HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "TRANSFORMERS_OFFLINE"})
 _START = (
     "import sys; sys.path[:] = [p for p in sys.path if p]; sys.path.append(sys.argv.pop(1)); "
     "import runpy; runpy.run_module('graphmend_evaluation.measure', run_name='__main__', alter_sys=True)"
@@ -60,12 +62,14 @@ class Policy:
 
     `timeout` is in seconds of wall time, `memory_bytes` of address space. `environment` is what its environment is
     made from, `os.environ` if None; see `clean_environment`. `stop`, once set, ends the child from another thread.
+    `network` lets the hub's client look for what is not on this machine yet.
     """
 
     timeout: float = DEFAULT_TIMEOUT
     memory_bytes: int | None = None
     environment: Mapping[str, str] | None = None
     stop: threading.Event | None = None
+    network: bool = False
 
 
 DEFAULT_POLICY = Policy()
@@ -88,7 +92,7 @@ def torch_is_installed() -> bool:
 def measure_model(
     worktree: Path, model: str, *, folder: Path, against: Path | None = None, policy: Policy = DEFAULT_POLICY
 ) -> ModelMeasurement:
-    """Measure `model` (`package.module:factory`) with the code of `worktree`, in a child process of its own.
+    """Measure `model` (`package.module:factory` or another name, see `names`) with the code of `worktree`, in a child process of its own.
 
     `folder` is made, and receives the state, the outputs and the streams of this arm. `against` is the folder of an
     earlier arm: its state is loaded strictly, and its eager results are compared with this arm's.
@@ -100,7 +104,7 @@ def measure_model(
     result = folder / "result.json"
     result.unlink(missing_ok=True)
     command = _command(worktree, model, folder, against, policy.memory_bytes)
-    ending = run_child(command, worktree, folder, policy)
+    ending = run_child(command, worktree, folder, replace(policy, network=policy.network or needs_network(model)))
     return _read(result, model, ending, folder)
 
 
@@ -153,11 +157,12 @@ def in_parallel(work: Callable[[int, Policy], None], count: int, *, jobs: int, p
             raise
 
 
-def clean_environment(environment: Mapping[str, str] | None, folder: Path) -> dict[str, str]:
+def clean_environment(environment: Mapping[str, str] | None, folder: Path, *, network: bool = False) -> dict[str, str]:
     """`environment` without what may be a secret and without settings of torch, caches and temporary files in `folder`.
 
     A variable goes when its name looks like a token, key or password or belongs to a hub, forge or cloud (`HF_`,
-    `GITHUB_`, `AWS_`, ...), or when its value is an address with a password.
+    `GITHUB_`, `AWS_`, ...), or when its value is an address with a password. Clients of the hub are told to stay offline
+    unless `network` is allowed.
     """
     source = os.environ if environment is None else environment
     kept = {
@@ -169,7 +174,7 @@ def clean_environment(environment: Mapping[str, str] | None, folder: Path) -> di
     temporary.mkdir(parents=True, exist_ok=True)
     return {
         **kept,
-        **_FIXED,
+        **{name: value for name, value in _FIXED.items() if not (network and name in _OFFLINE)},
         "TMPDIR": str(temporary),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
         "TRITON_CACHE_DIR": str(folder / "triton"),
@@ -208,7 +213,7 @@ def start_child(
         return subprocess.Popen(
             command,
             cwd=worktree,
-            env=clean_environment(policy.environment, folder),
+            env=clean_environment(policy.environment, folder, network=policy.network),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,

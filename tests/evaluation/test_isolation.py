@@ -275,3 +275,8 @@ def test_children_see_no_secrets(tmp_path: Path) -> None:
 def test_measuring_imports_no_torch_into_the_parent(tmp_path: Path) -> None:
     script = "import sys, graphmend_evaluation.isolation; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, cwd=tmp_path, check=False).returncode == 0
+
+
+def test_only_a_model_of_the_hub_may_use_the_network(tmp_path: Path) -> None:
+    assert clean_environment({}, tmp_path)["HF_HUB_OFFLINE"] == "1"
+    assert "HF_HUB_OFFLINE" not in clean_environment({}, tmp_path, network=True)
