@@ -92,7 +92,7 @@ def torch_is_installed() -> bool:
 def measure_model(
     worktree: Path, model: str, *, folder: Path, against: Path | None = None, policy: Policy = DEFAULT_POLICY
 ) -> ModelMeasurement:
-    """Measure `model` (`package.module:factory` or another name, see `names`) with the code of `worktree`, in a child process of its own.
+    """Measure `model`, a name as `names` has it, with the code of `worktree`, in a child process of its own.
 
     `folder` is made, and receives the state, the outputs and the streams of this arm. `against` is the folder of an
     earlier arm: its state is loaded strictly, and its eager results are compared with this arm's.
@@ -161,8 +161,8 @@ def clean_environment(environment: Mapping[str, str] | None, folder: Path, *, ne
     """`environment` without what may be a secret and without settings of torch, caches and temporary files in `folder`.
 
     A variable goes when its name looks like a token, key or password or belongs to a hub, forge or cloud (`HF_`,
-    `GITHUB_`, `AWS_`, ...), or when its value is an address with a password. Clients of the hub are told to stay offline
-    unless `network` is allowed.
+    `GITHUB_`, `AWS_`, ...), or when its value is an address with a password. Clients of the hub are told to stay
+    offline unless `network` is allowed.
     """
     source = os.environ if environment is None else environment
     kept = {
