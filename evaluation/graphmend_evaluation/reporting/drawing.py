@@ -91,7 +91,7 @@ def strips(before: Counts, after: Counts) -> tuple[Strip, Strip]:
     unit = (WIDTH - gap * cuts) / scale
     longest = max(_length(counts, unit, gap) for counts in (before, after))
     shrink = min(1.0, WIDTH / longest)
-    return _strip("before", before, unit * shrink, gap * shrink), _strip("after", after, unit * shrink, gap * shrink)
+    return _strip("before", before, unit, gap, shrink), _strip("after", after, unit, gap, shrink)
 
 
 def speed_bars(row: SpeedRow) -> Iterator[Bars]:
@@ -120,12 +120,13 @@ def _length(counts: Counts, unit: float, gap: float) -> float:
     return sum(max(_NARROWEST, ops * unit) for ops in drawn) + gap * max(len(drawn) - 1, 0)
 
 
-def _strip(arm: str, counts: Counts, unit: float, gap: float) -> Strip:
+def _strip(arm: str, counts: Counts, unit: float, gap: float, shrink: float) -> Strip:
     pieces: list[Piece] = []
     position = 0.0
+    gap *= shrink
     drawn = counts.ops_per_graph[:_GRAPHS_DRAWN]
     for number, ops in enumerate(drawn):
-        width = max(_NARROWEST, ops * unit)
+        width = max(_NARROWEST, ops * unit) * shrink
         pieces.append(Piece("graph", round(position, 1), round(width, 1), f"graph {number + 1}: {_ops(ops)}"))
         position += width
         cause = view.cause_of_cut(counts, number)

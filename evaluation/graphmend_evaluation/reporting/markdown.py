@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from graphmend_codemod.reporting.report import plural
+from graphmend_codemod.reporting.report import plural, printable
 from graphmend_evaluation.evaluation import Change, Evaluation, JudgedSite, ModelEvaluation, Reverted
 from graphmend_evaluation.reporting import view
-from graphmend_evaluation.reporting.words import code, diff_lines, fenced, plain, tag_text
+from graphmend_evaluation.reporting.words import cell, code, diff_lines, fenced, plain, tag_text
 from graphmend_evaluation.results import BreakSite
 from graphmend_evaluation.xla.results import XlaRow
 
@@ -57,23 +57,25 @@ def _joined(sections: Iterable[tuple[_Section, int]]) -> str:
 
 def _cut(sections: list[_Section], limit: int) -> str:
     room = limit - sum(len(section.heading) + len(section.opening) + _NOTE_LENGTH for section in sections)
-    kept = dict.fromkeys(range(len(sections)), 0)
+    answer = [section for section in sections if not section.rank]
+    if room < len(_joined((section, 0) for section in answer)):
+        return f"{_joined((section, 0) for section in answer)[: max(limit - 1, 0)]}…"
+    kept: dict[int, list[str]] = {number: [] for number in range(len(sections))}
     full = False
     for number in sorted(kept, key=lambda each: sections[each].rank):
-        section = sections[number]
-        for item in section.items:
-            size = len(item) + len(section.between)
+        for item in sections[number].items:
+            size = len(item) + len(sections[number].between)
+            if size > room and size > limit // 4:
+                continue  # one monster does not push out everything behind it
             full = full or size > room
             if full:
                 break
             room -= size
-            kept[number] += 1
-    parts = [
-        (replace(section, items=section.items[: kept[number]]), len(section.items) - kept[number])
+            kept[number].append(item)
+    return _joined(
+        (replace(section, items=tuple(kept[number])), len(section.items) - len(kept[number]))
         for number, section in enumerate(sections)
-    ]
-    text = _joined(parts)
-    return text if len(text) <= limit else f"{text[: max(limit - 1, 0)]}…"
+    )
 
 
 def _sections(evaluation: Evaluation) -> Iterator[_Section]:
@@ -96,7 +98,7 @@ def _sections(evaluation: Evaluation) -> Iterator[_Section]:
     yield _Section(8, "### Changes that no evaluated model reaches", other, "change", "\n\n")
     yield _Section(7, "### Declined", tuple(_declined(evaluation)), "group", "\n\n")
     yield _Section(4, "### Remarks", tuple(f"- {plain(remark)}" for remark in evaluation.remarks), "remark")
-    command = fenced([view.reproduce(evaluation)], "sh")
+    command = fenced([printable(view.reproduce(evaluation))], "sh")
     yield _Section(
         2, "### Reproduce", (command, f"Measured on: {plain(view.measured_on(evaluation))}."), "line", "\n\n"
     )
@@ -134,7 +136,7 @@ def _model_row(model: ModelEvaluation) -> str:
     cells += [eager_words(model), compiled_words(model), *_speed_cells(model)]
     state = view.state(model)
     cells.append(f"**{state.value}**" if state in {view.State.PROBLEM, view.State.WORSE} else state.value)
-    return f"| {' | '.join(cells)} |"
+    return _row(cells)
 
 
 def eager_words(model: ModelEvaluation) -> str:
@@ -160,10 +162,16 @@ def _speed_cells(model: ModelEvaluation) -> Iterator[str]:
 def _speed_sections(evaluation: Evaluation) -> Iterator[_Section]:
     timed = [(model.name, model.speed) for model in evaluation.models if model.speed is not None]
     rows = [
-        f"| {code(name)} | {plain(steady.configuration)} | {view.change_words(steady.latency_s)} "
-        f"| ±{steady.latency_s.difference.noise:.1%} |"
+        _row(
+            [
+                code(name),
+                plain(each.configuration),
+                view.change_words(each.latency_s),
+                f"±{each.latency_s.difference.noise:.1%}",
+            ]
+        )
         for name, row in timed
-        for steady in row.steady
+        for each in row.steady
     ]
     notes = [f"- {code(name)}: {plain(row.message)}" for name, row in timed if row.message]
     remarks: dict[str, list[str]] = {}
@@ -182,6 +190,10 @@ def _speed_sections(evaluation: Evaluation) -> Iterator[_Section]:
     yield _Section(7, "### On XLA", xla, "row", opening=head)
 
 
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(map(cell, cells))} |"
+
+
 def _xla_rows(row: XlaRow) -> Iterator[str]:
     for mode in ("openxla", "lazy"):
         before, after = getattr(row.before, mode), getattr(row.after, mode)
@@ -194,10 +206,10 @@ def _xla_rows(row: XlaRow) -> Iterator[str]:
             (before.transfers, after.transfers),
         ]
         cells = [code(row.model), mode, *(f"{old:g} → {new:g}" for old, new in pairs), plain(row.after.words)]
-        yield f"| {' | '.join(cells)} |"
+        yield _row(cells)
     for arm, found in (("before", row.before), ("after", row.after)):
         if found.message:
-            yield f"| {code(row.model)} | {arm} | | | | | {plain(found.message)} |"
+            yield _row([code(row.model), arm, "", "", "", "", plain(found.message)])
 
 
 def _evidence(evaluation: Evaluation) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -266,12 +278,14 @@ def _left(evaluation: Evaluation) -> Iterator[str]:
         for judged in model.left:
             site = judged.site
             found.setdefault((site.path, site.line, site.kind), []).append((model.name, judged))
-    by_events: Callable[[list[tuple[str, JudgedSite]]], int] = lambda each: -sum(one.site.events for _, one in each)  # noqa: E731
-    for each in sorted(found.values(), key=by_events):
+    lines = []
+    for each in found.values():
         judged = each[0][1]
+        events = sum(one.site.events for _, one in each)
         reason = f". {plain(judged.reason)}" if judged.reason else ""
         models = _named(tuple(name for name, _ in each))
-        yield f"- {_site(judged.site, judged.rule)}; {plural(-by_events(each), 'break')} in {models}{reason}"
+        lines.append((events, f"- {_site(judged.site, judged.rule)}; {plural(events, 'break')} in {models}{reason}"))
+    yield from (line for _, line in sorted(lines, key=lambda item: -item[0]))
 
 
 def _declined(evaluation: Evaluation) -> Iterator[str]:

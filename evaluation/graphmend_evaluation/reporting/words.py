@@ -6,13 +6,12 @@ import html
 import re
 
 from graphmend_codemod.reporting.markdown import code as code_span
-from graphmend_codemod.reporting.markdown import escaped
 from graphmend_codemod.reporting.report import printable
 
-_LINKS = re.compile(
-    r"(?<!\w)(@|#)(?=\w)|(?<=\w)(#)(?=\d)|(?<=\w)(:)(?=//)|(?<=www)(\.)|(?<=GH)(-)(?=\d)", re.IGNORECASE
-)
-_BETWEEN_CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
+_LINKS = re.compile(r"[@#](?=\w)|(?<=\w):(?=//)|(?<=www)\.|(?<=GH)-(?=\d)", re.IGNORECASE)
+_SPECIAL = re.compile(r"[\\`*_\[\]|~$]")
+_BAR = re.compile(r"(?<!\\)\|")
+_BEGINS = re.compile(r"^(\d*)([-+=#.):])")
 
 
 def shortened(text: str, limit: int) -> str:
@@ -37,19 +36,26 @@ def dedented(lines: list[str]) -> list[str]:
 
 
 def code(text: str, limit: int = 300) -> str:
-    """A code span, also in a table; nothing for an empty text."""
+    """A code span; nothing for an empty text."""
     text = " ".join(printable(text).split())
-    return code_span(shortened(text, limit)).replace("|", "\\|") if text else ""
+    return code_span(shortened(text, limit)) if text else ""
+
+
+def cell(markdown: str) -> str:
+    """Markdown in a table, where a bar ends the cell, even within a code span."""
+    return _BAR.sub(r"\\|", markdown)
 
 
 def plain(text: str, limit: int = 1000) -> str:
-    """Markdown that shows the text as it is: only code spans keep a meaning; nobody is mentioned and nothing linked."""
-    safe = escaped(shortened(printable(" ".join(text.split())), limit))
-    pieces, position = [], 0
-    for span in _BETWEEN_CODE.finditer(safe):
-        pieces += [_unlinked(safe[position : span.start()]), span.group().replace("|", "\\|")]
-        position = span.end()
-    return "".join([*pieces, _unlinked(safe[position:])])
+    """Markdown that shows the text as it is: only code spans keep a meaning; nobody is mentioned and nothing linked.
+
+    Backticks that are not clearly pairs are shown, since other text could hide behind them.
+    """
+    text = shortened(" ".join(printable(" ".join(text.split())).split()), limit)
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0 or "``" in text:
+        return _without_meaning(text)
+    return "".join(code(piece, limit) if number % 2 else _without_meaning(piece) for number, piece in enumerate(pieces))
 
 
 def tag_text(text: str, limit: int = 300) -> str:
@@ -71,8 +77,9 @@ def _split(diff: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-def _unlinked(markdown: str) -> str:
-    return _broken_links(markdown.replace("&", "&amp;").replace("~", "\\~").replace("$", "\\$"))
+def _without_meaning(text: str) -> str:
+    text = _SPECIAL.sub(r"\\\g<0>", html.escape(text, quote=False))
+    return _broken_links(_BEGINS.sub(r"\g<1>\\\g<2>", text, count=1))
 
 
 def _broken_links(text: str) -> str:
