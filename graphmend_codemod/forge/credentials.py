@@ -39,7 +39,8 @@ class Credential:
 def taken_from_environment(kind: str, environment: MutableMapping[str, str] | None = None) -> Credential | None:
     """The token for a forge of this kind. All tokens that are known by name leave the environment."""
     variables = os.environ if environment is None else environment
-    found = {name: variables.pop(name, "") for names in (*VARIABLES.values(), _OTHERS) for name in names}
+    known = {name for names in (*VARIABLES.values(), _OTHERS) for name in names}
+    found = {name: variables.pop(name, "") for name in known}
     token = next((found[name] for name in VARIABLES[kind] if found[name]), None)
     return None if token is None else Credential(_USERS[kind], token.strip())
 

@@ -139,3 +139,10 @@ def test_all_tokens_leave_the_environment() -> None:
     assert found is not None
     assert found.secret == "b"
     assert list(environment) == ["PATH"]
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab"])
+def test_our_own_variable_comes_first(kind: str) -> None:
+    found = taken_from_environment(kind, {"GITHUB_TOKEN": "a", "GITLAB_TOKEN": "b", "GRAPHMEND_TOKEN": "c"})
+    assert found is not None
+    assert found.secret == "c"

@@ -1,0 +1,152 @@
+"""The action's own scripts, run as a runner runs them, and its files held to what GitHub reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.forge.conftest import hub, isolated, server, slept, upstream  # noqa: F401
+from tests.forge.tools import TOKEN, Hub
+from tests.repository.tools import BROKEN, CHECKOUT, CLEAN, Repository, empty_repository
+
+ACTION = CHECKOUT / "hooks/github-action"
+
+
+@dataclass
+class Runner:
+    """A runner's files, and the folder of the checked-out repository."""
+
+    folder: Path
+    repository: Repository
+
+    def run(self, **inputs: str) -> subprocess.CompletedProcess[str]:
+        """The step that runs graphmend."""
+        defaults = {"MODE": "check", "PATHS": ".", "ARGS": "--no-cache", "FAIL": "true", "SARIF": "false"}
+        environment = {
+            **os.environ,
+            "PATH": f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "GITHUB_OUTPUT": str(self.folder / "output"),
+            "GITHUB_STEP_SUMMARY": str(self.folder / "summary"),
+            "EVALUATE": "false",
+            **defaults,
+            **inputs,
+        }
+        command = ["bash", str(ACTION / "run.sh")]
+        return subprocess.run(
+            command, cwd=self.repository.folder, env=environment, capture_output=True, text=True, check=False
+        )
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        """What the step hands on."""
+        return dict(line.split("=", 1) for line in (self.folder / "output").read_text().splitlines())
+
+    @property
+    def summary(self) -> str:
+        """The job's summary."""
+        return (self.folder / "summary").read_text()
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    """A runner with graphmend of this checkout on its path."""
+    folder = tmp_path / "runner"
+    (folder / "bin").mkdir(parents=True)
+    command = folder / "bin/graphmend"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m graphmend_codemod "$@"\n')
+    command.chmod(0o755)
+    repository = empty_repository(tmp_path / "work")
+    repository.write("my models/model.py", BROKEN)
+    repository.commit()
+    return Runner(folder, repository)
+
+
+def test_a_check_annotates_summarises_and_fails(runner: Runner) -> None:
+    done = runner.run()
+    assert done.returncode == 1, done
+    assert "::warning file=my models/model.py" in done.stdout
+    assert "| GM101 " in runner.summary
+    assert runner.outputs == {"result": "findings"}
+
+
+def test_a_check_that_must_not_fail_does_not(runner: Runner) -> None:
+    assert runner.run(FAIL="false").returncode == 0
+    assert runner.outputs == {"result": "findings"}
+
+
+def test_a_clean_repository_passes(runner: Runner) -> None:
+    runner.repository.write("my models/model.py", CLEAN)
+    assert runner.run().returncode == 0
+    assert runner.outputs == {"result": "clean"}
+
+
+def test_sarif_is_written_for_code_scanning(runner: Runner) -> None:
+    runner.run(SARIF="true")
+    document = json.loads((runner.repository.folder / "graphmend.sarif").read_text())
+    assert document["version"] == "2.1.0"
+    assert {found["ruleId"] for found in document["runs"][0]["results"]} == {"GM101", "GM201"}
+
+
+def test_inputs_are_arguments_and_never_code(runner: Runner) -> None:
+    done = runner.run(PATHS="my models\n$(touch stolen); `touch stolen`", ARGS="--no-cache\n--select=GM1;touch stolen")
+    assert done.returncode == 2
+    assert not (runner.repository.folder / "stolen").exists()
+
+
+def test_an_unknown_mode_is_an_error(runner: Runner) -> None:
+    done = runner.run(MODE="fix")
+    assert done.returncode == 2
+    assert done.stdout.startswith("::error::")
+
+
+def test_a_pull_request_is_opened_and_its_address_handed_on(runner: Runner, hub: Hub) -> None:  # noqa: F811
+    runner.repository.git("remote", "add", "origin", f"{hub.server.url}/octo/zoo.git")
+    arguments = f"--forge=github\n--api-url={hub.fake.url}\n--no-cache\n--jobs=1"
+    done = runner.run(MODE="pull-request", ARGS=arguments, GRAPHMEND_TOKEN=TOKEN)
+    assert done.returncode == 0, done
+    assert runner.outputs == {"result": "opened", "url": f"{hub.server.url}/octo/zoo/pull/7"}
+    assert "2 break sites fixed" in runner.summary
+    assert TOKEN not in done.stdout + done.stderr + runner.summary
+    assert len(hub.pulls) == 1
+
+
+def test_a_pull_request_that_cannot_be_made_fails_the_job(runner: Runner, hub: Hub) -> None:  # noqa: F811
+    runner.repository.git("remote", "add", "origin", f"{hub.server.url}/octo/zoo.git")
+    arguments = f"--forge=github\n--api-url={hub.fake.url}"
+    assert runner.run(MODE="pull-request", ARGS=arguments, GRAPHMEND_TOKEN="ghp_other").returncode == 2
+    assert runner.outputs == {"result": "failed"}
+
+
+def test_steps_put_no_input_into_a_script() -> None:
+    for step in _yaml("action.yml")["runs"]["steps"]:
+        assert "${{" not in step.get("run", "")
+
+
+def test_scripts_have_no_syntax_errors() -> None:
+    for script in ACTION.glob("*.sh"):
+        subprocess.run(["bash", "-n", str(script)], check=True)
+        assert os.access(script, os.X_OK)
+
+
+@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
+def test_actionlint_finds_nothing() -> None:
+    subprocess.run(["actionlint", str(ACTION / "example-workflow.yml")], check=True)
+
+
+def test_the_gitlab_template_is_yaml_with_jobs_that_run_this_command() -> None:
+    template = yaml.safe_load((CHECKOUT / "hooks/gitlab-ci/graphmend.gitlab-ci.yml").read_text())
+    assert set(template) == {".graphmend", "graphmend-check", "graphmend-merge-request"}
+    assert "graphmend pr" in template["graphmend-merge-request"]["script"][0]
+
+
+def _yaml(name: str) -> Any:
+    return yaml.safe_load((ACTION / name).read_text().replace("\non:", "\n'on':"))
