@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -84,8 +83,8 @@ def _spoiled(value: Any) -> Any:
         return f"{value}{HOSTILE}"
     if isinstance(value, tuple):
         return tuple(_spoiled(item) for item in value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, enum.Enum):
-        return type(value)(**{field.name: _spoiled(getattr(value, field.name)) for field in dataclasses.fields(value)})
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{each.name: _spoiled(getattr(value, each.name)) for each in dataclasses.fields(value)})
     return value
 
 
@@ -93,8 +92,8 @@ def compared(before: float, change: float) -> Compared:
     """A quantity that changes by a share; less than 5 % is inside the noise."""
     after = before * (1 + change)
     verdict = Verdict.NO_DIFFERENCE if abs(change) < 0.05 else Verdict.LESS if change < 0 else Verdict.MORE
-    spreads = (Spread(value, value * 0.99, value * 1.02, 12) for value in (before, after))
-    return Compared(*spreads, Difference(change, change - 0.02, change + 0.02, 0.02, 12, verdict))
+    spread, other = (Spread(value, value * 0.99, value * 1.02, 12) for value in (before, after))
+    return Compared(spread, other, Difference(change, change - 0.02, change + 0.02, 0.02, 12, verdict))
 
 
 def _speed(model: str, change: float) -> SpeedRow:
