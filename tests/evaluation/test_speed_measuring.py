@@ -115,7 +115,7 @@ def test_the_break_shows_in_compilations_and_in_entries_of_compiled_regions(row:
 
 
 def test_a_call_that_raises_in_eager_mode_is_left_out_and_told(row: SpeedRow) -> None:
-    assert row.remarks == ("call 2 raises ValueError: too many: left out",)
+    assert row.remarks[0] == "call 2 raises ValueError: too many: left out"
 
 
 def test_machine_versions_date_and_load_are_told(row: SpeedRow) -> None:
@@ -144,12 +144,6 @@ def test_the_page_says_what_has_not_run_on_a_gpu_and_prints_noise_beside_numbers
     assert " ±" in text
     assert "too few repetitions to tell" in text
     assert any("left out" in line for line in page.lines([row]))
-
-
-def test_a_model_that_never_returns_costs_its_row_only(trees: tuple[Path, Path], tmp_path: Path) -> None:
-    found = measure_speed(*trees, "measured:never", folder=tmp_path, options=SMALL)
-    assert found.status is Status.FAILED
-    assert "raises in eager mode: call 1 raises ValueError: too many" in found.message
 
 
 def test_a_hanging_process_is_stopped_at_the_time_limit(tmp_path: Path) -> None:
@@ -190,15 +184,19 @@ def test_a_gpu_that_is_not_there_is_one_clear_line(trees: tuple[Path, Path], tmp
     assert "torch finds no CUDA device here" in found.message
 
 
-def test_the_command_writes_page_and_numbers(
+def test_a_model_that_never_returns_is_told_by_the_command_and_on_the_page(
     trees: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "results"
-    arguments = ["--base", str(trees[0]), "--head", str(trees[1]), "--model", "measured:scale", "--device", "cpu"]
-    arguments += ["--backend", "aot_eager", "--cold", "0", "--rounds", "0", "--results", str(results)]
-    assert command.main(arguments) == 0
-    assert {path.suffix for path in results.iterdir()} == {".md", ".json"}
-    assert "The page and all numbers are in" in capsys.readouterr().out
+    arguments = ["--base", str(trees[0]), "--head", str(trees[1]), "--model", "measured:never", "--device", "cpu"]
+    arguments += ["--backend", "aot_eager", "--results", str(results)]
+    assert command.main(arguments) == 1
+    problem = "the model raises in eager mode: call 1 raises ValueError: too many"
+    assert problem in capsys.readouterr().out
+    written = {path.suffix: path.read_text() for path in results.iterdir()}
+    assert set(written) == {".md", ".json"}
+    assert problem in written[".md"]
+    assert json.loads(written[".json"])["rows"][0]["status"] == "failed"
 
 
 def test_the_command_takes_commits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,6 +32,7 @@ _MODULE = "graphmend_evaluation.speed.child"
 _EAGER, _REDUCE_OVERHEAD = "eager", "reduce-overhead"
 _TRIAL_PASSES = 3
 _FEWEST_PASSES, _MOST_PASSES = 3, 500
+_BUSY = 0.5
 _CACHES = ("inductor", "triton")
 
 Answer = Mapping[str, Any]
@@ -57,6 +58,12 @@ def measure_speed(
     measurement = _Measurement((base.resolve(), head.resolve()), model, folder.resolve(), policy, options, progress)
     found = measurement.measure()
     loads.append(load_average())
+    machine = _machine(found, loads)
+    if max(loads) - 1 > machine.cores * _BUSY:  # one is this measurement's own
+        found.remarks.append(
+            f"the machine was busy (load average {max(loads):.1f} on {machine.cores} cores): "
+            "believe counts and processor times more than wall times"
+        )
     return SpeedRow(
         model=model,
         status=found.status,
@@ -65,7 +72,7 @@ def measure_speed(
         device=found.device,
         backend=found.backend,
         date=datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%MZ"),
-        machine=_machine(found, loads),
+        machine=machine,
         versions=found.versions,
         cold=found.cold,
         steady=tuple(found.steady),
