@@ -16,7 +16,7 @@ help:
 	@echo "make test        lint, types and tests, in an environment of its own (.venv)"
 	@echo "make demo        migrate transformers and compile t5, bart float16 and phi3 longrope before and after"
 	@echo "make demo-small  migrate the repository in examples/: seconds"
-	@echo "make docs        write docs/rules/ from the rules"
+	@echo "make docs        write docs/rules/ from the rules, and the schema of report.json"
 	@echo "make bench       speed against peers"
 	@echo "make property    5000 generated modules, before against after"
 
@@ -49,6 +49,7 @@ demo-small: $(VENV)/.installed
 
 docs: $(VENV)/.installed
 	$(BIN)/python scripts/document_rules.py
+	$(BIN)/python -m graphmend_evaluation.reporting.schema
 	$(BIN)/python scripts/document_graph_breaks.py
 
 bench: $(VENV)/.installed

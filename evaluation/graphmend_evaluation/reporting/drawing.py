@@ -5,13 +5,14 @@ All lengths are in units of a drawing that is `WIDTH` wide and stretched to the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.reporting.report import plural
 from graphmend_evaluation.reporting import view
 from graphmend_evaluation.results import Counts
-from graphmend_evaluation.speed.results import Compared, SpeedRow, Spread, Verdict
+from graphmend_evaluation.speed.results import Compared, SpeedRow, Spread, Steady, Verdict
 
 WIDTH = 1000.0
 _NARROWEST = 5.0
@@ -105,6 +106,56 @@ def speed_bars(row: SpeedRow) -> Iterator[Bars]:
     for steady in row.steady:
         words = f"steady, {steady.configuration}"
         yield _bars(words, steady.latency_s, steady.blocks_before_s, steady.blocks_after_s)
+
+
+def counted(row: SpeedRow) -> tuple[tuple[str, ...], ...]:
+    """What was counted rather than timed, as a table with its titles first; empty where nothing was."""
+    columns: list[tuple[str, Callable[[Steady], tuple[float | None, float | None]], Callable[[float], str]]] = [
+        (
+            "calls a second",
+            lambda each: (each.calls_per_s_before, each.calls_per_s_after),
+            lambda value: f"{value:.4g}",
+        ),
+        ("peak memory", lambda each: (each.peak_bytes_before, each.peak_bytes_after), _mebibytes),
+        *((title, functools.partial(_profiled, name), _number) for name, title in _PROFILED),
+    ]
+    filled = [each for each in columns if any(None not in each[1](steady) for steady in row.steady)]
+    if not filled:
+        return ()
+    head = ("configuration", *(title for title, _, _ in filled))
+    rows = (
+        (steady.configuration, *(_pair(values(steady), shown) for _, values, shown in filled)) for steady in row.steady
+    )
+    return head, *rows
+
+
+_PROFILED = (
+    ("compiled_regions", "compiled regions a call"),
+    ("kernel_launches", "kernel launches a call"),
+    ("graph_launches", "CUDA graph launches a call"),
+    ("kernels", "kernels a call"),
+    ("syncs", "waits for the device a call"),
+    ("copies_to_host", "copies to the host a call"),
+)
+
+
+def _profiled(name: str, steady: Steady) -> tuple[float | None, float | None]:
+    if steady.profile_before is None or steady.profile_after is None:
+        return None, None
+    return getattr(steady.profile_before, name), getattr(steady.profile_after, name)
+
+
+def _pair(values: tuple[float | None, float | None], shown: Callable[[float], str]) -> str:
+    before, after = values
+    return "" if before is None or after is None else f"{shown(before)} → {shown(after)}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _mebibytes(value: float) -> str:
+    return f"{value / 2**20:,.0f} MiB"
 
 
 def intervals(found: Sequence[tuple[str, Compared]]) -> tuple[Interval, ...]:

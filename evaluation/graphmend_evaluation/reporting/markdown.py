@@ -92,11 +92,13 @@ def _sections(evaluation: Evaluation) -> Iterator[_Section]:
     yield from _speed_sections(evaluation)
     proven, other = _evidence(evaluation)
     yield _Section(5, "### Each change, and the break that it removes", proven, "change", "\n\n")
+    advice = tuple(_advice(evaluation.models))
+    yield _Section(6, "### Capture flags that were tried", advice, "line")
     elsewhere = tuple(f"- {_removed(each)}" for each in view.removed_elsewhere(evaluation))
     yield _Section(6, "### Gone without a change at their place", elsewhere, "site")
     yield _Section(6, "### Still breaking", tuple(_left(evaluation)), "site")
     yield _Section(8, "### Changes that no evaluated model reaches", other, "change", "\n\n")
-    yield _Section(7, "### Declined", tuple(_declined(evaluation)), "group", "\n\n")
+    yield _Section(7, "### Declined", tuple(_declined(evaluation)), "rule", "\n\n")
     yield _Section(4, "### Remarks", tuple(f"- {plain(remark)}" for remark in evaluation.remarks), "remark")
     command = fenced([printable(view.reproduce(evaluation))], "sh")
     yield _Section(
@@ -194,6 +196,12 @@ def _row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(map(cell, cells))} |"
 
 
+def _advice(models: Iterable[ModelEvaluation]) -> Iterator[str]:
+    for model in models:
+        for line in () if model.flags is None else view.flag_words(model.flags):
+            yield f"- {code(model.name)}: {plain(line)}"
+
+
 def _xla_rows(row: XlaRow) -> Iterator[str]:
     for mode in ("openxla", "lazy"):
         before, after = getattr(row.before, mode), getattr(row.after, mode)
@@ -289,9 +297,11 @@ def _left(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _declined(evaluation: Evaluation) -> Iterator[str]:
-    for (rule, slug, reason), sites in view.declined_groups(evaluation):
-        places = [f"- {code(f'{site.path}:{site.line}')} {plain(site.message)}" for site in sites[:_PLACES_SHOWN]]
-        if len(sites) > _PLACES_SHOWN:
-            places.append(f"- and {plural(len(sites) - _PLACES_SHOWN, 'site')} more")
-        summary = f"{tag_text(rule)} {tag_text(slug)}, {plural(len(sites), 'site')}: {tag_text(reason)}"
-        yield "\n\n".join([f"<details><summary>{summary}</summary>", "\n".join(places), "</details>"])
+    for each in view.declined(evaluation):
+        summary = f"{tag_text(each.rule)} {tag_text(each.slug)}, {plural(each.sites, 'site')}"
+        lines = []
+        for reason, sites in each.reasons:
+            places = ", ".join(code(f"{site.path}:{site.line}") for site in sites[:_PLACES_SHOWN])
+            more = f" and {len(sites) - _PLACES_SHOWN} more" if len(sites) > _PLACES_SHOWN else ""
+            lines.append(f"- {plain(reason)}: {places}{more}")
+        yield "\n\n".join([f"<details><summary>{summary}</summary>", "\n".join(lines), "</details>"])

@@ -63,7 +63,7 @@ def html(evaluation: Evaluation) -> str:
         change_numbers={each.evidence.change.id: each.number for each in changes},
         elsewhere=view.removed_elsewhere(evaluation),
         reverted=view.reverted_first(evaluation),
-        declined=view.declined_groups(evaluation),
+        declined=view.declined(evaluation),
         states=[state for state in view.State if any(view.state(model) is state for model in evaluation.models)],
         timed=tuple(_timed(evaluation.models)),
         places_shown=_PLACES_SHOWN,
@@ -117,7 +117,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=_finalized,
     )
-    environment.filters.update(plural=plural, percent=view.percent, wrap=_wrapped)
+    environment.filters.update(plural=plural, percent=view.percent, wrap=_wrapped, prose=_prose)
     environment.globals.update(
         view=view,
         drawing=drawing,
@@ -150,6 +150,17 @@ def _wrapped(text: str) -> Markup:
     for mark in "/.:":
         safe = safe.replace(mark, f"{mark}<wbr>")
     return Markup(safe)
+
+
+def _prose(text: str) -> Markup:
+    """Words with code between backticks."""
+    pieces = str(_finalized(text)).split("`")
+    if len(pieces) % 2 == 0:
+        return escape("`".join(pieces))
+    parts = (
+        Markup("<code>{}</code>").format(each) if number % 2 else escape(each) for number, each in enumerate(pieces)
+    )
+    return Markup("").join(parts)
 
 
 def _policy(style: str, script: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from graphmend_codemod.reporting.report import plural
 from graphmend_evaluation.evaluation import Change, DeclinedSite, Evaluation, ModelEvaluation, Reverted, Source
+from graphmend_evaluation.flags import FlagRow
 from graphmend_evaluation.results import BreakSite, Counts
 from graphmend_evaluation.speed.results import Compared, SpeedRow, Steady, Verdict
 
@@ -179,18 +180,45 @@ def removed_elsewhere(evaluation: Evaluation) -> tuple[Removed, ...]:
     return _removed(evaluation, None)
 
 
-def declined_groups(evaluation: Evaluation) -> tuple[tuple[tuple[str, str, str], tuple[DeclinedSite, ...]], ...]:
-    """Declined sites by rule, slug and reason; by rule, then the most frequent reason first."""
-    groups: dict[tuple[str, str, str], list[DeclinedSite]] = {}
+@dataclass(frozen=True)
+class Declined:
+    """Sites of one rule that were left alone, by reason; the most frequent reason first."""
+
+    rule: str
+    slug: str
+    reasons: tuple[tuple[str, tuple[DeclinedSite, ...]], ...]
+
+    @property
+    def sites(self) -> int:
+        """How many there are."""
+        return sum(len(sites) for _, sites in self.reasons)
+
+
+def declined(evaluation: Evaluation) -> tuple[Declined, ...]:
+    """Declined sites by rule and reason, in the order of the codes."""
+    rules: dict[tuple[str, str], dict[str, list[DeclinedSite]]] = {}
     for site in evaluation.declined:
-        groups.setdefault((site.rule, site.slug, site.reason), []).append(site)
-    ordered = sorted(groups.items(), key=lambda item: (item[0][0], -len(item[1]), item[0]))
-    return tuple((key, tuple(sites)) for key, sites in ordered)
+        rules.setdefault((site.rule, site.slug), {}).setdefault(site.reason, []).append(site)
+    return tuple(
+        Declined(rule, slug, tuple((why, tuple(sites)) for why, sites in sorted(reasons.items(), key=_most_first)))
+        for (rule, slug), reasons in sorted(rules.items())
+    )
+
+
+def _most_first(item: tuple[str, list[DeclinedSite]]) -> tuple[int, str]:
+    return -len(item[1]), item[0]
 
 
 def reverted_first(evaluation: Evaluation) -> tuple[Reverted, ...]:
     """What did not earn its place: what went, then what was kept all the same."""
     return tuple(sorted(evaluation.reverted, key=lambda each: each.kept))
+
+
+def flag_words(row: FlagRow) -> tuple[str, ...]:
+    """What capture flags do to a model that still breaks, one line each."""
+    if row.message:
+        return (row.message,)
+    return row.advice or ("no setting leaves fewer breaks",)
 
 
 def cause_of_cut(counts: Counts, graph: int) -> str:
@@ -229,6 +257,8 @@ def reproduce(evaluation: Evaluation) -> str:
         words.append("--huggingface")
     if any(each.speed is not None for each in evaluation.models):
         words.append("--speed")
+    if any(each.flags is not None for each in evaluation.models):
+        words.append("--flags")
     if any(each.xla is not None for each in evaluation.models):
         words += ["--xla-python", "<python with torch_xla>"]
     return shlex.join(words)
