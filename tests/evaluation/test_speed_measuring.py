@@ -16,7 +16,7 @@ from graphmend_evaluation.isolation import Policy
 from graphmend_evaluation.results import Status, from_json, to_json
 from graphmend_evaluation.speed import __main__ as command
 from graphmend_evaluation.speed import page
-from graphmend_evaluation.speed.gpu import Gpu, read_query
+from graphmend_evaluation.speed.gpu import Gpu, gpu_as_found, read_query
 from graphmend_evaluation.speed.measuring import cold_result, measure_speed, steady_result
 from graphmend_evaluation.speed.options import SpeedOptions
 from graphmend_evaluation.speed.processes import MeasureError, Partner, ask_once
@@ -240,6 +240,19 @@ def test_the_answer_of_the_drivers_tool_is_read() -> None:
         "NVIDIA A40", "550.54.15", "graphics 1740 MHz, memory 7251 MHz"
     )
     assert read_query("No devices were found\n") == Gpu()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the stand-in is a shell script")
+def test_the_drivers_tool_is_asked_about_one_gpu_and_sets_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\necho "NVIDIA A40, 550.54.15, 1740 MHz, 7251 MHz"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert gpu_as_found("GPU-1234").name == "NVIDIA A40"
+    asked = (tmp_path / "asked").read_text().split()
+    assert asked == ["--query-gpu=name,driver_version,clocks.sm,clocks.mem", "--format=csv,noheader", "--id=GPU-1234"]
 
 
 def test_a_page_of_a_gpu_names_it_and_its_counts(row: SpeedRow) -> None:

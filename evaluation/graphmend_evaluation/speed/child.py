@@ -65,7 +65,8 @@ class Child:
         backend, remark = timing.usable_backend(self.options.backend)
         device = timing.device(self.options.device)
         timing.compile_something(backend, device)
-        return {"backend": backend, "remark": remark, "device": device, "gpu": timing.gpu_name(device)}
+        gpu = {"gpu": timing.gpu_name(device), "gpu_uuid": timing.gpu_uuid(device)}
+        return {"backend": backend, "remark": remark, "device": device, **gpu}
 
     def probe(self) -> dict[str, Any]:
         """Save weights and inputs. Says which calls return in eager mode."""

@@ -19,12 +19,12 @@ class Gpu:
     clocks: str = ""
 
 
-def gpu_as_found() -> Gpu:
-    """The first GPU that the driver lists."""
+def gpu_as_found(uuid: str = "") -> Gpu:
+    """The GPU with this id, without one the first that the driver lists."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return Gpu()
-    command = [tool, f"--query-gpu={_QUERY}", "--format=csv,noheader"]
+    command = [tool, f"--query-gpu={_QUERY}", "--format=csv,noheader", *([f"--id={uuid}"] if uuid else [])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired):

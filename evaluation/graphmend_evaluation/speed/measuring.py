@@ -6,7 +6,7 @@ import datetime
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -118,6 +118,7 @@ class _Measurement:
         self._options = options
         self._progress = progress
         self._calls: list[int] = []
+        self._gpu_uuid = ""
         self._found = _Found()
 
     def measure(self) -> _Found:
@@ -147,8 +148,9 @@ class _Measurement:
         answer = self._ask_once("seed", arguments, self._trees[0])
         self._found.device, self._found.backend = answer["device"], answer["backend"]
         if answer["device"] == "cuda":
-            driver = gpu_as_found()
-            self._found.gpu = Gpu(answer["gpu"] or driver.name, driver.driver, driver.clocks)
+            self._gpu_uuid = answer["gpu_uuid"]
+            driver = gpu_as_found(self._gpu_uuid)
+            self._found.gpu = replace(driver, name=answer["gpu"])
         if answer["remark"]:
             self._found.remarks.append(answer["remark"])
 
@@ -191,6 +193,8 @@ class _Measurement:
                     self._remark(f"{configuration}: {'base' if arm == 0 else 'head'} still compiles after its warm-up")
             self._progress(f"{configuration}: {self._options.rounds} rounds")
             blocks = self._blocks(children)
+            if self._found.device == "cuda":  # clocks of an idle GPU would say nothing
+                self._found.gpu = replace(self._found.gpu, clocks=gpu_as_found(self._gpu_uuid).clocks)
             extra = [self._extra(child, configuration) for child in children[:2]]
         for name in names:
             self._drop_caches(name)

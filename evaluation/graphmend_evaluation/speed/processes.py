@@ -84,6 +84,10 @@ class Partner:
         self._started = time.monotonic()
         try:
             self._process = start_child(command, worktree, folder, policy, pass_fds=(theirs, answers))
+        except BaseException:
+            os.close(requests)
+            os.close(self._answers)
+            raise
         finally:
             os.close(theirs)
             os.close(answers)
@@ -125,7 +129,8 @@ class Partner:
         return _returned(line.decode())
 
     def _ended(self, stopped: tuple[Status, str] | None) -> MeasureError:
-        kill_group(self._process) if stopped is not None else None
+        if stopped is not None:
+            kill_group(self._process)
         ending = Ending(self._process.wait(), stopped, time.monotonic() - self._started)
         return MeasureError(stopped[0] if stopped else Status.CRASHED, how_it_ended(ending, self.folder))
 

@@ -142,7 +142,8 @@ class Steady:
 class SpeedMachine:
     """Where it was measured. `load` is the load average of the last minute at start and end.
 
-    `gpu`, `driver` and `clocks` (`graphics 1410 MHz, memory 5001 MHz`, as found, never set) are empty on a CPU.
+    `gpu`, `driver` and `clocks` (`graphics 1410 MHz, memory 5001 MHz`, as found right after the last timed calls, never
+    set) are empty on a CPU.
     """
 
     processor: str

@@ -123,6 +123,12 @@ def gpu_name(device: str) -> str:
     return torch.cuda.get_device_name() if device == "cuda" else ""
 
 
+def gpu_uuid(device: str) -> str:
+    """The id by which the driver's tools know the GPU; empty on a CPU, and for a torch that does not tell it."""
+    uuid = getattr(torch.cuda.get_device_properties(), "uuid", None) if device == "cuda" else None
+    return "" if uuid is None else f"GPU-{uuid}"
+
+
 def more_versions(asked: str) -> list[tuple[str, str]]:
     """What a timing on a GPU depends on beside torch."""
     if device(asked) != "cuda":
