@@ -396,7 +396,12 @@ def _with_body(summary: FunctionSummary, body: Body, refs: list[str], types: dic
             todo.append(spelled.partition(".")[0].removesuffix("()"))
     candidates = tuple(
         word
-        for word, present in (("test", body.test), ("log", body.log), ("value", body.value), ("rows", body.rows))
+        for word, present in (
+            ("test", body.test),
+            ("log", body.log),
+            ("value", body.value),
+            ("rows", body.rows or (body.loops and body.pieces)),
+        )
         if present
     )
     return summary._replace(

@@ -5,8 +5,11 @@ shapes that depend on the routing, so every round breaks the graph. The compile 
 that are not routed to it are zero on the way in and masked on the way out, so that whatever an expert makes of them,
 overflow and nan included, reaches neither the result nor a gradient. Eager mode runs the original loop, word for word.
 
-That multiplies the work of the experts by experts / experts per token. It pays off where launching and breaking cost
-more than the products, with few experts or few tokens; measure it, and ignore the rule where it does not.
+Rows that are sorted by expert and cut into segments (`x[start:end]`, `x.split(sizes)`) get the same treatment.
+
+That multiplies the work of the experts by experts / experts per token, for segments by the number of experts. It pays
+off where launching and breaking cost more than the products, with few experts or few tokens; measure it, and ignore
+the rule where it does not.
 
 An expert is taken to treat each row by itself, as it must for the loop to make sense; one that is known to mix rows
 (batch norm) is left alone. A row is taken to be routed to an expert once. Parameters of an expert without rows get a
@@ -23,6 +26,13 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.expert_segments import (
+    SegmentRewriter,
+    Segments,
+    check_counts,
+    counts_for_experts,
+    segments_of,
+)
 from graphmend_codemod.rules.rowwise import Rewriter
 from graphmend_codemod.rules.rowwise_expressions import NotRowwise, bound_in, where_of
 from graphmend_codemod.rules.site import Site
@@ -45,6 +55,7 @@ class Model(nn.Module):
         return result
 """
 _COMMENT = "# Every expert sees all rows, masked, so that no shape depends on the routing."
+_TIMES = "as many times as much as there are experts"
 _READS = frozenset({"nonzero", "tolist", "unique", "argwhere"})
 _MIXES_ROWS = frozenset(
     {"BatchNorm1d", "BatchNorm2d", "SyncBatchNorm", "InstanceNorm1d", "LSTM", "GRU", "RNN", "MultiheadAttention"}
@@ -115,6 +126,54 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.randn(5, 4)", "torch.randn(6, 4)"),
         ),
+        Example(
+            before="""
+            order = chosen.view(-1).argsort()
+            sorted_rows = x[order // 2]
+            counts = nn.functional.one_hot(chosen, num_classes=3).sum((0, 1)).cpu().numpy()
+            pieces = []
+            start = 0
+            for i, count in enumerate(counts):
+                end = start + count
+                if count == 0:
+                    continue
+                part = self.experts[i](sorted_rows[start:end])
+                pieces.append(part)
+                start = end
+            joined = torch.cat(pieces, dim=0)
+            result[order // 2] = joined
+            """,
+            after="""
+            order = chosen.view(-1).argsort()
+            sorted_rows = x[order // 2]
+            if torch.compiler.is_compiling() and sorted_rows.dim() == 2:
+                # Every expert sees all rows, masked, so that no shape depends on the routing.
+                counts = nn.functional.one_hot(chosen, num_classes=3).sum((0, 1))
+                start = 0
+                positions = torch.arange(sorted_rows.shape[0], device=sorted_rows.device)
+                joined = 0
+                for i, count in enumerate(counts):
+                    end = start + count
+                    routed = ((positions >= start) & (positions < end)).unsqueeze(-1)
+                    part = self.experts[i](torch.where(routed, sorted_rows, 0))
+                    joined = torch.where(routed, part, joined)
+                    start = end
+            else:
+                counts = nn.functional.one_hot(chosen, num_classes=3).sum((0, 1)).cpu().numpy()
+                pieces = []
+                start = 0
+                for i, count in enumerate(counts):
+                    end = start + count
+                    if count == 0:
+                        continue
+                    part = self.experts[i](sorted_rows[start:end])
+                    pieces.append(part)
+                    start = end
+                joined = torch.cat(pieces, dim=0)
+            result[order // 2] = joined
+            """,
+            setup=_SETUP,
+        ),
         Declined(
             source="""
             for i, expert in enumerate(self.experts):
@@ -147,15 +206,59 @@ rule = Rule(
 
 @rule.on(ast.For)
 def expert_loop(site: Site, node: ast.For) -> Verdict | None:
-    """`for i, expert in enumerate(self.experts): ... expert(x[rows]) ...`."""
+    """`for i, expert in enumerate(self.experts): ... expert(x[rows]) ...`, or `... expert(x[start:end]) ...`."""
     if not _chooses_rows(site, node):
-        return None
-    cost = "all rows in every expert cost experts / experts per token times as much"
-    message = f"gives each expert its own rows: `{purity.short(node.iter)}`; {cost}"
+        return _segment_loop(site, node)
+    cost = "experts / experts per row times as much"
+    message = f"gives each expert its own rows: `{purity.short(node.iter)}`; all rows in every expert cost {cost}"
     try:
         return Verdict(message, edit=_edit(site, node))
     except NotRowwise as reason:
         return Verdict(message, declined=str(reason))
+
+
+@rule.on(ast.Assign)
+def expert_counts(site: Site, node: ast.Assign) -> Verdict | None:
+    """`sizes = sizes.tolist()`, for experts that split their rows by `sizes`."""
+    name = counts_for_experts(site, node)
+    if name is None:
+        return None
+    message = f"reads back how many rows each expert gets: `{name}`"
+    try:
+        check_counts(site, node, name)
+        if site.torch is None:
+            raise NotRowwise("the name `torch` is taken by something else in this module")
+    except NotRowwise as reason:
+        return Verdict(message, declined=str(reason))
+    header = f"if not {site.compiling}:\n    # Compiled experts take the counts as a tensor.\n    "
+    parts = (header, site.original(node, 1))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _segment_loop(site: Site, node: ast.For) -> Verdict | None:
+    message = f"gives each expert its own rows: `{purity.short(node.iter)}`; all rows in every expert cost {_TIMES}"
+    try:
+        segments = segments_of(site, node)
+        return None if segments is None else Verdict(message, edit=_segment_edit(site, node, segments))
+    except NotRowwise as reason:
+        return Verdict(message, declined=str(reason))
+
+
+def _segment_edit(site: Site, node: ast.For, segments: Segments) -> Edit:
+    inside = _checked_loop(site, node, {segments.collected[0]} if segments.collected else set())
+    rewriter = SegmentRewriter(inside, segments, node, 1)
+    rewriter.statements(node.body)
+    if not rewriter.writes:
+        raise NotRowwise("no rows are written")
+    for statement in segments.before:
+        after = segments.after[0] if segments.after else node
+        place = site.at(after) or site
+        for name in bound_in(statement) & (segments.read.keys() | {segments.pieces[0] if segments.pieces else ""}):
+            if place.live_after(name):
+                raise NotRowwise(f"`{name}` is read after the loop")
+    lines = [_COMMENT, *rewriter.prelude(), rewriter.header()]
+    lines += ["    " + line.replace("\n", "\n    ") for line in rewriter.lines]
+    return _two_paths(site, [*segments.before, node, *segments.after], list(rewriter.conditions), lines)
 
 
 def _variables(node: ast.For) -> frozenset[str]:
@@ -205,19 +308,24 @@ def _chooses_rows(site: Site, node: ast.For) -> bool:
     return chooses and writes and calls
 
 
-def _edit(site: Site, node: ast.For) -> Edit:
+def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:
+    """The site inside the loop; NotRowwise where the loop has effects that last."""
     if site.torch is None:
         raise NotRowwise("the name `torch` is taken by something else in this module")
     if node.orelse:
         raise NotRowwise("the loop has an `else`")
-    for name in bound_in(node):
-        if not name.startswith("self.") and site.live_after(name):
+    for name in bound_in(node) - allowed:
+        if site.live_after(name):
             raise NotRowwise(f"`{name}` is read after the loop")
     inner = site.at(node.body[0])
     if inner is None:
         raise NotRowwise("the loop is not reached by the compiler")
+    return replace(site, node=node, place=inner.place)
+
+
+def _edit(site: Site, node: ast.For) -> Edit:
+    inside = _checked_loop(site, node, set())
     variables = _variables(node)
-    inside = replace(site, place=inner.place)
     rewriter = Rewriter(inside, lambda part: _is_mask(inside, part, variables), 1)
     before = _hits(site, node)
     rewriter.skips = bool(before)

@@ -56,6 +56,13 @@ class Rewriter:
         self.outer = outer
         self.depth = 0
 
+    @property
+    def chosen(self) -> Choice:
+        """The rows that the code works on; NotRowwise before any are chosen."""
+        if self.choice is None:
+            raise NotRowwise("which rows are chosen is not known")
+        return self.choice
+
     # statements
 
     def statements(self, body: Sequence[ast.stmt]) -> None:
@@ -228,17 +235,17 @@ class Rewriter:
         """`a, b = torch.where(mask)`: which of the two is the row is known when one of them indexes alone."""
         row = self._row_of(names)
         slot = names[1 - names.index(row)]
-        text = self.site.operand(mask)
+        bare, text = self.site.text(mask), self.site.operand(mask)
         boolean = self.site.value(mask).dtype == BOOL or isinstance(mask, ast.Compare)
         if not boolean:
-            text = f"{text}.bool()"
+            bare = text = f"{text}.bool()"
         transposed = names.index(row) == 1
         routed = self.site.free_name("routed")
         self.selectors |= {row: ROW, slot: SLOT}
         if slot in self._used:
             slots = self.site.free_name("slots")
             self.choice = Choice(routed, slots=slots)
-            self._emit(f"{slots} = ", f"{text}.T" if transposed else text)
+            self._emit(f"{slots} = ", f"{text}.T" if transposed else bare)
             self._emit(f"{routed} = ", f"{slots}.any(-1, keepdim=True)")
         else:
             self.choice = Choice(routed)
@@ -310,6 +317,11 @@ class Rewriter:
             return MASK
         return None
 
+    def whole_of(self, node: ast.Subscript) -> tuple[str, Rows] | None:
+        """What an expression that takes rows in another way becomes; None for any other."""
+        del node
+        return None
+
     def _chosen_by(self, node: ast.Subscript) -> list[str] | None:
         roles = [role for element in indices_of(node) if (role := self.role(element)) is not None]
         return roles or None
@@ -350,17 +362,19 @@ class Rewriter:
 
     def _dense_rows(self, node: ast.expr) -> str:
         dense = Dense(self)
-        if dense.visit(node) is None:
+        rows = dense.visit(node)
+        if rows is None:
             raise NotRowwise(f"`{purity.short(node)}` is written to the rows, and is not computed from them")
+        if rows.fact is not None:
+            self.conditions[rows.fact] = None
         return dense.text(node)
 
     def _store(self, target: ast.Subscript, value: str) -> None:
         place = self.all_rows(target)
         self.writes.append(target.value)
-        assert self.choice is not None
         if not value.isidentifier():
             value = self.named("expert_output", value)
-        selected = f"{self.site.torch}.where({self.choice.mask}, {value}, {place})"
+        selected = f"{self.site.torch}.where({self.chosen.mask}, {value}, {place})"
         if place == self.site.text(target.value):
             self._emit(f"{place}.copy_(", selected, ")")
         else:
@@ -373,8 +387,7 @@ class Rewriter:
         self._emit(before, self._masked(self._dense_rows(call.args[2])), after)
 
     def _masked(self, value: str) -> str:
-        assert self.choice is not None
-        return f"{self.site.torch}.where({self.choice.mask}, {value}, 0)"
+        return f"{self.site.torch}.where({self.chosen.mask}, {value}, 0)"
 
     def all_rows(self, node: ast.Subscript) -> str:
         """The text of `x[i, rows]` for all rows: `x[i]`."""
@@ -395,21 +408,26 @@ class Rewriter:
         deeper = self.outer + self.depth
         line = f"{before}{text}{after}"
         if self.site.indentation(deeper) + len(line) > self.site.line_limit:
-            call = ast.parse(text, mode="eval").body if before or after else None
-            if after:
-                line = self.site.call(before, [text], deeper=deeper, after=after)
-            elif isinstance(call, ast.Call) and not call.keywords and isinstance(call.func, ast.Attribute):
-                head = ast.get_source_segment(text, call.func)
-                arguments = [ast.get_source_segment(text, argument) or "" for argument in call.args]
-                line = self.site.call(f"{before}{head}(", arguments, deeper=deeper)
-            elif call is not None:
-                if isinstance(call, ast.BinOp) and self.site.indentation(deeper + 1) + len(text) > self.site.line_limit:
-                    right = ast.get_source_segment(text, call.right) or ""
-                    left = text[: len(text) - len(right)].rstrip()
-                    if text.endswith(right):
-                        sign = left.rpartition(" ")[2]
-                        inner = "    " * (deeper + 1)
-                        text = f"{left[: -len(sign)].rstrip()}\n{inner}{sign} {right}"
-                line = self.site.call(f"{before}(", [text], deeper=deeper)
+            line = self._wrapped(before, text, after, deeper)
             line = line.replace("\n" + "    " * deeper, "\n" + "    " * self.depth)
         self.lines.append("    " * self.depth + line)
+
+    def _wrapped(self, before: str, text: str, after: str, deeper: int) -> str:
+        """The line, broken where it is too long; a statement that was long before stays as it is."""
+        statement = ast.parse(text).body[0]
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        if after:
+            return self.site.call(before, [text], deeper=deeper, after=after)
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            head = ast.get_source_segment(text, value.func)
+            arguments = [ast.get_source_segment(text, part) or "" for part in [*value.args, *value.keywords]]
+            return self.site.call(f"{before}{head}(", arguments, deeper=deeper)
+        if value is None or not before:
+            return f"{before}{text}"
+        if isinstance(value, ast.BinOp) and self.site.indentation(deeper + 1) + len(text) > self.site.line_limit:
+            right = ast.get_source_segment(text, value.right) or ""
+            left = text[: len(text) - len(right)].rstrip()
+            if right and text.endswith(right):
+                sign = left.rpartition(" ")[2]
+                text = f"{left[: -len(sign)].rstrip()}\n{'    ' * (deeper + 1)}{sign} {right}"
+        return self.site.call(f"{before}(", [text], deeper=deeper)

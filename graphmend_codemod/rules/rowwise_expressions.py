@@ -53,11 +53,15 @@ class Choice:
 
 
 class Dense:
-    """One expression for all rows. `visit` says whether it holds rows, `text` gives what it becomes."""
+    """One expression for all rows. `visit` says whether it holds rows, `text` gives what it becomes.
 
-    def __init__(self, rewriter: Rewriter, target: str | None = None) -> None:
+    `indexing` is true for an index that is brought to the shape of what it indexes: `rows.view(-1, 1).repeat(1, n)`.
+    """
+
+    def __init__(self, rewriter: Rewriter, target: str | None = None, *, indexing: bool = False) -> None:
         self.rewriter = rewriter
         self.target = target
+        self.indexing = indexing
         self.outermost: ast.expr | None = None
         self.site = rewriter.site
         self.changes: dict[int, tuple[ast.expr, str]] = {}
@@ -121,6 +125,9 @@ class Dense:
 
     def _subscript(self, node: ast.Subscript) -> Rows | None:
         elements = indices_of(node)
+        if (whole := self.rewriter.whole_of(node)) is not None:
+            self.change(node, whole[0])
+            return whole[1]
         roles = [self.rewriter.role(element) for element in elements]
         if not any(roles):
             rows = self.visit(node.value)
@@ -160,8 +167,7 @@ class Dense:
 
     def _fact(self, node: ast.Subscript, elements: list[ast.expr], roles: list[str | None]) -> str | None:
         """What says that a row has one dimension, over which the mask is broadcast."""
-        choice = self.rewriter.choice
-        assert choice is not None
+        choice = self.rewriter.chosen
         single = sum(1 for element, role in zip(elements, roles, strict=True) if role is None and not is_whole(element))
         added = sum(map(is_none, elements))
         more = 1 + single - 2 * added
@@ -193,8 +199,7 @@ class Dense:
         return Rows()
 
     def _mask_argument(self, argument: ast.expr, rows: Rows) -> None:
-        choice = self.rewriter.choice
-        assert choice is not None
+        choice = self.rewriter.chosen
         if rows.fact is not None:
             self.rewriter.conditions[rows.fact] = None
         self.change(argument, f"{self.site.torch}.where({choice.mask}, {self.text(argument)}, 0)")
@@ -219,6 +224,8 @@ class Dense:
     def _method(self, node: ast.Call, owner: Rows) -> Rows:
         assert isinstance(node.func, ast.Attribute)
         name = node.func.attr
+        if self.indexing and name in {"view", "reshape", "repeat", "expand", "unsqueeze"}:
+            return owner
         if name in _KEEPS_ROWS and not (name == "to" and len(node.args) > 2):
             return owner
         if name in _ON_LAST and len(node.args) + len(node.keywords) == 1:
@@ -228,17 +235,16 @@ class Dense:
         raise NotRowwise(f"`{purity.short(node)}` may not treat each row by itself")
 
     def _function(self, node: ast.Call, name: str, found: list[tuple[ast.expr, Rows | None]]) -> Rows:
-        chosen = any(rows is not None and rows.chosen for _, rows in found)
-        fact = next((rows.fact for _, rows in found if rows is not None and rows.chosen), None)
+        joined = _joined([rows for _, rows in found if rows is not None])
         first = found[0][1] is not None
         if name in _KEEPS_ROWS or (name in {"linear", "matmul", "mm"} and first and not any(r for _, r in found[1:])):
-            return Rows(chosen, fact)
+            return joined
         if name in {"softmax", "normalize"} and first:
             dims = [word.value for word in node.keywords if word.arg == "dim"] or node.args[1:2]
             if dims and is_minus_one(dims[0]):
-                return Rows(chosen, fact)
+                return joined
         if name == "einsum" and isinstance(node.args[0], ast.Constant) and self._row_by_row(node.args[0].value, found):
-            return Rows(chosen, fact)
+            return joined
         raise NotRowwise(f"`{purity.short(node)}` may not treat each row by itself")
 
     def _row_by_row(self, equation: object, found: list[tuple[ast.expr, Rows | None]]) -> bool:
@@ -268,8 +274,13 @@ class Dense:
             return None
         if isinstance(node.op, ast.MatMult) and (left is None or right is not None):
             raise NotRowwise(f"`{purity.short(node)}` may not treat each row by itself")
-        held = [rows for rows in (left, right) if rows is not None]
-        return Rows(any(rows.chosen for rows in held), next((rows.fact for rows in held if rows.fact), None))
+        return _joined([rows for rows in (left, right) if rows is not None])
+
+
+def _joined(held: list[Rows]) -> Rows:
+    """Rows made of several; with two that were chosen apart, how many dimensions one has is not known."""
+    same = all(rows == held[0] for rows in held)
+    return held[0] if same else Rows()
 
 
 def where_of(site: Site, node: ast.expr) -> tuple[ast.expr, int | None] | None:
