@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, split
@@ -63,6 +64,19 @@ rule = Rule(
                 torch._assert_async((x >= 0).all(), "negative: ...")
             else:
                 assert (x >= 0).all(), f"negative: {x.min()}"
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)",),
+        ),
+        Example(
+            before="""
+            assert (x > 3).sum().item() <= 2
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                torch._assert_async((x > 3).sum() <= 2, "assertion failed")
+            else:
+                assert (x > 3).sum().item() <= 2
             """,
             setup=_SETUP,
             inputs=("torch.ones(3)",),
@@ -116,7 +130,8 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     """`assert t, message` with a message that is no constant; Dynamo traces the others itself."""
     if (condition := split(site, node.test)) is None:
         return None
-    plain = len(condition.tensors) == 1 and not condition.facts and not _combines(condition)
+    traced = all(site.value(tensor).kind is Kind.TENSOR for tensor in condition.tensors)
+    plain = traced and len(condition.tensors) == 1 and not condition.facts and not _combines(condition)
     if plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))):
         return None
     message = f"asserts the value of a tensor: `{purity.short(node.test)}`"

@@ -1,0 +1,202 @@
+"""item-in-arithmetic (GM401): a tensor's number is read back to Python, only to meet tensors again.
+
+`scale = x.max().item(); x / scale` waits for the device and breaks the graph, and the 0-dim tensor itself would
+do. Under `torch.compile` it stays a tensor; eager mode reads the number, as before. `.item()` cuts the gradient, so the
+tensor is detached where it could have one.
+
+A 0-dim tensor means the same where it is compared to decide an error (GM301 then checks it on the device), or is in
+arithmetic with a tensor of its own dtype: with another one, a Python number would leave the other's dtype alone and a
+tensor might not. Numbers that are used as sizes, in Python arithmetic or as arguments of other functions are left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.values import BOOL
+from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.conditions import number_of
+from graphmend_codemod.rules.site import Site
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, ids: torch.LongTensor):
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM401",
+    slug="item-in-arithmetic",
+    title="keep the 0-dim tensor instead of its number",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(),
+    examples=(
+        Example(
+            before="""
+            scale = x.max().item()
+            x = x / scale
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                # A 0-dim tensor: its number would have to be read back to Python.
+                scale = x.max().detach()
+            else:
+                scale = x.max().item()
+            x = x / scale
+            """,
+            setup=_SETUP,
+            inputs=("torch.randn(3), torch.ones(2, dtype=torch.long)",),
+        ),
+        Example(
+            before="""
+            tokens = (ids == 1).sum().item()
+            if tokens != x.shape[0]:
+                raise ValueError(f"{tokens} tokens")
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                # A 0-dim tensor: its number would have to be read back to Python.
+                tokens = (ids == 1).sum()
+            else:
+                tokens = (ids == 1).sum().item()
+            if tokens != x.shape[0]:
+                raise ValueError(f"{tokens} tokens")
+            """,
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            longest = ids.max().item()
+            x = x[:longest]
+            """,
+            because="is used as a Python number in `:longest`",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            count = ids.sum().item()
+            x = x * count
+            """,
+            because="may have another dtype than `count`",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            x = x / x.max()
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
+
+
+@rule.on(ast.Assign)
+def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
+    """`n = t.item()`."""
+    target = node.targets[0]
+    tensor = number_of(site, node.value)
+    if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
+        return None
+    if site.value(tensor).dtype == BOOL:
+        return None
+    message = f"reads a number back from the device: `{purity.short(node.value)}`"
+    reason = _why_not(site, node, target.id, tensor)
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    kept = site.text(tensor)
+    if site.value(tensor).grad and not site.no_grad:
+        kept = f"{site.operand(tensor)}.detach()"
+    path = f"if {site.compiling}:\n    {_COMMENT}\n    {target.id} = {kept}\nelse:\n    "
+    parts = (path, site.original(node, 1))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _why_not(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> str | None:
+    if site.torch is None:
+        return "the name `torch` is taken by something else in this module"
+    function = site.evaluator.scope.node
+    uses = [each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == name]
+    if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
+        return f"`{name}` is bound in several places"
+    reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
+    if any(id(part) in reads for inner in site.evaluator.scope.outline.nested for part in ast.walk(inner)):
+        return f"`{name}` is used in a nested function"
+    if not reads:
+        return f"`{name}` is never read"
+    reason = _misused(site, name, tensor, reads)
+    if reason is None and not _keeps_dtype(site, node.value, tensor):
+        return f"`{purity.short(node.value)}` changes the number"
+    return reason
+
+
+def _keeps_dtype(site: Site, node: ast.expr, tensor: ast.expr) -> bool:
+    """False for `int(t)` of a floating tensor and `float(t)` of an integer one."""
+    casts = {
+        site.resolve(part.func)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Call) and part not in list(ast.walk(tensor))
+    }
+    if "builtins.int" in casts:
+        return not site.value(tensor).is_floating and str(site.value(tensor).dtype).startswith("torch.int")
+    return "builtins.float" not in casts or site.value(tensor).is_floating
+
+
+def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | None:
+    """The first use of the name that a 0-dim tensor does not serve as well."""
+    allowed: set[int] = set()
+    dtype = site.value(tensor).dtype
+    for place in site.flow.places.values():
+        statement = place.statement
+        if isinstance(statement, ast.If) and len(statement.body) == 1 and isinstance(statement.body[0], ast.Raise):
+            if not statement.orelse:
+                allowed |= _compared(statement.test) | {id(part) for part in ast.walk(statement.body[0])}
+        elif isinstance(statement, ast.Assert):
+            allowed |= _compared(statement.test)
+            allowed |= {id(part) for part in ast.walk(statement.msg)} if statement.msg is not None else set()
+    for place in site.flow.places.values():
+        for part in _own_expressions(place.statement):
+            if not (isinstance(part, ast.Name) and id(part) in reads and id(part) not in allowed):
+                continue
+            there = site.at(place.statement)
+            around = _parent(place.statement, part)
+            if there is None or not isinstance(around, ast.BinOp):
+                return f"`{name}` is used as a Python number in `{purity.short(around)}`"
+            other = there.value(around.right if around.left is part else around.left)
+            if not other.is_tensor:
+                return f"`{name}` is used as a Python number in `{purity.short(around)}`"
+            if other.dtype != dtype:
+                return f"the other side of `{purity.short(around)}` may have another dtype than `{name}`"
+            reads.discard(id(part))
+    return None if reads <= allowed else f"`{name}` is used where the compiler does not get to"
+
+
+def _compared(test: ast.expr) -> set[int]:
+    """The plain names in comparisons."""
+    sides = [
+        side for part in ast.walk(test) if isinstance(part, ast.Compare) for side in (part.left, *part.comparators)
+    ]
+    return {id(side) for side in sides if isinstance(side, ast.Name)}
+
+
+def _own_expressions(statement: ast.stmt) -> list[ast.AST]:
+    """The nodes of a statement without the statements inside it."""
+    if not hasattr(statement, "body"):
+        return list(ast.walk(statement))
+    heads = [getattr(statement, field, None) for field in ("test", "iter", "target", "items", "subject")]
+    roots = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
+    return [part for root in roots for part in ast.walk(root)]
+
+
+def _parent(statement: ast.stmt, part: ast.AST) -> ast.AST:
+    return next(node for node in ast.walk(statement) if part in ast.iter_child_nodes(node))
