@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
+from graphmend_evaluation.flags import FlagRow
 from graphmend_evaluation.results import BreakSite, ModelRow
 from graphmend_evaluation.speed.results import SpeedRow
 from graphmend_evaluation.xla.results import XlaRow
@@ -75,6 +76,7 @@ class ModelEvaluation:
 
     `fixed` are break sites of the base that the head has no more, with lines of the base; `left` are those of the
     head, with lines of the head. `remembered` is true when the numbers are those of an earlier, interrupted run.
+    `flags` says what capture flags do to a model that the head still breaks.
     """
 
     row: ModelRow
@@ -84,6 +86,7 @@ class ModelEvaluation:
     speed: SpeedRow | None = None
     xla: XlaRow | None = None
     remembered: bool = False
+    flags: FlagRow | None = None
 
     @property
     def name(self) -> str:
