@@ -9,6 +9,7 @@ import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,20 +92,29 @@ def test_a_value_that_python_needs_is_a_host_read_both_ways() -> None:
 
 
 def test_an_operation_without_a_lowering_is_named() -> None:
-    splits, words = classify(
-        COMPILED, replace(WHOLE, executions=2.0, transfers=1.0, fallbacks=(("aten::nonzero", 2.0),))
-    )
+    fallen: dict[str, Any] = {"executions": 2.0, "transfers": 1.0, "fallbacks": (("aten::nonzero", 2.0),)}
+    splits, words = classify(replace(COMPILED, **fallen), replace(WHOLE, **fallen))
     assert splits == (Split.LOWERING,)
     assert words == "a split in lowering: no lowering for aten::nonzero 2 times"
 
 
 def test_several_causes_are_all_named() -> None:
+    causes: dict[str, Any] = {"host_reads": 1.0, "fallbacks": (("aten::nonzero", 1.0),)}
     splits, words = classify(
-        replace(COMPILED, fx_graphs=5, break_events=4, executions=9.0, host_reads=1.0),
-        replace(WHOLE, executions=3.0, host_reads=1.0, fallbacks=(("aten::nonzero", 1.0),)),
+        replace(COMPILED, fx_graphs=5, break_events=4, executions=9.0, **causes),
+        replace(WHOLE, executions=3.0, **causes),
     )
     assert splits == (Split.HOST_READ, Split.LOWERING, Split.DYNAMO)
     assert "beside that: 9 executions a call compiled, 3 with lazy tracing" in words
+
+
+def test_a_read_that_only_the_eager_path_still_has_is_told_apart() -> None:
+    splits, words = classify(COMPILED, replace(WHOLE, executions=2.0, transfers=1.0, host_reads=1.0))
+    assert splits == ()
+    assert words == (
+        "one graph. Without torch.compile lazy tracing still has a real host read: 1 time a call the host waits for a "
+        "value"
+    )
 
 
 def test_ranks_that_agree_correlate_fully() -> None:

@@ -69,36 +69,37 @@ def read_report(text: str) -> Report:
 
 
 def classify(openxla: XlaRun, lazy: XlaRun) -> tuple[tuple[Split, ...], str]:
-    """Why a call is not one graph, and the same in words.
+    """Why a compiled call does not run as one graph, and the same in words.
 
     Lazy tracing splits only where it must: at a read by the host and at an operation without a lowering. A split that
-    `torch.compile` has and lazy tracing has not is Dynamo's own.
+    `torch.compile` has and lazy tracing has not is Dynamo's own. Lazy tracing takes the path of eager mode: where that
+    still splits, and the compiled call does not, the words say so.
     """
-    found: list[Split] = []
-    words: list[str] = []
-    reads = max(openxla.host_reads, lazy.host_reads)
-    if reads:
-        found.append(Split.HOST_READ)
-        words.append(f"{Split.HOST_READ.value}: {_times(reads)} a call the host waits for a value")
-    fallbacks = dict(openxla.fallbacks) | dict(lazy.fallbacks)
-    if fallbacks:
-        found.append(Split.LOWERING)
-        named = ", ".join(f"{name} {_times(times)}" for name, times in sorted(fallbacks.items()))
-        words.append(f"{Split.LOWERING.value}: no lowering for {named}")
+    found = _causes(openxla)
+    lazily = _causes(lazy)
     if openxla.fx_graphs > 1 or openxla.break_events:
-        whole = lazy.executions <= 1 and not reads and not fallbacks
-        if whole:
-            found.append(Split.DYNAMO)
-            words.append(
-                f"{Split.DYNAMO.value}: {openxla.fx_graphs} FX graphs, but lazy tracing runs one HLO graph a call"
-            )
+        if not found and not lazily:
+            graphs = f"{openxla.fx_graphs} FX graphs, but lazy tracing runs one HLO graph a call"
+            found[Split.DYNAMO] = f"{Split.DYNAMO.value}: {graphs}"
         elif openxla.executions > lazy.executions:
-            found.append(Split.DYNAMO)
-            words.append(
-                f"{Split.DYNAMO.value}, beside that: {openxla.executions:g} executions a call compiled, "
-                f"{lazy.executions:g} with lazy tracing"
-            )
-    return tuple(found), "; ".join(words) or "one graph"
+            both = f"{openxla.executions:g} executions a call compiled, {lazy.executions:g} with lazy tracing"
+            found[Split.DYNAMO] = f"{Split.DYNAMO.value}, beside that: {both}"
+    words = "; ".join(found.values()) or "one graph"
+    still = [text for split, text in lazily.items() if split not in found]
+    if still:
+        words += f". Without torch.compile lazy tracing still has {'; '.join(still)}"
+    return tuple(found), words
+
+
+def _causes(run: XlaRun) -> dict[Split, str]:
+    """What torch_xla itself counts as a reason to stop."""
+    found = {}
+    if run.host_reads:
+        found[Split.HOST_READ] = f"{Split.HOST_READ.value}: {_times(run.host_reads)} a call the host waits for a value"
+    if run.fallbacks:
+        named = ", ".join(f"{name} {_times(times)}" for name, times in run.fallbacks)
+        found[Split.LOWERING] = f"{Split.LOWERING.value}: no lowering for {named}"
+    return found
 
 
 def _times(number: float) -> str:

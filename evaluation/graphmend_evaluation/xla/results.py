@@ -14,7 +14,7 @@ XLA_SCHEMA = 1
 
 
 class Split(enum.Enum):
-    """Why a call does not run as one graph on an XLA device."""
+    """Why a compiled call does not run as one graph on an XLA device."""
 
     DYNAMO = "split in Dynamo only"
     HOST_READ = "a real host read"
