@@ -20,6 +20,7 @@ _WIDEST_CUT = 8.0
 _ALL_CUTS = 300.0
 _GRAPHS_DRAWN = 200
 _GRAPHS_TOLD = 12
+_DOTS = 200
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,10 @@ class Bar:
     """One arm of a quantity: a bar to the median, a line over the quartiles, dots for single blocks."""
 
     arm: str
-    median: float
-    low: float
-    high: float
-    dots: tuple[float, ...]
+    median: int
+    low: int
+    high: int
+    dots: tuple[int, ...]
     words: str
     short: str
 
@@ -178,7 +179,7 @@ def _strip(arm: str, counts: Counts, unit: float, gap: float, shrink: float) -> 
     drawn = counts.ops_per_graph[:_GRAPHS_DRAWN]
     for number, ops in enumerate(drawn):
         width = max(_NARROWEST, ops * unit) * shrink
-        pieces.append(Piece("graph", round(position, 1), round(width, 1), f"graph {number + 1}: {_ops(ops)}"))
+        pieces.append(Piece("graph", round(position, 1), round(width, 1), _ops(ops)))
         position += width
         cause = view.cause_of_cut(counts, number)
         if cause and number < len(drawn) - 1:
@@ -215,8 +216,8 @@ def _bars(quantity: str, compared: Compared, before: Sequence[float], after: Seq
 def _bar(arm: str, spread: Spread, blocks: Sequence[float], unit: float) -> Bar:
     quartiles = f"quartiles {view.duration(spread.low)} and {view.duration(spread.high)}"
     words = f"{arm}: median {view.duration(spread.median)}, {quartiles}, {plural(spread.count, 'measurement')}"
-    dots = tuple(round(block * unit, 1) for block in blocks[:200])
-    median, low, high = (round(value * unit, 1) for value in (spread.median, spread.low, spread.high))
+    dots = tuple(dict.fromkeys(round(block * unit) for block in blocks[:_DOTS]))
+    median, low, high = (round(value * unit) for value in (spread.median, spread.low, spread.high))
     return Bar(arm, median, low, high, dots, words, view.duration(spread.median))
 
 

@@ -21,7 +21,10 @@ _NOTE_LENGTH = 160
 
 @dataclass(frozen=True)
 class _Section:
-    """A part of the report. Where there is no room, items go from the end, those of the highest `rank` first."""
+    """A part of the report. Where there is no room, items go from the end, those of the highest `rank` first.
+
+    `share` is the most of the room that a long part may take, so that something of the next fits as well.
+    """
 
     rank: int
     heading: str
@@ -29,6 +32,7 @@ class _Section:
     noun: str
     between: str = "\n"
     opening: str = ""
+    share: float = 1.0
 
     def text(self, dropped: int = 0) -> str:
         """The section, with a note of what was left out."""
@@ -63,12 +67,13 @@ def _cut(sections: list[_Section], limit: int) -> str:
     kept: dict[int, list[str]] = {number: [] for number in range(len(sections))}
     full = False
     for number in sorted(kept, key=lambda each: sections[each].rank):
+        end = room * (1 - sections[number].share)
         for item in sections[number].items:
             size = len(item) + len(sections[number].between)
             if size > room and size > limit // 4:
                 continue  # one monster does not push out everything behind it
             full = full or size > room
-            if full:
+            if full or room - size < end:
                 break
             room -= size
             kept[number].append(item)
@@ -87,11 +92,10 @@ def _sections(evaluation: Evaluation) -> Iterator[_Section]:
     yield _Section(1, "### Problems", problems, "problem")
     reverted = tuple(_reverted(each) for each in view.reverted_first(evaluation))
     yield _Section(1, "### Reverted", reverted, "change", "\n\n")
-    rows = tuple(_model_row(each) for each in evaluation.models)
-    yield _Section(3, "### Models", rows, "model", opening=_MODEL_HEAD)
+    yield _models(evaluation)
     yield from _speed_sections(evaluation)
     proven, other = _evidence(evaluation)
-    yield _Section(5, "### Each change, and the break that it removes", proven, "change", "\n\n")
+    yield _Section(5, "### Each change, and the break that it removes", proven, "change", "\n\n", share=0.7)
     advice = tuple(_advice(evaluation.models))
     yield _Section(6, "### Capture flags that were tried", advice, "line")
     elsewhere = tuple(f"- {_removed(each)}" for each in view.removed_elsewhere(evaluation))
@@ -106,10 +110,20 @@ def _sections(evaluation: Evaluation) -> Iterator[_Section]:
     )
 
 
-_MODEL_HEAD = (
-    "| model | breaks | graphs | operations | eager | compiled | cold start | steady latency | verdict |\n"
-    "|---|---:|---:|---:|---|---|---|---|---|"
-)
+_COLUMNS = ("model", "breaks", "graphs", "operations", "eager", "compiled", "cold start", "steady latency", "verdict")
+_TIMES = slice(6, 8)
+
+
+def _models(evaluation: Evaluation) -> _Section:
+    """A row for each model, those that need attention first; times only where there are any."""
+    order = list(view.State)
+    models = sorted(evaluation.models, key=lambda each: order.index(view.state(each)))
+    table = [list(_COLUMNS), ["---", *["---:"] * 3, *["---"] * 5], *map(_model_cells, models)]
+    if all(each.speed is None for each in models):
+        for cells in table:
+            del cells[_TIMES]
+    head, line, *rows = map(_row, table)
+    return _Section(3, "### Models", tuple(rows), "model", opening=f"{head}\n{line}", share=0.5)
 
 
 def _origin(evaluation: Evaluation) -> str:
@@ -120,7 +134,7 @@ def _origin(evaluation: Evaluation) -> str:
     return f"{ref(base.name, base.oid)} against {ref(head.name, head.oid)} of {code(evaluation.repository)}."
 
 
-def _model_row(model: ModelEvaluation) -> str:
+def _model_cells(model: ModelEvaluation) -> list[str]:
     cells = [code(model.name)]
     pair = view.counts_of(model)
     if pair is None:
@@ -138,7 +152,7 @@ def _model_row(model: ModelEvaluation) -> str:
     cells += [eager_words(model), compiled_words(model), *_speed_cells(model)]
     state = view.state(model)
     cells.append(f"**{state.value}**" if state in {view.State.PROBLEM, view.State.WORSE} else state.value)
-    return _row(cells)
+    return cells
 
 
 def eager_words(model: ModelEvaluation) -> str:

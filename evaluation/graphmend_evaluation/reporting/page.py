@@ -22,7 +22,9 @@ from graphmend_evaluation.speed.results import Compared
 _LONGEST = 1500
 _HUNK_LINES = 120
 _HUNK_WIDTH = 500
-_HUNKS_LENGTH = 1_200_000
+_PAGE_LENGTH = 2_800_000
+_MODEL_LENGTH = 8_000
+_LEAST_FOR_HUNKS = 300_000
 _OPEN_CHANGES = 12
 _PLACES_SHOWN = 60
 _MODELS_NAMED = 6
@@ -72,10 +74,10 @@ def html(evaluation: Evaluation) -> str:
 
 
 def _changes(evaluation: Evaluation) -> Iterator[_ChangeView]:
-    length = 0
+    room = max(_PAGE_LENGTH - _MODEL_LENGTH * len(evaluation.models), _LEAST_FOR_HUNKS)
     for number, each in enumerate(view.evidence(evaluation), 1):
-        diff = diff_markup(each.change.diff) if length < _HUNKS_LENGTH else None
-        length += len(diff or "")
+        diff = diff_markup(each.change.diff) if room > 0 else None
+        room -= len(diff or "")
         yield _ChangeView(number, each, diff, bool(each.removed) and number <= _OPEN_CHANGES)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from graphmend_codemod.reporting.report import plural
 from graphmend_evaluation.evaluation import Change, DeclinedSite, Evaluation, ModelEvaluation, Reverted, Source
 from graphmend_evaluation.flags import FlagRow
+from graphmend_evaluation.reporting.words import shortened
 from graphmend_evaluation.results import BreakSite, Counts
 from graphmend_evaluation.speed.results import Compared, SpeedRow, Steady, Verdict
 
@@ -229,13 +230,14 @@ def cause_of_cut(counts: Counts, graph: int) -> str:
         return site_words(counts.sites[0]) if len(counts.sites) == 1 else f"one of {plural(len(counts.sites), 'site')}"
     number = counts.ended_by[graph]
     if number is None:
-        return "return to a caller that was split by an earlier break"
+        return "back in code that an earlier break split"
     return site_words(counts.sites[number])
 
 
 def site_words(site: BreakSite) -> str:
-    """A break site in one line."""
-    return f"{site.path}:{site.line}: {site.kind or site.reason}: {site.source}"
+    """A break site in a short line."""
+    name = site.path.rpartition("/")[2]
+    return f"{name}:{site.line}: {site.kind or site.reason}: {shortened(site.source, 60)}"
 
 
 def reproduce(evaluation: Evaluation) -> str:
