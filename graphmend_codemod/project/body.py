@@ -12,6 +12,7 @@ from typing import Any
 from graphmend_codemod.project.candidates import (
     CHOOSES_ROWS,
     LOG_METHODS,
+    NUMPY_NUMBERS,
     READS_VALUES,
     is_log_call,
     is_python_annotation,
@@ -171,10 +172,12 @@ def _call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         stack.append(function)
     if last in LOG_METHODS and not body.log:
         body.log = is_log_call(node)
-    elif last in READS_VALUES and not node.args:
+    elif (last in READS_VALUES and not node.args) or last == "repeat_interleave":
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
         body.pieces = True
+    elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
+        body.value = True
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1):
         body.rows = True
     stack += node.args

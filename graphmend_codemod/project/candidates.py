@@ -22,6 +22,8 @@ LOG_METHODS = frozenset(
 )  # fmt: skip
 READS_VALUES = frozenset({"item", "tolist"})
 """Methods that read a tensor back to Python."""
+NUMPY_NUMBERS = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
+"""Functions of numpy that have a twin in `math`."""
 CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select"})
 """Functions and methods whose result has as many rows as a condition holds for; `where` with one argument as well."""
 _PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})

@@ -1,0 +1,228 @@
+"""numpy-on-sizes (GM601): numpy computes a Python number from sizes.
+
+Dynamo traces numpy functions as tensor operations, so `int(np.ceil(length / 2))` and `np.prod(x.shape[1:])` make a
+tensor of numbers that were Python all along, and break the graph where the result is used as one. The compile path
+does the same with `math`, which Dynamo computes while it traces. Eager mode runs the original statement, word for word.
+
+Only numbers that come from sizes, configuration and constants are taken over. The two libraries agree to the last digit
+but one, and `math` raises for a logarithm of zero where numpy gives `-inf`.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.values import Origin
+from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.site import Site
+
+_SETUP = """
+import math
+
+import numpy as np
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        length = x.size(1)
+        ...
+        return x * steps
+"""
+
+rule = Rule(
+    code="GM601",
+    slug="numpy-on-sizes",
+    title="compute sizes with math instead of numpy under torch.compile",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(),
+    examples=(
+        Example(
+            before="""
+            steps = np.ceil(np.log1p(length)).astype("int").item()
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                steps = math.ceil(math.log1p(length))
+            else:
+                steps = np.ceil(np.log1p(length)).astype("int").item()
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 5)", "torch.ones(2, 9)"),
+        ),
+        Example(
+            before="""
+            steps = int(np.sqrt(x.shape[0] * 2))
+            x = x.reshape([x.shape[0], np.prod(x.shape[1:])])
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                steps = int(math.sqrt(x.shape[0] * 2))
+            else:
+                steps = int(np.sqrt(x.shape[0] * 2))
+            if torch.compiler.is_compiling():
+                x = x.reshape([x.shape[0], math.prod(x.shape[1:])])
+            else:
+                x = x.reshape([x.shape[0], np.prod(x.shape[1:])])
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 5, 3)",),
+        ),
+        Declined(
+            source="""
+            steps = int(np.ceil(x.sum()))
+            """,
+            because="`x.sum()` is not known to be a Python number",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            steps = int(math.ceil(length / 2))
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
+_SHAPING = frozenset({"reshape", "view", "expand", "repeat"})
+
+
+@rule.on(ast.Assign, ast.Return)
+def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+    """`n = int(np.ceil(size / 2))`, `x = x.reshape(-1, np.prod(x.shape[1:]))`."""
+    if node.value is None or "numpy" not in {site.evaluator.scope.resolve_global(name) for name in _NUMPY}:
+        return None
+    numbers = [part for part in ast.walk(node.value) if isinstance(part, ast.Call) and _is_number(site, part)]
+    numbers = [part for part in numbers if not any(part is not other and _within(part, other) for other in numbers)]
+    if not numbers:
+        return None
+    message = f"computes a Python number with numpy: `{purity.short(numbers[0])}`"
+    changes: list[tuple[ast.expr, str]] = []
+    for number in numbers:
+        try:
+            changes.append((number, _in_math(site, number)))
+        except _NoNumber as reason:
+            return Verdict(message, declined=str(reason))
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    text = _changed(site, node, changes)
+    if "\n" in text:
+        return Verdict(message, declined="the statement has several lines")
+    parts = (f"if {site.compiling}:\n    {text}\nelse:\n    ", site.original(node, 1))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=(*site.imports, "math")))
+
+
+_NUMPY = ("np", "numpy")
+
+
+class _NoNumber(Exception):
+    """Why a number cannot be computed with `math`; the text is the condition that failed."""
+
+
+def _numpy_function(site: Site, node: ast.expr) -> str | None:
+    """`ceil` for a call of `np.ceil` with one argument."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+        return None
+    qualified = site.resolve(node.func) or ""
+    name = qualified.removeprefix("numpy.")
+    return name if qualified.startswith("numpy.") and name in _SAME_IN_MATH else None
+
+
+def _is_number(site: Site, node: ast.Call) -> bool:
+    """True for a call that gives a Python number, or a size, computed by numpy."""
+    if isinstance(node.func, ast.Name) and site.resolve(node.func) in {"builtins.int", "builtins.float"}:
+        return len(node.args) == 1 and _numpy_function(site, _core(node.args[0])) is not None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        return _numpy_function(site, _core(node.func.value)) is not None
+    return _numpy_function(site, node) == "prod" and _is_size(site, node)
+
+
+def _is_size(site: Site, node: ast.Call) -> bool:
+    """True where a product is an argument of `reshape` and its kin."""
+    for call in ast.walk(site.place.statement):
+        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in _SHAPING:
+            for argument in call.args:
+                if node in (argument.elts if isinstance(argument, (ast.List, ast.Tuple)) else [argument]):
+                    return True
+    return False
+
+
+def _core(node: ast.expr) -> ast.expr:
+    """`x` for `x.astype(int)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "astype":
+        return node
+    integer = len(node.args) == 1 and ast.unparse(node.args[0]) in {"int", "'int'", "np.int64", "np.int32"}
+    return node.func.value if integer else node
+
+
+def _in_math(site: Site, node: ast.expr) -> str:
+    """The text that computes the same number with `math`."""
+    name = _numpy_function(site, node)
+    if name is not None:
+        assert isinstance(node, ast.Call)
+        return f"math.{name}({_in_math(site, node.args[0])})"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        inner = _core(node.func.value)
+        return _as_type("int", _in_math(site, inner)) if inner is not node.func.value else _in_math(site, inner)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+        return _as_type(node.func.id, _in_math(site, _core(node.args[0])))
+    if not _python_number(site, node):
+        raise _NoNumber(f"`{purity.short(node)}` is not known to be a Python number")
+    return site.text(node)
+
+
+def _as_type(name: str, text: str) -> str:
+    whole = name == "int" and text.startswith(("math.ceil(", "math.floor("))
+    return text if whole else f"{name}({text})"
+
+
+def _python_number(site: Site, node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _python_number(site, node.left) and _python_number(site, node.right)
+    if isinstance(node, ast.UnaryOp):
+        return _python_number(site, node.operand)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size":
+        return True
+    if isinstance(node, ast.Name) and (given := _given(site, node.id)) is not None:
+        return _python_number(site, given)
+    value = site.value(node)
+    return value.is_python and value.origin in {Origin.SHAPE, Origin.CONFIG, Origin.CONSTANT}
+
+
+def _given(site: Site, name: str) -> ast.expr | None:
+    """What a name was assigned last, in a block around the statement, when that is the size of something."""
+    for body, position in reversed(site.place.blocks):
+        for statement in reversed(body[:position]):
+            for part in ast.walk(statement):
+                if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load):
+                    simple = isinstance(statement, ast.Assign) and statement.targets[0] is part
+                    value = statement.value if simple else None  # type: ignore[attr-defined]
+                    sized = (
+                        isinstance(value, ast.Subscript) or getattr(getattr(value, "func", None), "attr", "") == "size"
+                    )
+                    return value if sized else None
+    return None
+
+
+def _within(part: ast.AST, other: ast.AST) -> bool:
+    return any(part is inner for inner in ast.walk(other))
+
+
+def _changed(site: Site, node: ast.stmt, changes: list[tuple[ast.expr, str]]) -> str:
+    """The statement's text with parts exchanged."""
+    source, span = site.source, site.span(node)
+    text = source.segment(span)
+    start = source.offset(span.start_line, span.start_column)
+    for part, new in sorted(changes, key=lambda change: (-change[0].lineno, -change[0].col_offset)):
+        place = site.span(part)
+        first = source.offset(place.start_line, place.start_column) - start
+        last = source.offset(place.end_line, place.end_column) - start
+        text = text[:first] + new + text[last:]
+    return text
