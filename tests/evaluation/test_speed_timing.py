@@ -30,6 +30,17 @@ def test_only_calls_that_compile_have_compile_time() -> None:
     assert all(call["wall"] >= call["compile"][0] for call in found["calls"])
 
 
+def test_the_time_of_compilation_is_what_torch_itself_adds_up() -> None:
+    from torch._dynamo import utils
+
+    torch._dynamo.reset()
+    utils.compilation_time_metrics.clear()
+    found = timing.cold_calls(timing.Placed(model(), "cpu"), "aot_eager", 2)
+    torch._dynamo.reset()
+    own = sum(call["compile"][0] for call in found["calls"])
+    assert own == pytest.approx(sum(utils.compilation_time_metrics["_compile.compile_inner"]), rel=0.3, abs=0.1)
+
+
 def test_a_block_times_passes_over_all_calls(tmp_path: Path) -> None:
     served = timing.Served(timing.Placed(model(), "cpu"), "eager", tmp_path)
     assert served.warm_up() == {"compilations": 0, "settled": True}
