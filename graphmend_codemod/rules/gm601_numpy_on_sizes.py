@@ -1,8 +1,9 @@
 """numpy-on-sizes (GM601): numpy computes a Python number from sizes.
 
-Dynamo traces numpy functions as tensor operations, so `int(np.ceil(length / 2))` and `np.prod(x.shape[1:])` make a
-tensor of numbers that were Python all along, and break the graph where the result is used as one. The compile path
-does the same with `math`, which Dynamo computes while it traces. Eager mode runs the original statement, word for word.
+Dynamo traces `np.prod(x.shape[1:])` and `np.ceil(length / 2).astype(int)` as tensor operations, so numbers that were
+Python all along become a tensor, and the graph breaks where the result is used as a number. The compile path does the
+same with `math`, which Dynamo computes while it traces. Eager mode runs the original statement, word for word. Plain
+`int(np.sqrt(length))` is computed while tracing already, and left alone.
 
 Only numbers that come from sizes, configuration and constants are taken over. The two libraries agree to the last digit
 but one, and `math` raises for a logarithm of zero where numpy gives `-inf`.
@@ -56,14 +57,11 @@ rule = Rule(
         ),
         Example(
             before="""
-            steps = int(np.sqrt(x.shape[0] * 2))
+            steps = 2
             x = x.reshape([x.shape[0], np.prod(x.shape[1:])])
             """,
             after="""
-            if torch.compiler.is_compiling():
-                steps = int(math.sqrt(x.shape[0] * 2))
-            else:
-                steps = int(np.sqrt(x.shape[0] * 2))
+            steps = 2
             if torch.compiler.is_compiling():
                 x = x.reshape([x.shape[0], math.prod(x.shape[1:])])
             else:
@@ -74,14 +72,14 @@ rule = Rule(
         ),
         Declined(
             source="""
-            steps = int(np.ceil(x.sum()))
+            steps = np.ceil(x.sum()).astype(int).item()
             """,
             because="`x.sum()` is not known to be a Python number",
             setup=_SETUP,
         ),
         Clean(
             source="""
-            steps = int(math.ceil(length / 2))
+            steps = int(np.ceil(length / 2))
             """,
             setup=_SETUP,
         ),
@@ -89,7 +87,6 @@ rule = Rule(
 )
 
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
-_SHAPING = frozenset({"reshape", "view", "expand", "repeat"})
 
 
 @rule.on(ast.Assign, ast.Return)
@@ -134,22 +131,23 @@ def _numpy_function(site: Site, node: ast.expr) -> str | None:
 
 
 def _is_number(site: Site, node: ast.Call) -> bool:
-    """True for a call that gives a Python number, or a size, computed by numpy."""
+    """True for a product of sizes, and for a call that makes a Python number of a cast numpy number."""
+    if _numpy_function(site, node) == "prod":
+        return _is_shape(node.args[0])
+    inner: ast.expr | None = None
     if isinstance(node.func, ast.Name) and site.resolve(node.func) in {"builtins.int", "builtins.float"}:
-        return len(node.args) == 1 and _numpy_function(site, _core(node.args[0])) is not None
-    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-        return _numpy_function(site, _core(node.func.value)) is not None
-    return _numpy_function(site, node) == "prod" and _is_size(site, node)
+        inner = node.args[0] if len(node.args) == 1 else None
+    elif isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        inner = node.func.value
+    if inner is None:
+        return False
+    return _core(inner) is not inner and _numpy_function(site, _core(inner)) is not None
 
 
-def _is_size(site: Site, node: ast.Call) -> bool:
-    """True where a product is an argument of `reshape` and its kin."""
-    for call in ast.walk(site.place.statement):
-        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") in _SHAPING:
-            for argument in call.args:
-                if node in (argument.elts if isinstance(argument, (ast.List, ast.Tuple)) else [argument]):
-                    return True
-    return False
+def _is_shape(node: ast.expr) -> bool:
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Slice) and _is_shape(node.value)
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 def _core(node: ast.expr) -> ast.expr:
@@ -186,6 +184,8 @@ def _python_number(site: Site, node: ast.expr) -> bool:
         return _python_number(site, node.left) and _python_number(site, node.right)
     if isinstance(node, ast.UnaryOp):
         return _python_number(site, node.operand)
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and _is_shape(node):
+        return True
     if isinstance(node, ast.Subscript):
         return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size":
