@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -42,14 +43,20 @@ def find_repository(
     return locate(url, kind=kind, api=api), checkout
 
 
-def find_credential(location: Location) -> Credential:
+def known_credential(location: Location, environment: MutableMapping[str, str] | None = None) -> Credential | None:
+    """The token for a forge, if there is one; afterwards none is left in the environment."""
+    found = taken_from_environment(location.kind, environment)
+    if found is not None:
+        return found
+    with temporary_folder() as folder, without_git_environment():
+        url = location.url if not location.over_ssh else location.api
+        host = location.host if not location.over_ssh else urlsplit(location.api).netloc
+        return from_credential_helper(Git(folder), url, host)
+
+
+def find_credential(location: Location, environment: MutableMapping[str, str] | None = None) -> Credential:
     """The token for a forge; afterwards none is left in the environment. Raises `ForgeError` when there is none."""
-    found = taken_from_environment(location.kind)
-    if found is None:
-        with temporary_folder() as folder, without_git_environment():
-            url = location.url if not location.over_ssh else location.api
-            host = location.host if not location.over_ssh else urlsplit(location.api).netloc
-            found = from_credential_helper(Git(folder), url, host)
+    found = known_credential(location, environment)
     if found is None:
         raise ForgeError(
             f"no token for {location.host}; set {VARIABLES[location.kind][-1]}, or log in with git's credential helper"

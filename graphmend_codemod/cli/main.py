@@ -18,6 +18,7 @@ COMMANDS = {
     "check": "graphmend_codemod.cli.check",
     "evaluate": "graphmend_codemod.cli.evaluate",
     "fix": "graphmend_codemod.cli.fix",
+    "fleet": "graphmend_codemod.cli.fleet",
     "migrate": "graphmend_codemod.cli.migrate",
     "pr": "graphmend_codemod.cli.pr",
     "rule": "graphmend_codemod.cli.rules",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import os
 import re
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
 
@@ -21,6 +21,7 @@ VARIABLES = {
 }
 # CI_JOB_TOKEN may neither push nor open merge requests, but must not reach a child process all the same.
 _OTHERS = ("GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "CI_JOB_TOKEN", "ACTIONS_RUNTIME_TOKEN")
+_ALL = frozenset(name for names in (*VARIABLES.values(), _OTHERS) for name in names)
 _USERS = {GITHUB: "x-access-token", GITLAB: "oauth2"}
 _MASK = "***"
 
@@ -39,10 +40,19 @@ class Credential:
 def taken_from_environment(kind: str, environment: MutableMapping[str, str] | None = None) -> Credential | None:
     """The token for a forge of this kind. All tokens that are known by name leave the environment."""
     variables = os.environ if environment is None else environment
-    known = {name for names in (*VARIABLES.values(), _OTHERS) for name in names}
-    found = {name: variables.pop(name, "") for name in known}
+    found = {name: variables.pop(name, "") for name in _ALL}
     token = next((found[name] for name in VARIABLES[kind] if found[name]), None)
     return None if token is None else Credential(_USERS[kind], token.strip())
+
+
+def without_tokens(environment: Mapping[str, str]) -> dict[str, str]:
+    """A copy for a child process."""
+    return {name: value for name, value in environment.items() if name not in _ALL}
+
+
+def tokens_in(environment: Mapping[str, str]) -> dict[str, str]:
+    """What `without_tokens` leaves out."""
+    return {name: environment[name] for name in _ALL if environment.get(name)}
 
 
 def from_credential_helper(git: Git, url: str, host: str) -> Credential | None:

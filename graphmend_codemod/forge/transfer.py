@@ -79,6 +79,11 @@ class Transfer:
         options = ("--no-tags", "--no-write-fetch-head", f"--depth={depth}")
         self._patiently("fetch", "--quiet", *options, "--", self.url, f"+refs/heads/{branch}:{local}")
 
+    def fetch_head(self, local: str, *, larger_than: int) -> None:
+        """Fetch the last commit of the default branch without files of more bytes, if the forge can leave them out."""
+        options = ("--no-tags", "--no-write-fetch-head", "--depth=1", f"--filter=blob:limit={larger_than}")
+        self._patiently("fetch", "--quiet", *options, "--", self.url, f"+HEAD:{local}")
+
     def push(self, oid: str | None, branch: str, *, expected: str | None) -> None:
         """Set a branch to a commit, or delete it (None), if it still stands at `expected` (None: if there is none).
 

@@ -63,6 +63,7 @@ class Server:
         self.readers: set[str] = set()
         self.faults: list[Fault] = []
         self.seen: list[str] = []
+        self.sent = 0  # bytes of answers
         self.events: dict[str, Callable[[], object]] = {}  # what happens, once, before a request that matches
         self.api: Api | None = None
         self.lock = threading.RLock()
@@ -129,8 +130,10 @@ class _Handler(BaseHTTPRequestHandler):
         forge = self.server.forge
         path = urlsplit(self.path).path
         with forge.lock:
-            for pattern in [one for one in forge.events if re.search(one, f"{self.command} {self.path}")]:
-                forge.events.pop(pattern)()
+            matching = [one for one in forge.events if re.search(one, f"{self.command} {self.path}")]
+            events = [forge.events.pop(one) for one in matching]
+        for event in events:
+            event()
         fault = forge.fault(self.command, self.path)
         with forge.lock:
             forge.seen.append(f"{self.command} {self.path}")
@@ -205,6 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
+        self.server.forge.sent += len(data)
         self.wfile.write(data)
 
     def _cut(self) -> None:

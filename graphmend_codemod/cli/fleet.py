@@ -1,0 +1,195 @@
+"""`graphmend fleet`: many repositories, with one row of result each."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import sqlite3
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.cli import options
+from graphmend_codemod.fleet.order import ACTIONS, PR, Limits, Options
+
+if TYPE_CHECKING:
+    from graphmend_codemod.fleet.rows import Row, Store
+    from graphmend_codemod.fleet.sources import Target
+
+_DESCRIPTION = """\
+Check many repositories, migrate clones of them, or keep a pull request open in
+each. Every repository is handled in a process of its own with limits of time,
+memory and disk; one that fails costs only its row. Rows are kept in a SQLite
+file as the run goes, so that it can be ended and resumed at any time.
+"""
+_EPILOG = """\
+SOURCE is a folder of clones, a configuration of all-repos (.json), or a list:
+a folder or an address a line, `#` begins a comment.
+
+exit codes: 0 nothing to do anywhere, 1 something was found, changed or opened,
+2 at least one repository failed, 130 interrupted.
+
+examples:
+  graphmend fleet check repositories.txt
+  graphmend fleet migrate ~/src --jobs 4
+  graphmend fleet pr all-repos.json --resume
+  graphmend fleet pr repositories.txt --scheduler tcp://scheduler:8786
+  graphmend fleet report --html fleet.html --json fleet.json
+"""
+_GIB = 2**30
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command and what it can do."""
+    parser = subparsers.add_parser(
+        "fleet",
+        help="check, migrate or look after many repositories",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=options.HelpFormatter,
+        allow_abbrev=False,
+    )
+    actions = parser.add_subparsers(dest="fleet_action", metavar="ACTION", required=True)
+    helps = {"check": "count break sites", "migrate": "make a branch in each clone", "pr": "keep a pull request open"}
+    for action in ACTIONS:
+        _add_action(actions, action, helps[action])
+    report = actions.add_parser("report", help="write the rows as a page and as JSON", allow_abbrev=False)
+    _add_results(report)
+    report.add_argument("--html", type=Path, metavar="FILE", help="where to write the page")
+    report.add_argument("--json", type=Path, metavar="FILE", help="where to write the JSON")
+
+
+def _add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser], action: str, help_text: str) -> None:
+    parser = actions.add_parser(
+        action, help=help_text, epilog=_EPILOG, formatter_class=options.HelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("source", type=Path, metavar="SOURCE", help="a folder, a list or all-repos.json")
+    _add_results(parser)
+    parser.add_argument("--resume", action="store_true", help="skip what an earlier run has done; try failures again")
+    parser.add_argument(
+        "--jobs", "-j", type=int, default=0, metavar="N", help="repositories at a time [default: cores]"
+    )
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="a Dask scheduler, tcp://HOST:PORT, to run on its workers"
+    )
+    parser.add_argument("--time-limit", type=_positive, default=1800.0, metavar="SECONDS", help="[default: 1800]")
+    parser.add_argument("--memory-limit", type=_positive, default=8.0, metavar="GIB", help="[default: 8]")
+    parser.add_argument("--disk-limit", type=_positive, default=8.0, metavar="GIB", help="[default: 8]")
+    parser.add_argument("--git-timeout", type=_positive, default=300.0, metavar="SECONDS", help="[default: 300]")
+    parser.add_argument("--forge", choices=("github", "gitlab"), help="which forge unknown hosts are")
+    parser.add_argument("--api-url", metavar="URL", help="where the forge's API is, if it is somewhere else")
+    if action != "check":
+        parser.add_argument("--dry-run", action="store_true", help="change nothing")
+        parser.add_argument("--branch", metavar="NAME", help="the branch to make")
+        parser.add_argument(
+            "--evaluate", action="store_true", help="compile configured models: runs code of the repositories"
+        )
+    if action == PR:
+        parser.add_argument("--fork", action="store_true", help="push to forks of yours")
+        parser.add_argument("--patience", type=_positive, default=900.0, metavar="SECONDS", help="[default: 900]")
+    options.add_rule_options(parser)
+
+
+def _add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--results", type=Path, default=Path("graphmend-fleet.sqlite"), metavar="FILE", help="the SQLite file of rows"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it, tell what came of it, and return the exit code."""
+    from graphmend_codemod.fleet.rows import Store
+    from graphmend_codemod.fleet.running import SchedulerError
+    from graphmend_codemod.fleet.sources import SourceError, find_targets
+
+    if args.fleet_action == "report" and not args.results.is_file():
+        raise options.CommandError(f"{args.results}: does not exist; run `graphmend fleet check` first")
+    try:
+        targets = () if args.fleet_action == "report" else find_targets(args.source)
+        store = Store(args.results)
+        try:
+            return _report(args, store) if args.fleet_action == "report" else _run(args, store, targets)
+        finally:
+            store.close()
+    except (SourceError, SchedulerError) as error:
+        raise options.CommandError(str(error)) from error
+    except sqlite3.Error as error:
+        raise options.CommandError(f"{args.results}: cannot be used: {error}; name another with --results") from error
+
+
+def _run(args: argparse.Namespace, store: Store, targets: Sequence[Target]) -> int:
+    from graphmend_codemod.fleet.report import headline
+    from graphmend_codemod.fleet.rows import CHANGED
+    from graphmend_codemod.fleet.running import run_all
+    from graphmend_codemod.interruption import interruptible
+
+    told = _options(args)
+    limits = Limits(args.time_limit, int(args.memory_limit * _GIB), int(args.disk_limit * _GIB))
+    done = store.done(told.action) if args.resume else frozenset()
+    if not args.resume:
+        store.forget(told.action)
+    todo = [target for target in targets if target.location not in done]
+    if done:
+        print(f"{len(targets) - len(todo)} of {len(targets)} are done already", file=sys.stderr)
+    jobs = args.jobs if args.jobs > 0 else options.workers(argparse.Namespace(jobs=None))
+    rows_to_come = run_all(todo, told, limits, jobs=jobs, scheduler=args.scheduler)
+    with interruptible(), contextlib.closing(rows_to_come):
+        for number, row in enumerate(rows_to_come, start=1):
+            store.keep(row)
+            _tell(number, len(todo), row)
+    wanted = {target.location for target in targets}
+    rows = [row for row in store.rows() if row.action == told.action and row.location in wanted]
+    print(headline(rows))
+    if any(row.failed for row in rows):
+        return 2
+    return 1 if any(row.status in CHANGED for row in rows) else 0
+
+
+def _tell(number: int, count: int, row: Row) -> None:
+    from graphmend_codemod.reporting.report import printable
+
+    what = f"{row.sites} sites" + (f", {row.fixed} fixed" if row.fixed else "")
+    told = row.error if row.failed else f"{what}{f', {row.pull_request}' if row.pull_request else ''}"
+    line = printable(f"[{number}/{count}] {row.name}: {row.status}, {told}")
+    print(line, file=sys.stderr if row.failed else sys.stdout, flush=True)
+
+
+def _report(args: argparse.Namespace, store: Store) -> int:
+    from graphmend_codemod.fleet import report
+
+    rows = list(store.rows())
+    for file, text in ((args.html, report.as_html), (args.json, report.as_json)):
+        if file is not None:
+            file.write_text(text(rows), encoding="utf-8")
+    print(report.headline(rows))
+    return 0
+
+
+def _options(args: argparse.Namespace) -> Options:
+    return Options(
+        action=args.fleet_action,
+        select=tuple(args.select or ()),
+        ignore=tuple(args.ignore or ()),
+        unsafe_fixes=args.unsafe_fixes,
+        config=None if args.config is None else str(args.config.resolve()),
+        evaluate=getattr(args, "evaluate", False),
+        forge=args.forge,
+        api=args.api_url,
+        fork=getattr(args, "fork", False),
+        dry_run=getattr(args, "dry_run", False),
+        patience=getattr(args, "patience", 900.0),
+        git_timeout=args.git_timeout,
+        branch=getattr(args, "branch", None),
+    )
+
+
+def _positive(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
+    return number

@@ -1,0 +1,1 @@
+"""Many repositories: each in a child process with limits, each with one row of result."""

@@ -1,0 +1,170 @@
+"""A child process with limits: wall time, memory of all its processes, and disk in its temporary folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Event
+
+from graphmend_codemod.fleet.order import Limits, Order
+from graphmend_codemod.fleet.rows import FAILED, NOT_RUN, TOO_LONG, TOO_MUCH_DISK, TOO_MUCH_MEMORY, Row, row_from_json
+from graphmend_codemod.forge.credentials import tokens_in, without_tokens
+
+_LOOK_EVERY = 0.1
+_DISK_EVERY = 1.0
+_LAST_WORDS = 500
+
+
+@dataclass(frozen=True)
+class _Peaks:
+    memory: int = 0
+    disk: int = 0
+
+
+def run_in_child(order: Order, limits: Limits, stop: Event | None = None) -> Row:
+    """Handle one repository in a process of its own. Never raises for what the repository or the process does.
+
+    When `stop` is set, the process is ended. Tokens are those of the process that calls this, so that on a cluster none
+    travels.
+    """
+    if stop is not None and stop.is_set():
+        return _failed(order, NOT_RUN, "the run was ended")
+    order = replace(order, tokens=tuple(tokens_in(os.environ).items()))
+    began = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="graphmend-fleet-"))
+    try:
+        row, peaks = _watched(order, limits, folder, stop)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return replace(row, seconds=round(time.monotonic() - began, 3), memory=peaks.memory, disk=peaks.disk)
+
+
+def _watched(order: Order, limits: Limits, folder: Path, stop: Event | None) -> tuple[Row, _Peaks]:
+    result, words = folder / "row.json", folder / "stderr"
+    inside = folder / "tmp"
+    inside.mkdir()
+    environment = {**without_tokens(os.environ), "TMPDIR": str(inside), "PYTHONSAFEPATH": "1"}
+    with words.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "graphmend_codemod.fleet.child", str(result)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+            env=environment,
+            start_new_session=True,
+        )
+        try:
+            assert process.stdin is not None
+            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+                pipe.write(order.as_json().encode())
+            exceeded, peaks = _watch(process, limits, inside, stop)
+        finally:
+            if process.poll() is None:
+                _kill(process)
+    if exceeded:
+        return _failed(order, exceeded, _limit_told(exceeded, limits)), peaks
+    try:
+        return row_from_json(result.read_text(encoding="utf-8")), peaks
+    except (OSError, ValueError, KeyError, TypeError):
+        return _failed(order, FAILED, _last_words(process.returncode, words, order)), peaks
+
+
+def _watch(process: subprocess.Popen[bytes], limits: Limits, folder: Path, stop: Event | None) -> tuple[str, _Peaks]:
+    """Wait for the end, or for the first limit that is exceeded, which is named."""
+    until = time.monotonic() + limits.seconds
+    peaks, disk_looked = _Peaks(), 0.0
+    while True:
+        try:
+            process.wait(_LOOK_EVERY)
+            return "", peaks
+        except subprocess.TimeoutExpired:
+            now = time.monotonic()
+        if stop is not None and stop.is_set():
+            return NOT_RUN, peaks
+        if now >= until:
+            return TOO_LONG, peaks
+        peaks = replace(peaks, memory=max(peaks.memory, _memory(process.pid)))
+        if peaks.memory > limits.memory:
+            return TOO_MUCH_MEMORY, peaks
+        if now - disk_looked >= _DISK_EVERY:
+            disk_looked = now
+            peaks = replace(peaks, disk=max(peaks.disk, _disk(folder)))
+            if peaks.disk > limits.disk:
+                return TOO_MUCH_DISK, peaks
+
+
+def _failed(order: Order, status: str, error: str) -> Row:
+    return Row(order.name, order.location, order.options.action, status, error=error)
+
+
+def _limit_told(status: str, limits: Limits) -> str:
+    told = {
+        NOT_RUN: "the run was ended",
+        TOO_LONG: f"took more than {limits.seconds:.0f} s; raise --time-limit",
+        TOO_MUCH_MEMORY: f"took more than {limits.memory / 2**30:.3g} GiB of memory; raise --memory-limit",
+        TOO_MUCH_DISK: f"took more than {limits.disk / 2**30:.3g} GiB of disk; raise --disk-limit",
+    }
+    return told[status]
+
+
+def _last_words(code: int | None, words: Path, order: Order) -> str:
+    lines = words.read_text(encoding="utf-8", errors="backslashreplace").strip().splitlines()
+    told = order.scrubbed(lines[-1])[:_LAST_WORDS] if lines else ""
+    how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
+    return f"its process {how}{f': {told}' if told else ''}"
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End it and all that came of it; some are in sessions of their own."""
+    for pid in (*_descendants(process.pid), process.pid):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def _memory(pid: int) -> int:
+    """Resident bytes of a process and its descendants; 0 where there is no /proc, and so no limit."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    total = 0
+    for each in (pid, *_descendants(pid)):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # Shared pages count once for each process, which errs on the careful side.
+            total += int(Path(f"/proc/{each}/statm").read_text().split()[1]) * page
+    return total
+
+
+def _descendants(pid: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for entry in _processes():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            parent = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(entry)
+    found, pending = [], [pid]
+    while pending:
+        for child in children.get(pending.pop(), ()):
+            found.append(child)
+            pending.append(child)
+    return found
+
+
+def _processes() -> Iterator[int]:
+    with contextlib.suppress(FileNotFoundError):
+        yield from (int(name) for name in os.listdir("/proc") if name.isdecimal())
+
+
+def _disk(folder: Path) -> int:
+    total = 0
+    for place, _, files in os.walk(folder):
+        for name in files:
+            with contextlib.suppress(OSError):
+                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+    return total

@@ -1,0 +1,173 @@
+"""The rows of a fleet as one HTML page that needs nothing else, and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphmend_codemod import __version__
+from graphmend_codemod.fleet.rows import CHANGED, Row
+from graphmend_codemod.reporting.report import plural
+
+SCHEMA_VERSION = 1
+_BLOCKING = 20
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The whole in numbers. Breaks count only repositories that were measured."""
+
+    repositories: int
+    failed: int
+    changed: int
+    sites: int
+    fixed: int
+    measured: int
+    breaks_before: int
+    breaks_after: int
+
+
+def totals(rows: Sequence[Row]) -> Totals:
+    """Sums over rows."""
+    measured = [row for row in rows if row.breaks_before is not None and row.breaks_after is not None]
+    return Totals(
+        repositories=len(rows),
+        failed=sum(row.failed for row in rows),
+        changed=sum(row.status in CHANGED for row in rows),
+        sites=sum(row.sites for row in rows),
+        fixed=sum(row.fixed for row in rows),
+        measured=len(measured),
+        breaks_before=sum(row.breaks_before or 0 for row in measured),
+        breaks_after=sum(row.breaks_after or 0 for row in measured),
+    )
+
+
+def headline(rows: Sequence[Row]) -> str:
+    """The answer in one line."""
+    told = totals(rows)
+    parts = [
+        "1 repository" if told.repositories == 1 else f"{told.repositories} repositories",
+        f"{plural(told.sites, 'site')} found",
+    ]
+    if told.fixed:
+        parts.append(f"{told.fixed} fixed")
+    if told.measured:
+        parts.append(f"graph breaks {told.breaks_before} -> {told.breaks_after}")
+    parts.append(f"{told.failed} failed" if told.failed else "none failed")
+    return ", ".join(parts)
+
+
+def blocking(rows: Sequence[Row]) -> list[tuple[str, int, int]]:
+    """What keeps sites most often: reason, sites, repositories."""
+    sites: Counter[str] = Counter()
+    repositories: Counter[str] = Counter()
+    for row in rows:
+        for reason, count in row.left:
+            sites[reason] += count
+            repositories[reason] += 1
+    return [(reason, count, repositories[reason]) for reason, count in sites.most_common(_BLOCKING)]
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """All of it for programs."""
+    document = {
+        "schema": SCHEMA_VERSION,
+        "graphmend": __version__,
+        "totals": dataclasses.asdict(totals(rows)),
+        "blocking": [
+            {"reason": reason, "sites": count, "repositories": where} for reason, count, where in blocking(rows)
+        ],
+        "repositories": [dataclasses.asdict(row) for row in rows],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def as_html(rows: Sequence[Row]) -> str:
+    """One page: the answer, what failed, what blocks most, and a table to sort."""
+    told = totals(rows)
+    cards: list[tuple[str, object]] = [
+        ("repositories", told.repositories),
+        ("changed", told.changed),
+        ("failed", told.failed),
+    ]
+    cards += [("sites", told.sites), ("fixed", told.fixed)]
+    if told.measured:
+        cards.append(("graph breaks", f"{told.breaks_before} → {told.breaks_after}"))
+    shown = "".join(f"<div class=card><b>{value}</b>{name}</div>" for name, value in cards)
+    reasons = "".join(
+        f"<tr><td>{_text(reason)}<td class=n>{count}<td class=n>{where}" for reason, count, where in blocking(rows)
+    )
+    blocked = (
+        "<h2>What blocks most</h2><table class=sortable><thead><tr><th>reason<th>sites<th>repositories</thead>"
+        f"<tbody>{reasons}</tbody></table>"
+        if reasons
+        else ""
+    )
+    heads = "".join(f"<th>{name}" for name in _COLUMNS)
+    body = "".join(_table_row(row) for row in rows)
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8>"
+        '<meta name=viewport content="width=device-width, initial-scale=1">'
+        f"<title>graphmend: {_text(headline(rows))}</title><style>{_STYLE}</style>"
+        f"<h1>{_text(headline(rows))}</h1><div class=cards>{shown}</div>{blocked}<h2>Repositories</h2>"
+        "<p>Click a column's name to sort by it.</p>"
+        f"<table class=sortable><thead><tr>{heads}</thead><tbody>{body}</tbody></table>"
+        f"<footer>graphmend {__version__}</footer><script>{_SCRIPT}</script></html>\n"
+    )
+
+
+_COLUMNS = (
+    "repository",
+    "action",
+    "status",
+    "sites",
+    "fixed",
+    "breaks",
+    "pull request",
+    "seconds",
+    "memory MB",
+    "note",
+)
+
+
+def _table_row(row: Row) -> str:
+    breaks = "" if row.breaks_before is None else f"{row.breaks_before} → {row.breaks_after}"
+    link = ""
+    if row.pull_request.startswith(("https://", "http://")):
+        link = f'<a href="{html.escape(row.pull_request, quote=True)}">{_text(row.pull_request.rpartition("/")[2])}</a>'
+    note = row.error or "; ".join(row.remarks)
+    numbers = "".join(f"<td class=n>{value}" for value in (row.sites, row.fixed, breaks))
+    kind = "bad" if row.failed else "changed" if row.status in CHANGED else "good"
+    return (
+        f"<tr><td>{_text(row.name)}<td>{_text(row.action)}<td class={kind}>{_text(row.status)}{numbers}<td>{link}"
+        f"<td class=n>{row.seconds:.1f}<td class=n>{row.memory / 1e6:.0f}<td>{_text(note)}"
+    )
+
+
+def _text(words: str) -> str:
+    return html.escape(words, quote=True)
+
+
+_STYLE = """
+body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:78rem;padding:0 1rem;color:#1c2330;background:#fff}
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}.cards{display:flex;gap:.8rem;flex-wrap:wrap}
+.card{border:1px solid #d5dae3;border-radius:.5rem;padding:.6rem 1rem;min-width:6rem;color:#566}
+.card b{display:block;font-size:1.4rem;color:#1c2330}table{border-collapse:collapse;width:100%}
+th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #e4e8ee;vertical-align:top;overflow-wrap:anywhere}
+th{cursor:pointer;position:sticky;top:0;background:#f4f6f9;white-space:nowrap}.n{text-align:right;white-space:nowrap}
+.bad{color:#b3261e;font-weight:600}.changed{color:#8a5a00}.good{color:#1b6e3c}footer{margin:2rem 0;color:#667}
+@media(prefers-color-scheme:dark){body,.card b{background:#14181f;color:#e6e9ef}th{background:#1e2530}
+td,th,.card{border-color:#333c4a}.bad{color:#ff8a80}.changed{color:#ffcc66}.good{color:#7ddc9a}a{color:#8ab4f8}}
+"""
+_SCRIPT = """
+for(const table of document.querySelectorAll('table.sortable'))table.tHead.addEventListener('click',event=>{
+const head=event.target.closest('th');if(!head)return;const column=head.cellIndex,body=table.tBodies[0];
+const down=head.dataset.down!=='1';head.dataset.down=down?'1':'';
+const key=row=>{const text=row.cells[column].textContent,number=parseFloat(text);return isNaN(number)?text:number};
+body.append(...[...body.rows].sort((a,b)=>{const x=key(a),y=key(b);
+const order=typeof x===typeof y?(x<y?-1:x>y?1:0):typeof x==='number'?1:-1;return down?-order:order}))})
+"""

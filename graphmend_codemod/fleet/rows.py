@@ -1,0 +1,100 @@
+"""One row of result for each repository, kept in SQLite as the run goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FAILED, NOT_RUN = "failed", "not run"
+TOO_LONG, TOO_MUCH_MEMORY, TOO_MUCH_DISK = "time limit", "memory limit", "disk limit"
+FAILURES = frozenset({FAILED, NOT_RUN, TOO_LONG, TOO_MUCH_MEMORY, TOO_MUCH_DISK})
+CLEAN, FINDINGS, MIGRATED = "clean", "findings", "migrated"
+CHANGED = frozenset({FINDINGS, MIGRATED, "opened", "updated", "closed"})
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS repositories (
+    action TEXT NOT NULL, location TEXT NOT NULL, name TEXT NOT NULL, status TEXT NOT NULL, row TEXT NOT NULL,
+    finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (action, location)
+)
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of one repository. `sites` were found, `fixed` of them fixed; breaks are None if nothing was measured.
+
+    `left` counts why sites stay, as (`CODE: reason`, count), the most frequent ones. `seconds` is wall time, `memory`
+    and `disk` are peaks in bytes.
+    """
+
+    name: str
+    location: str
+    action: str
+    status: str
+    sites: int = 0
+    fixed: int = 0
+    breaks_before: int | None = None
+    breaks_after: int | None = None
+    pull_request: str = ""
+    error: str = ""
+    left: tuple[tuple[str, int], ...] = ()
+    remarks: tuple[str, ...] = field(default=())
+    seconds: float = 0.0
+    memory: int = 0
+    disk: int = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether nothing is known about the repository."""
+        return self.status in FAILURES
+
+    def as_json(self) -> str:
+        """For the store, and between processes."""
+        return json.dumps(dataclasses.asdict(self))
+
+
+def row_from_json(text: str) -> Row:
+    """The row again. ValueError, KeyError or TypeError for anything else."""
+    data = json.loads(text)
+    left = tuple((str(reason), int(count)) for reason, count in data.pop("left"))
+    return Row(**{**data, "left": left, "remarks": tuple(data["remarks"])})
+
+
+class Store:
+    """The rows of one or more runs, in one file. Raises `sqlite3.Error`."""
+
+    def __init__(self, file: Path) -> None:
+        self._connection = sqlite3.connect(file, timeout=30.0)
+        self._connection.execute(_TABLE)
+        self._connection.commit()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def forget(self, action: str) -> None:
+        """Begin anew."""
+        with self._connection:
+            self._connection.execute("DELETE FROM repositories WHERE action = ?", (action,))
+
+    def keep(self, row: Row) -> None:
+        """Keep a row, at once and for good."""
+        with self._connection:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO repositories (action, location, name, status, row) VALUES (?, ?, ?, ?, ?)",
+                (row.action, row.location, row.name, row.status, row.as_json()),
+            )
+
+    def done(self, action: str) -> frozenset[str]:
+        """Locations that need not be looked at again: all that did not fail."""
+        rows = self._connection.execute("SELECT location, status FROM repositories WHERE action = ?", (action,))
+        return frozenset(location for location, status in rows if status not in FAILURES)
+
+    def rows(self) -> Iterator[Row]:
+        """All rows, one at a time."""
+        for (text,) in self._connection.execute("SELECT row FROM repositories ORDER BY action, name"):
+            yield row_from_json(text)
