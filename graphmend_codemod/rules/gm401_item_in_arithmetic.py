@@ -6,7 +6,7 @@ tensor is detached where it could have one.
 
 A 0-dim tensor means the same where it is compared to decide an error (GM301 then checks it on the device), or is in
 arithmetic with a tensor of its own dtype: with another one, a Python number would leave the other's dtype alone and a
-tensor might not. Numbers that are used as sizes, in Python arithmetic or as arguments of other functions are left alone.
+tensor might not. Numbers that are used as sizes, in Python arithmetic or as arguments of functions are left alone.
 """
 
 from __future__ import annotations
