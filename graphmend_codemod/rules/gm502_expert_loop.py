@@ -19,6 +19,7 @@ gradient of zeros under `torch.compile` where eager mode leaves them without one
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -267,15 +268,20 @@ def _variables(node: ast.For) -> frozenset[str]:
 
 def _is_mask(site: Site, node: ast.expr, names: frozenset[str]) -> bool:
     """True for a mask of the rows of one round: `m[:, i]` of a bool tensor, or `chosen == i`."""
-    if not isinstance(node, (ast.Subscript, ast.Compare)):
-        return False
-    if not any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node)):
+    cast = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "bool"
+    if cast and isinstance(node.func.value, ast.Subscript):  # type: ignore[attr-defined]
+        return _of_round(node.func.value, names)  # type: ignore[attr-defined]
+    if not isinstance(node, (ast.Subscript, ast.Compare)) or not _of_round(node, names):
         return False
     if isinstance(node, ast.Compare):
         plain = len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq)
         index = node.comparators[0]
         return plain and isinstance(index, ast.Name) and index.id in names and not site.value(node.left).is_python
     return site.value(node).dtype == BOOL or _cast_to_bool(site, node.value)
+
+
+def _of_round(node: ast.expr, names: frozenset[str]) -> bool:
+    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
 
 
 def _cast_to_bool(site: Site, node: ast.expr) -> bool:
@@ -341,6 +347,10 @@ def _two_paths(site: Site, statements: Sequence[ast.stmt], conditions: Sequence[
     first, last = site.span(statements[0]), site.span(statements[-1])
     whole = Span(first.start_line, first.start_column, last.end_line, last.end_column)
     header = " and ".join([site.compiling, *conditions])
+    bound = {name for statement in statements for name in bound_in(statement)}
+    for condition in conditions:
+        if not bound.isdisjoint(re.findall(r"\w+", condition)):
+            raise NotRowwise(f"`{condition}` has to hold, and is known only inside the loop")
     body = "\n    ".join(line.replace("\n", "\n    ") for line in lines)
     parts = (f"if {header}:\n    {body}\nelse:\n    ", Original(whole, 1))
     return Edit((Replacement(whole, parts),), imports=site.imports)

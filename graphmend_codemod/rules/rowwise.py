@@ -287,6 +287,8 @@ class Rewriter:
 
     def _rank(self, node: ast.expr) -> str:
         """The rank of a mask: `m[:, :, i]` has two dimensions, a comparison those of the tensor that is compared."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
         if isinstance(node, ast.Subscript):
             elements = indices_of(node)
             whole = sum(map(is_whole, elements))
