@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from graphmend_codemod.project.facts import AttributeFact, ClassFacts, IndexView
 
@@ -26,28 +27,42 @@ def dotted(node: ast.expr) -> str | None:
 
 
 _LEAVES = frozenset(
-    {"ctx", "op", "ops", "id", "attr", "arg", "name", "kind", "type_comment", "lineno", "is_async", "names"}
-)
-_MAY_HOLD_NODES: dict[type[ast.AST], tuple[str, ...]] = {ast.Constant: ()}
+    {
+        "ctx", "op", "ops", "id", "attr", "arg", "name", "kind", "type_comment", "lineno", "is_async", "names",
+        "module", "level", "conversion", "simple", "rest", "kwd_attrs", "tag", "str",
+    }
+)  # fmt: skip
+_WITH_GAPS = (ast.Dict, ast.arguments)
+NODE_FIELDS: dict[type[Any], tuple[str, ...]] = {
+    kind: tuple(name for name in kind._fields if name not in _LEAVES)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
+"""For each type of node the fields that hold nodes, without operators and `ctx` markers."""
+NODE_FIELDS.update({ast.Constant: (), ast.MatchSingleton: ()})
 
 
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    fields = tuple(name for name in kind._fields if name not in _LEAVES)
-    _MAY_HOLD_NODES[kind] = fields
-    return fields
+def put_children(node: ast.AST, fields: tuple[str, ...], found: list[Any]) -> None:
+    """Put the nodes in these fields of `node` at the end of `found`."""
+    if isinstance(node, _WITH_GAPS):
+        found += [item for name in fields for item in _listed(getattr(node, name)) if item is not None]
+        return
+    for name in fields:
+        value = getattr(node, name, None)
+        if value.__class__ is list:
+            found += value
+        elif value is not None:
+            found.append(value)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes directly below `node`, without operators and `ctx` markers. Faster than `ast.iter_child_nodes`."""
-    kind = node.__class__
-    fields = _MAY_HOLD_NODES.get(kind)
     found: list[ast.AST] = []
-    for name in _fields(kind) if fields is None else fields:
-        value = getattr(node, name, None)
-        if value.__class__ is list:
-            found += [item for item in value if isinstance(item, ast.AST)]
-        elif isinstance(value, ast.AST):
-            found.append(value)
+    put_children(node, NODE_FIELDS[node.__class__], found)
     return found
 
 
@@ -57,7 +72,8 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        stack += children(node)
+        if fields := NODE_FIELDS[node.__class__]:
+            put_children(node, fields, stack)
 
 
 def walk_scope(root: ast.AST) -> Iterator[ast.AST]:
@@ -66,8 +82,8 @@ def walk_scope(root: ast.AST) -> Iterator[ast.AST]:
     while stack:
         node = stack.pop()
         yield node
-        if not isinstance(node, SCOPES):
-            stack += children(node)
+        if (fields := NODE_FIELDS[node.__class__]) and not isinstance(node, SCOPES):
+            put_children(node, fields, stack)
 
 
 def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
@@ -90,6 +106,15 @@ class Outline:
     conditional_lines: tuple[int, ...]
 
 
+_BINDING = frozenset(
+    {
+        ast.IfExp, ast.NamedExpr, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.FunctionDef,
+        ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
+    }
+)  # fmt: skip
+"""Nodes other than names that say something for the outline."""
+
+
 def outline(function: FunctionNode) -> Outline:
     """Parameters, assignments, imports and nested definitions are bound; `global` and `nonlocal` names are not."""
     names = {argument.arg for argument in parameters(function)}
@@ -97,26 +122,32 @@ def outline(function: FunctionNode) -> Outline:
     nested: list[FunctionNode] = []
     walrus = False
     conditional: list[int] = []
-    for node in walk_scope(function):
+    stack: list[Any] = children(function)
+    while stack:
+        node = stack.pop()
         kind = node.__class__
         if kind is ast.Name:
-            if node.ctx.__class__ is not ast.Load:  # type: ignore[attr-defined]
-                names.add(node.id)  # type: ignore[attr-defined]
-        elif kind is ast.IfExp:
-            conditional.append(node.lineno)  # type: ignore[attr-defined]
-        elif kind is ast.NamedExpr:
-            walrus = True
-        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            names.add(node.name)
-            nested.append(node)
-        elif isinstance(node, ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            names.update((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
-        elif isinstance(node, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
-            names.add(node.name)
-        elif isinstance(node, (ast.Global, ast.Nonlocal)):
-            outer.update(node.names)
+            if node.ctx.__class__ is not ast.Load:
+                names.add(node.id)
+            continue
+        fields = NODE_FIELDS[kind]
+        if kind in _BINDING:
+            if kind is ast.IfExp:
+                conditional.append(node.lineno)
+            elif kind is ast.NamedExpr:
+                walrus = True
+            elif kind is ast.Global or kind is ast.Nonlocal:
+                outer.update(node.names)
+            elif kind is ast.Import or kind is ast.ImportFrom:
+                names.update((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
+            elif node.name:
+                names.add(node.name)
+                if kind is ast.FunctionDef or kind is ast.AsyncFunctionDef:
+                    nested.append(node)
+            if kind in SCOPES:
+                continue
+        if fields and kind is not ast.Lambda:
+            put_children(node, fields, stack)
     nested.sort(key=lambda node: (node.lineno, node.col_offset))
     return Outline(frozenset(names - outer), tuple(nested), walrus, tuple(sorted(conditional)))
 
