@@ -31,11 +31,14 @@ MOST_CLASSES = 3
 class Arm:
     """One arm: where its code is, where its results go, and with what it is compared."""
 
-    def __init__(self, root: Path, out: Path, against: Path | None, calls: int, dtype: str | None) -> None:
+    def __init__(
+        self, root: Path, out: Path, against: Path | None, calls: int, dtype: str | None, *, eager_only: bool = False
+    ) -> None:
         self.root = root
         self.out = out
         self.against = against
         self.calls = calls
+        self.eager_only = eager_only
         self.dtype = None if dtype is None else dtype_named(dtype)
 
     def first(self, name: str, classes: Sequence[str]) -> Row:
@@ -68,7 +71,7 @@ class Arm:
         try:
             eager = self._eager(factory, self.out / name)
             differences = self._differences(name, eager)
-            counts, compiled = self._compiled(factory, eager)
+            counts, compiled = (None, None) if self.eager_only else self._compiled(factory, eager)
         except Exception as error:  # the package's code may raise anything; it costs its own row
             message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
             return Row(name, class_name, "failed", message, time.monotonic() - started, choice)

@@ -18,7 +18,7 @@ class Row:
     `status` is `ok`, `unbuilt` (no small model could be made and called), `failed`, `timeout` or `crashed`; `message`
     says why, in one line. `choice` names the recipe and the inputs, so that a second arm makes the same model.
     `differences` are those of eager mode against the first arm, `compiled` the first thing that the compiled model
-    does otherwise than the eager one.
+    does otherwise than the eager one. `counts` is also None for a type that was compared in eager mode only.
     """
 
     type: str
@@ -50,7 +50,7 @@ class Row:
 
     def line(self) -> str:
         """For a person who waits."""
-        what = f"{self.breaks} breaks" if self.ok else f"{self.status}: {self.message}"
+        what = f"{self.breaks} breaks" if self.counts is not None else f"{self.status} {self.message}"
         more = "".join(f"; DIFFERENT: {each}" for each in self.differences[:2])
         return f"{self.type} {self.model_class} {what}{more} ({self.seconds:.1f} s)"
 

@@ -23,6 +23,11 @@ class Pair:
         return self.before.ok and self.after is not None and self.after.ok
 
     @property
+    def counted(self) -> bool:
+        """True when both arms were compiled, too."""
+        return self.compared and self.after is not None and self.after.counts is not None
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """What must not be: another eager result, a second arm that fails, a compiled model that is newly wrong."""
         if self.after is None or not self.before.ok:
@@ -44,6 +49,9 @@ class Totals:
     broken: int
     breaks: int
     compared: int
+    counted: int
+    broken_counted: int
+    breaks_counted: int
     broken_after: int
     breaks_after: int
     problems: int
@@ -56,15 +64,19 @@ def pairs(before: Iterable[Row], after: Iterable[Row]) -> tuple[Pair, ...]:
 
 
 def totals(rows: Sequence[Pair]) -> Totals:
-    """Counts over all rows; those after the migration over the types that were measured in both arms."""
+    """Counts over all rows. `compared` types ran in eager mode in both arms, `counted` ones also compiled."""
     measured = [each.before for each in rows if each.before.ok]
-    after = [each.after for each in rows if each.compared and each.after is not None]
+    counted = [each for each in rows if each.counted]
+    after = [each.after for each in counted if each.after is not None]
     return Totals(
         types=len(rows),
         measured=len(measured),
         broken=sum(row.breaks > 0 for row in measured),
         breaks=sum(row.breaks for row in measured),
-        compared=len(after),
+        compared=sum(each.compared for each in rows),
+        counted=len(counted),
+        broken_counted=sum(each.before.breaks > 0 for each in counted),
+        breaks_counted=sum(each.before.breaks for each in counted),
         broken_after=sum(row.breaks > 0 for row in after),
         breaks_after=sum(row.breaks for row in after),
         problems=sum(bool(each.problems) for each in rows),
@@ -100,9 +112,13 @@ def _answer(sums: Totals) -> list[str]:
     before = f"{sums.broken} of {sums.measured} model types break, with {sums.breaks} breaks"
     if not sums.compared:
         return [f"**{before}.** Not compared with a migrated package."]
+    problems = {0: "No type has a problem", 1: "1 type has a problem"}.get(
+        sums.problems, f"{sums.problems} types have problems"
+    )
     return [
-        f"**Before: {before}. After: {sums.broken_after} of {sums.compared} break, with {sums.breaks_after} breaks. "
-        f"{sums.problems or 'No'} {'type has' if sums.problems == 1 else 'types have'} a problem.**"
+        f"**Before: {before}. Of {sums.counted} types compiled in both arms, {sums.broken_counted} broke before with "
+        f"{sums.breaks_counted} breaks, and {sums.broken_after} break after with {sums.breaks_after}. "
+        f"{problems} among {sums.compared} compared in eager mode.**"
     ]
 
 
@@ -124,7 +140,7 @@ def _problems(rows: Sequence[Pair]) -> list[str]:
 def _broken(rows: Sequence[Pair]) -> list[str]:
     lines = ["| type | class | breaks before | after | sites before | after |", "|---|---|---:|---:|---:|---:|"]
     for each in rows:
-        after = each.after if each.after is not None and each.after.ok else None
+        after = each.after if each.counted else None
         if not (each.before.breaks or (after is not None and after.breaks)):
             continue
         cells = [
@@ -141,7 +157,7 @@ def _broken(rows: Sequence[Pair]) -> list[str]:
 
 def _sites(rows: Sequence[Pair]) -> list[str]:
     """Kinds of break with their places, of the last arm that there is."""
-    last = [each.after if each.compared and each.after is not None else each.before for each in rows]
+    last = [each.after if each.counted and each.after is not None else each.before for each in rows]
     places: dict[str, Counter[str]] = {}
     for row in last:
         for site in () if row.counts is None else row.counts.sites:
