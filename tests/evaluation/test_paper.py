@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_evaluation.paper import models, prepare, rows, table
+from graphmend_evaluation.compilations import Compiled, Way
+from graphmend_evaluation.flags import FlagRow, FlagTrial, FlagVerdict
+from graphmend_evaluation.paper import hub, models, prepare, rows, table
 from graphmend_evaluation.paper.__main__ import main
-from graphmend_evaluation.results import Comparison, ModelRow
+from graphmend_evaluation.results import Comparison, ModelRow, Status
 from tests.evaluation.test_results import AFTER, BEFORE, BROKEN, CALL, FAILED
 
 
@@ -22,7 +24,7 @@ def measured(name: str, *after: object) -> table.Measured:
 def test_every_published_row_is_ours_or_told_not_to_run() -> None:
     here = [model for row in rows.ROWS for model in row.stands_for]
     assert len(here) == 21
-    assert sorted([*here, *rows.NOT_RUN]) == sorted(rows.published())
+    assert sorted([*here, *(model.name for model in hub.HUB_MODELS)]) == sorted(rows.published())
 
 
 def test_every_row_has_its_factories() -> None:
@@ -85,7 +87,9 @@ def test_row_says_what_changed() -> None:
         "break sites": "1 -> 0",
         "eager": "identical",
         "compiled": "as eager",
+        "Inductor": "-",
         "messages": "1 -> 1, compiled 0",
+        "with flags": "-",
         "verdict": "one graph",
     }
 
@@ -112,14 +116,47 @@ def test_problem_in_a_later_call_pattern_counts() -> None:
     assert "phi3-longrope: phi3-longrope: eager result changed: call 2, x" in list(table.lines([result]))
 
 
+NOT_RUN = [hub.NotRun(model.name, "no network") for model in hub.HUB_MODELS]
+INDUCTOR = Compiled(Way("inductor", backend="inductor"), Status.OK, "", 1.0, AFTER.counts, (CALL, CALL, CALL))
+
+
+def test_inductor_s_difference_is_a_problem() -> None:
+    wrong = replace(INDUCTOR, calls=(CALL, replace(CALL, compiled_difference="x")))
+    right, different = (replace(measured("t5", AFTER), inductor=(each,)) for each in (INDUCTOR, wrong))
+    column = table.HEADINGS.index("Inductor")
+    assert (table.cells(right)[column], table.cells(right)[-1]) == ("as eager, 0 recompiles", "one graph")
+    assert (table.cells(different)[column], table.cells(different)[-1]) == ("DIFFERENT", "PROBLEM")
+    assert different.problems == ("Inductor: call 2: x",)
+
+
+def test_recompiled_graphs_count_for_a_single_call_only() -> None:
+    after = replace(AFTER, counts=replace(BROKEN, graphs=3, recompiled_graphs=2))
+    assert table.graphs(measured("t5", after).models[0])[1] == 5
+    assert table.graphs(measured("t5", replace(after, calls=(CALL, CALL))).models[0])[1] == 3
+
+
+def test_flags_that_help_are_shown_beside_the_numbers_without_them() -> None:
+    trial = FlagTrial("capture_scalar_outputs", ("capture_scalar_outputs",), False, FlagVerdict.HELPS, 0, 0)
+    flags = FlagRow("m:t5", Status.OK, "", 1.0, breaks=2, trials=(trial,))
+    result = replace(measured("t5", replace(AFTER, counts=BROKEN)), flags=flags)
+    found = dict(zip(table.HEADINGS, table.cells(result), strict=True))
+    assert found["with flags"] == "2 -> 0, capture_scalar_outputs"
+    assert found["verdict"] == "still breaks at 1 site"
+    assert any("t5, advice: set torch._dynamo.config.capture_scalar_outputs" in line for line in table.lines([result]))
+
+
 def test_markdown_names_versions_rows_and_what_did_not_run() -> None:
-    text = table.markdown([measured("t5", AFTER)], {"date": "2030-01-02 03:04 UTC", "torch": "2.13.0"})
+    text = table.markdown([measured("t5", AFTER)], NOT_RUN, {"date": "2030-01-02 03:04 UTC", "torch": "2.13.0"})
     assert text.startswith("# The published table, 2030-01-02 03:04 UTC\n\ntorch 2.13.0.\n")
     assert "| t5 | 3 (-100%) | 6 -> 1 |" in text
-    assert all(name in text for name in rows.NOT_RUN)
+    assert "with flags" not in text
+    assert all(f"- {each.model}: " in text for each in NOT_RUN)
 
 
-def test_json_holds_the_measurements(tmp_path: Path) -> None:
-    data = json.loads(json.dumps(table.as_json([measured("t5", AFTER)], {"date": "2030-01-02"})))
-    assert data["rows"][0]["models"][0]["after"]["counts"]["graphs"] == 1
-    assert len(data["not_run"]) == 6
+def test_table_travels_as_json() -> None:
+    results = (replace(measured("t5", AFTER), inductor=(INDUCTOR,), date="2030-01-02 03:04 UTC"),)
+    data = json.loads(json.dumps(table.as_json(results, NOT_RUN, {"date": "2030-01-02"})))
+    assert data["rows"][0]["whole_after"] is True
+    read, left = table.read_json(data)
+    assert [table.cells(each) for each in read] == [table.cells(each) for each in results]
+    assert list(left) == NOT_RUN

@@ -1,7 +1,7 @@
 """Small models with random weights, one for each row: the same classes, dtypes and inputs as in the published table.
 
 Factories for `graphmend_evaluation.measure`. Two layers, two heads, width 64: the break sites are in the code, not in
-the size.
+the size. A list of inputs is several calls: the second with other values, the third with other sizes.
 """
 
 # mypy: allow-untyped-calls
@@ -17,6 +17,7 @@ from transformers import GenerationMixin, PreTrainedModel  # noqa: F401 - half o
 Inputs = dict[str, Any]
 
 VOCABULARY = 128
+_LENGTHS = (8, 8, 12)
 _SEQ2SEQ: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     "d_model": 64,
@@ -38,15 +39,15 @@ _ENCODER: dict[str, Any] = {
 }
 
 
-def t5() -> tuple[nn.Module, Inputs]:
+def t5() -> tuple[nn.Module, list[Inputs]]:
     """Encoder and decoder: a cache given as a tuple is warned about."""
     from transformers import T5Config, T5ForConditionalGeneration
 
     config = T5Config(vocab_size=VOCABULARY, d_model=64, d_kv=32, d_ff=128, num_layers=2, num_heads=2)
-    return T5ForConditionalGeneration(config), _encoder_and_decoder_ids()
+    return T5ForConditionalGeneration(config), _three_ids()
 
 
-def whisper() -> tuple[nn.Module, Inputs]:
+def whisper() -> tuple[nn.Module, list[Inputs]]:
     """As t5, with a spectrogram for the encoder."""
     from transformers import WhisperConfig, WhisperForConditionalGeneration
 
@@ -63,58 +64,61 @@ def whisper() -> tuple[nn.Module, Inputs]:
         suppress_tokens=None,
         begin_suppress_tokens=None,
     )
-    inputs = {"input_features": torch.randn(1, 16, 100), "decoder_input_ids": _ids(1, 8)}
+    inputs = [{"input_features": torch.randn(1, 16, 100), "decoder_input_ids": _ids(1, each)} for each in _LENGTHS]
     return WhisperForConditionalGeneration(config), inputs
 
 
-def bart() -> tuple[nn.Module, Inputs]:
+def bart() -> tuple[nn.Module, list[Inputs]]:
     """In float32, the dtype that the published rows do not use."""
-    return _bart(), _encoder_and_decoder_ids()
+    return _bart(), _three_ids()
 
 
-def bart_float16() -> tuple[nn.Module, Inputs]:
+def bart_float16() -> tuple[nn.Module, list[Inputs]]:
     """In float16 overflow is guarded after every layer; one token for the decoder."""
-    return _bart().half(), _batch_with_mask()
+    return _bart().half(), _three_batches()
 
 
-def marian() -> tuple[nn.Module, Inputs]:
+def marian() -> tuple[nn.Module, list[Inputs]]:
     """As bart."""
-    return _marian(), _encoder_and_decoder_ids()
+    return _marian(), _three_ids()
 
 
-def marian_float16() -> tuple[nn.Module, Inputs]:
+def marian_float16() -> tuple[nn.Module, list[Inputs]]:
     """As bart_float16."""
-    return _marian().half(), _batch_with_mask()
+    return _marian().half(), _three_batches()
 
 
-def blenderbot() -> tuple[nn.Module, Inputs]:
+def blenderbot() -> tuple[nn.Module, list[Inputs]]:
     """As bart."""
     from transformers import BlenderbotConfig, BlenderbotForConditionalGeneration
 
-    return BlenderbotForConditionalGeneration(BlenderbotConfig(**_SEQ2SEQ)), _encoder_and_decoder_ids()
+    return BlenderbotForConditionalGeneration(BlenderbotConfig(**_SEQ2SEQ)), _three_ids()
 
 
-def pegasus() -> tuple[nn.Module, Inputs]:
+def pegasus() -> tuple[nn.Module, list[Inputs]]:
     """The decoder alone."""
     from transformers import PegasusConfig, PegasusForCausalLM
 
-    return PegasusForCausalLM(PegasusConfig(**_SEQ2SEQ)), {"input_ids": _ids(1, 8)}
+    return PegasusForCausalLM(PegasusConfig(**_SEQ2SEQ)), _three_texts()
 
 
-def biogpt() -> tuple[nn.Module, Inputs]:
+def biogpt() -> tuple[nn.Module, list[Inputs]]:
     """A decoder alone."""
     from transformers import BioGptConfig, BioGptForCausalLM
 
-    return BioGptForCausalLM(BioGptConfig(**_ENCODER)), {"input_ids": _ids(1, 8)}
+    return BioGptForCausalLM(BioGptConfig(**_ENCODER)), _three_texts()
 
 
-def layoutlmv3() -> tuple[nn.Module, Inputs]:
+def layoutlmv3() -> tuple[nn.Module, list[Inputs]]:
     """Text and boxes without a picture: a mask is warned about."""
     from transformers import LayoutLMv3Config, LayoutLMv3Model
 
     config = LayoutLMv3Config(**_ENCODER, visual_embed=False, coordinate_size=8, shape_size=16)
-    boxes = torch.zeros(1, 8, 4, dtype=torch.long)
-    return LayoutLMv3Model(config), {"input_ids": _ids(1, 8), "bbox": boxes}
+    corners = torch.tensor([0, 0, 500, 900])
+    inputs = [
+        {**text, "bbox": corners + torch.randint(0, 100, (*text["input_ids"].shape, 4))} for text in _three_texts()
+    ]
+    return LayoutLMv3Model(config), inputs
 
 
 def phi3() -> tuple[nn.Module, list[Inputs]]:
@@ -137,6 +141,18 @@ def longformer() -> tuple[nn.Module, Inputs]:
     from transformers import LongformerConfig, LongformerModel
 
     return LongformerModel(LongformerConfig(**_ENCODER, attention_window=8)), {"input_ids": _ids(1, 20)}
+
+
+def longformer_calls() -> tuple[nn.Module, list[Inputs]]:
+    """Two calls that are padded and one that is not."""
+    return longformer()[0], [{"input_ids": _ids(1, length)} for length in (20, 20, 32)]
+
+
+def longformer_global_calls() -> tuple[nn.Module, list[Inputs]]:
+    """Tokens that attend to all others: none, two, and then one."""
+    masks = torch.zeros(3, 1, 20, dtype=torch.long)
+    masks[1, 0, :2] = masks[2, 0, 0] = 1
+    return longformer()[0], [{"input_ids": _ids(1, 20), "global_attention_mask": mask} for mask in masks.unbind()]
 
 
 def grounding_dino() -> tuple[nn.Module, Inputs]:
@@ -170,9 +186,16 @@ def grounding_dino() -> tuple[nn.Module, Inputs]:
         backbone_config=backbone,
         text_config=text,
     )
-    ids = torch.tensor([[101, 5, 6, 1012, 7, 8, 1012, 102]])
-    inputs = {"pixel_values": torch.randn(1, 3, 32, 32), "input_ids": ids, "attention_mask": torch.ones_like(ids)}
-    return GroundingDinoForObjectDetection(config), inputs
+    return GroundingDinoForObjectDetection(config), _picture_and_text(32, [101, 5, 6, 1012, 7, 8, 1012, 102])
+
+
+def grounding_dino_calls() -> tuple[nn.Module, list[Inputs]]:
+    """Phrases of other lengths in the second call, in the third a larger picture."""
+    return grounding_dino()[0], [
+        _picture_and_text(32, [101, 5, 6, 1012, 7, 8, 1012, 102]),
+        _picture_and_text(32, [101, 5, 1012, 6, 7, 8, 1012, 102]),
+        _picture_and_text(48, [101, 5, 6, 7, 1012, 8, 1012, 102]),
+    ]
 
 
 def clap() -> tuple[nn.Module, Inputs]:
@@ -186,27 +209,49 @@ def clap() -> tuple[nn.Module, Inputs]:
         "num_attention_heads": [2, 2],
         "enable_fusion": True,
     }
-    ids = _ids(1, 8)
-    inputs = {
-        "input_ids": ids,
-        "attention_mask": torch.ones_like(ids),
-        "input_features": torch.randn(1, 4, 1001, 64),
-        "is_longer": torch.tensor([[True]]),
-    }
-    return ClapModel(ClapConfig(text_config=dict(_ENCODER), audio_config=audio, projection_dim=32)), inputs
+    config = ClapConfig(text_config=dict(_ENCODER), audio_config=audio, projection_dim=32)
+    return ClapModel(config), _clips([True])
+
+
+def clap_calls() -> tuple[nn.Module, list[Inputs]]:
+    """A clip that is longer than the window, one that is not, and then one of each."""
+    return clap()[0], [_clips([True]), _clips([False]), _clips([False, True])]
 
 
 def _ids(batch: int, length: int) -> Tensor:
     return torch.randint(3, VOCABULARY, (batch, length))
 
 
-def _encoder_and_decoder_ids() -> Inputs:
-    return {"input_ids": _ids(1, 8), "decoder_input_ids": _ids(1, 8)}
+def _three_texts() -> list[Inputs]:
+    return [{"input_ids": _ids(1, length)} for length in _LENGTHS]
 
 
-def _batch_with_mask() -> Inputs:
-    mask = torch.ones(4, 32, dtype=torch.long)
-    return {"input_ids": _ids(4, 32), "attention_mask": mask, "decoder_input_ids": _ids(4, 1)}
+def _three_ids() -> list[Inputs]:
+    return [{"input_ids": _ids(1, length), "decoder_input_ids": _ids(1, length)} for length in _LENGTHS]
+
+
+def _batch_with_mask(batch: int = 4, length: int = 32) -> Inputs:
+    mask = torch.ones(batch, length, dtype=torch.long)
+    return {"input_ids": _ids(batch, length), "attention_mask": mask, "decoder_input_ids": _ids(batch, 1)}
+
+
+def _three_batches() -> list[Inputs]:
+    return [_batch_with_mask(), _batch_with_mask(), _batch_with_mask(3, 20)]
+
+
+def _picture_and_text(size: int, ids: list[int]) -> Inputs:
+    text = torch.tensor([ids])
+    return {"pixel_values": torch.randn(1, 3, size, size), "input_ids": text, "attention_mask": torch.ones_like(text)}
+
+
+def _clips(longer: list[bool]) -> Inputs:
+    ids = _ids(len(longer), 8)
+    return {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "input_features": torch.randn(len(longer), 4, 1001, 64),
+        "is_longer": torch.tensor([[each] for each in longer]),
+    }
 
 
 def _bart() -> nn.Module:

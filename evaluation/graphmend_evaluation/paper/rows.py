@@ -29,11 +29,12 @@ class Row:
     name: str
     factories: tuple[str, ...]
     stands_for: tuple[str, ...] = ()
+    module: str = _MODELS
 
     @property
     def models(self) -> tuple[str, ...]:
         """The factories as `package.module:factory`."""
-        return tuple(f"{_MODELS}:{factory}" for factory in self.factories)
+        return tuple(f"{self.module}:{factory}" for factory in self.factories)
 
 
 ROWS = (
@@ -48,17 +49,9 @@ ROWS = (
     Row("biogpt", ("biogpt",), ("biogpt",)),
     Row("layoutlmv3", ("layoutlmv3",), ("layoutlmv3-base",)),
     Row("phi3-longrope", ("phi3", "phi3_short_long_short", "phi3_long_short_long"), ("Phi-4-mini-instruct",)),
-    Row("longformer", ("longformer",), ("longformer-base-4096",)),
-    Row("grounding-dino", ("grounding_dino",), ("grounding-dino-tiny", "grounding-dino-base")),
-    Row("clap", ("clap",), ("clap-htsat-fused",)),
-)
-NOT_RUN = (
-    "chronos-bolt-small",
-    "MoLFormer-XL-both-10pct",
-    "Florence-2-large",
-    "Qwen-Audio-Chat",
-    "moe-minicpm-x4-base",
-    "stella-en-400M-v5",
+    Row("longformer", ("longformer", "longformer_calls", "longformer_global_calls"), ("longformer-base-4096",)),
+    Row("grounding-dino", ("grounding_dino", "grounding_dino_calls"), ("grounding-dino-tiny", "grounding-dino-base")),
+    Row("clap", ("clap", "clap_calls"), ("clap-htsat-fused",)),
 )
 
 

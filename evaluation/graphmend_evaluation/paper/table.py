@@ -10,25 +10,47 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphmend_evaluation.paper.rows import NOT_RUN, Row, published
-from graphmend_evaluation.results import SCHEMA_VERSION, Counts, ModelMeasurement, ModelRow, to_json
+from graphmend_evaluation.compilations import Compiled
+from graphmend_evaluation.flags import FlagRow
+from graphmend_evaluation.paper.hub import NotRun
+from graphmend_evaluation.paper.rows import Row, published
+from graphmend_evaluation.results import Counts, ModelMeasurement, ModelRow, from_json, to_json
 
-HEADINGS = ("row", "published", "graphs", "break events", "break sites", "eager", "compiled", "messages", "verdict")
+TABLE_SCHEMA = 2
+HEADINGS = (
+    "row",
+    "published",
+    "graphs",
+    "break events",
+    "break sites",
+    "eager",
+    "compiled",
+    "Inductor",
+    "messages",
+    "with flags",
+    "verdict",
+)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A row of the table with the measurements of its factories, in their order."""
+    """A row of the table with the measurements of its factories, in their order.
+
+    `inductor` has each factory with several calls after the migration, empty where that was not asked for; `flags` is
+    None where it was not asked for or nothing breaks. `date` is that of the measurement.
+    """
 
     row: Row
     models: tuple[ModelRow, ...]
+    inductor: tuple[Compiled, ...] = ()
+    flags: FlagRow | None = None
+    date: str = ""
 
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong, one line each, beginning with the factory's name."""
-        return tuple(
-            f"{model.model.rpartition(':')[2]}: {problem}" for model in self.models for problem in model.problems
-        )
+        found = [f"{model.model.rpartition(':')[2]}: {problem}" for model in self.models for problem in model.problems]
+        return (*found, *(f"Inductor: {problem}" for compiled in self.inductor for problem in compiled.problems))
 
     @property
     def whole(self) -> bool:
@@ -43,14 +65,29 @@ def cells(measured: Measured) -> tuple[str, ...]:
     return (
         measured.row.name,
         _published(measured.row),
-        _change(before, after, lambda counts: counts.graphs + counts.recompiled_graphs),
+        " -> ".join("?" if each is None else str(each) for each in graphs(first)),
         _change(before, after, lambda counts: counts.break_events),
         _change(before, after, lambda counts: len(counts.sites)),
         _eager(measured),
         _compiled(measured),
+        _inductor(measured),
         _messages(first),
+        _with_flags(measured),
         _verdict(measured),
     )
+
+
+def graphs(model: ModelRow) -> tuple[int | None, int | None]:
+    """FX graphs before and after, as the published table counts them; None where nothing was counted.
+
+    Of a single call that is every graph. Of several it is those of first compilations: the others are of new shapes.
+    """
+    found = []
+    for measured in (model.before, model.after):
+        counts = measured.counts
+        more = 0 if counts is None or len(measured.calls) > 1 else counts.recompiled_graphs
+        found.append(None if counts is None else counts.graphs + more)
+    return found[0], found[1]
 
 
 def lines(results: Sequence[Measured]) -> Iterator[str]:
@@ -61,55 +98,85 @@ def lines(results: Sequence[Measured]) -> Iterator[str]:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
         if number == 0:
             yield "  ".join("-" * width for width in widths)
-    yield from _remarks(results)
+    yield from remarks(results)
 
 
-def markdown(results: Sequence[Measured], about: dict[str, str]) -> str:
+def markdown(results: Sequence[Measured], not_run: Sequence[NotRun], about: dict[str, str]) -> str:
     """The table as a Markdown document."""
     told = ", ".join(f"{name} {value}" for name, value in about.items() if name != "date")
-    rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(measured) for measured in results)]
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
     hub = "\n".join(
-        f"- {name}: {published()[name].breaks} breaks published; not run: its code or weights need the model hub"
-        for name in NOT_RUN
+        f"- {each.model}: {published()[each.model].breaks} breaks published; {each.reason}" for each in not_run
     )
-    remarks = "\n".join(f"- {line.strip()}" for line in _remarks(results) if line.strip())
+    told_below = "\n".join(f"- {line.strip()}" for line in remarks(results) if line.strip())
     return (
         f"# The published table, {about['date']}\n\n{told}.\n\n"
         "Small models with random weights and the same break sites; `torch.compile` with a counting backend,\n"
         "`dynamic=False`, capture flags off. *Published* is the number of breaks in the paper and the percentage that\n"
         "its authors' tool removed; it counts graphs less one. *Eager* compares outputs, exceptions, messages, state\n"
         "and random numbers before and after, bit for bit; *compiled* compares with eager within each dtype's\n"
-        "tolerance; *messages* counts log records and warnings of the first call.\n\n"
-        f"{table}\n\n{remarks}{chr(10) if remarks else ''}\n## Rows that need the network\n\n{hub}\n"
+        "tolerance, *Inductor* does the same with that backend and torch's own choice of dynamic sizes, after the\n"
+        "migration; *messages* counts log records and warnings of the first call.\n\n"
+        f"{as_markdown(results)}\n\n{told_below}{chr(10) if told_below else ''}"
+        + (f"\n## Rows that were not run\n\n{hub}\n" if not_run else "")
     )
 
 
-def as_json(results: Sequence[Measured], about: dict[str, str]) -> dict[str, Any]:
-    """The measurements in full. The schema is that of `graphmend_evaluation.results`."""
+def as_markdown(results: Sequence[Measured]) -> str:
+    """Only the table; columns of what was not asked for are left out."""
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(measured) for measured in results)]
+    unasked = [column for column in range(len(HEADINGS)) if all(row[column] == "-" for row in rows[2:])]
+    kept = [[cell for column, cell in enumerate(row) if column not in unasked] for row in rows]
+    return "\n".join("| " + " | ".join(row) + " |" for row in kept)
+
+
+def as_json(results: Sequence[Measured], not_run: Sequence[NotRun], about: dict[str, str]) -> dict[str, Any]:
+    """The measurements in full. Each part has the schema of its class."""
     return {
-        "schema": SCHEMA_VERSION,
+        "schema": TABLE_SCHEMA,
         "about": about,
         "rows": [
             {
-                "row": measured.row.name,
-                "stands_for": list(measured.row.stands_for),
                 "published": [to_json(published()[model]) for model in measured.row.stands_for],
                 "whole_after": measured.whole,
                 "problems": list(measured.problems),
-                "models": [to_json(model) for model in measured.models],
+                **_without_files(to_json(measured)),
             }
             for measured in results
         ],
-        "not_run": list(NOT_RUN),
+        "not_run": [to_json(each) for each in not_run],
     }
+
+
+def read_json(data: dict[str, Any]) -> tuple[tuple[Measured, ...], tuple[NotRun, ...]]:
+    """The reverse of `as_json`.
+
+    Raises `KeyError`, `TypeError` or `ValueError` for another schema.
+    """
+    if data["schema"] != TABLE_SCHEMA:
+        raise ValueError(f"schema {data['schema']}, not {TABLE_SCHEMA}")
+    fields = ("row", "models", "inductor", "flags", "date")
+    rows = tuple(from_json(Measured, {name: row[name] for name in fields}) for row in data["rows"])
+    return rows, tuple(from_json(NotRun, each) for each in data["not_run"])
+
+
+def _without_files(measured: dict[str, Any]) -> dict[str, Any]:
+    """Without the hundreds of files that each model imports."""
+    for model in measured["models"]:
+        for arm in ("before", "after"):
+            model[arm]["files"] = []
+    return measured
+
+
+def now() -> str:
+    """Date and time of day."""
+    return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def about_this_run(results: Sequence[Measured]) -> dict[str, str]:
     """Date, versions and machine."""
     versions = next((dict(model.after.versions) for each in results for model in each.models if model.after.ok), {})
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "date": now(),
         **versions,
         "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
     }
@@ -138,6 +205,26 @@ def _compiled(measured: Measured) -> str:
     return "as eager" if all(call.compiled_problem is None for call in calls) else "DIFFERENT"
 
 
+def _inductor(measured: Measured) -> str:
+    if not measured.inductor:
+        return "-"
+    if any(compiled.problems for compiled in measured.inductor):
+        return "DIFFERENT"
+    most = max(_most_recompiles(compiled) for compiled in measured.inductor)
+    return f"as eager, {most} recompile{'' if most == 1 else 's'}"
+
+
+def _most_recompiles(compiled: Compiled) -> int:
+    return 0 if compiled.counts is None else compiled.counts.recompiles
+
+
+def _with_flags(measured: Measured) -> str:
+    best = None if measured.flags is None else measured.flags.best
+    if measured.flags is None:
+        return "-"
+    return "no flag helps" if best is None else f"{measured.flags.breaks} -> {best.breaks}, {best.setting}"
+
+
 def _messages(model: ModelRow) -> str:
     """Eager before, eager after, compiled after, in the first call."""
 
@@ -160,7 +247,8 @@ def _verdict(measured: Measured) -> str:
     return f"still breaks at {len(counts.sites)} site{'' if len(counts.sites) == 1 else 's'}"
 
 
-def _remarks(results: Sequence[Measured]) -> Iterator[str]:
+def remarks(results: Sequence[Measured]) -> Iterator[str]:
+    """What is wrong and what is left, a line each."""
     for measured in results:
         for problem in measured.problems:
             yield f"{measured.row.name}: {problem}"
@@ -168,6 +256,8 @@ def _remarks(results: Sequence[Measured]) -> Iterator[str]:
             if model.fewer_ops and model.before.counts is not None and model.after.counts is not None:
                 ops = f"{model.before.counts.ops} to {model.after.counts.ops}"
                 yield f"{model.model.rpartition(':')[2]} captures fewer operations, from {ops}: see that none was lost"
+        for line in () if measured.flags is None else measured.flags.advice:
+            yield f"{measured.row.name}, advice: {line}"
     for measured in results:
         counts = measured.models[0].after.counts
         for site in counts.sites if counts is not None else ():
