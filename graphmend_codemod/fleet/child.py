@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterable
 from functools import partial
@@ -31,6 +33,7 @@ _ERROR = 500
 
 def main() -> int:
     """Read the order, do it, write the row."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     order = order_from_json(sys.stdin.read())
     row = handle(order)
     result = Path(sys.argv[1])
@@ -47,6 +50,13 @@ def handle(order: Order) -> Row:
         return do(order)
     except (ForgeError, MigrationError, RepositoryError, SettingsError, command_line.CommandError, OSError) as error:
         return _row(order, FAILED, error=printable(order.scrubbed(str(error)))[:_ERROR])
+
+
+def _end_with(parent: int) -> None:
+    """End when the process that watches the limits has been killed."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _check(order: Order) -> Row:

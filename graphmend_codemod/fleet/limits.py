@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -22,6 +23,8 @@ from graphmend_codemod.forge.credentials import tokens_in, without_tokens
 _LOOK_EVERY = 0.1
 _DISK_EVERY = 1.0
 _LAST_WORDS = 500
+_PREFIX, _LOCK = "graphmend-fleet-", "lock"
+_NEWBORN = 60.0
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,12 @@ def run_in_child(order: Order, limits: Limits, stop: Event | None = None) -> Row
         return _failed(order, NOT_RUN, "the run was ended")
     order = replace(order, tokens=tuple(tokens_in(os.environ).items()))
     began = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="graphmend-fleet-"))
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
-        row, peaks = _watched(order, limits, folder, stop)
+        with (folder / _LOCK).open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            row, peaks = _watched(order, limits, folder, stop)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return replace(row, seconds=round(time.monotonic() - began, 3), memory=peaks.memory, disk=peaks.disk)
@@ -154,6 +160,17 @@ def _descendants(pid: int) -> list[int]:
             found.append(child)
             pending.append(child)
     return found
+
+
+def _sweep() -> None:
+    """Remove what processes on this machine that were killed have left: folders that nobody has locked."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            # One that is being made has no lock yet.
+            if time.time() - folder.stat().st_mtime > _NEWBORN:
+                with (folder / _LOCK).open("rb+") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _processes() -> Iterator[int]:
