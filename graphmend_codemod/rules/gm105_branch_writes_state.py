@@ -5,6 +5,10 @@ computes what both branches would write, without touching anything else, and wri
 name. It never copies in place: attributes often alias each other (`self.original_inv_freq = self.inv_freq`), and a copy
 into one would change the other. Eager mode runs the original statements, word for word.
 
+A branch without `else` selects between the new value and the one that the attribute has: a state that grows with the
+longest input (dynamic rotary embeddings) is computed for every input, and kept where it would not be replaced. A
+Python number that the same call gives is written in any case.
+
 A value that a branch caches for itself (`if not hasattr(self, "a"): self.a = ...`) is computed in the graph instead of
 stored, and an attribute that a branch only moves to a device is moved there for the select alone.
 """
@@ -19,6 +23,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.findings import Edit, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, split
+from graphmend_codemod.rules.growing_state import NotGrowing, growing_edit, larger_of
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -37,6 +42,26 @@ class Model(nn.Module):
 
     def forward(self, x: torch.Tensor):
         longest = torch.max(x)
+        ...
+        return x * self.scale
+"""
+
+_GROWING = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(4), persistent=False)
+        self.longest = 3
+
+    def scaled(self, length: torch.Tensor) -> tuple[torch.Tensor, float]:
+        return torch.ones(4) * length, 1.0
+
+    def forward(self, x: torch.Tensor):
+        length = torch.max(x)
         ...
         return x * self.scale
 """
@@ -76,12 +101,37 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.ones(4)", "torch.full((4,), 5.0)", "torch.ones(4)"),
         ),
+        Example(
+            before="""
+            if length > self.longest:
+                scale, self.factor = self.scaled(length)
+                self.register_buffer("scale", scale, persistent=False)
+                self.longest = length
+            """,
+            after="""
+            if torch.compiler.is_compiling() and hasattr(self, "scale"):
+                outgrown = length > self.longest
+                scale, self.factor = self.scaled(length)
+                self.register_buffer(
+                    "scale",
+                    torch.where(outgrown, scale, self.scale),
+                    persistent=False,
+                )
+                self.longest = torch.where(outgrown, length, self.longest)
+            elif length > self.longest:
+                scale, self.factor = self.scaled(length)
+                self.register_buffer("scale", scale, persistent=False)
+                self.longest = length
+            """,
+            setup=_GROWING,
+            inputs=("torch.ones(4)", "torch.full((4,), 5.0)", "torch.full((4,), 4.0)", "torch.full((4,), 6.0)"),
+        ),
         Declined(
             source="""
             if longest > 3:
                 self.scale = self.build(2.0)
             """,
-            because="written in one branch only",
+            because="may have effects",
             setup=_SETUP,
         ),
         Declined(
@@ -135,10 +185,20 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
     if condition is None or not any(_writes_state(site, statement) for statement in [*node.body, *node.orelse]):
         return None
     message = f"writes attributes by the value of a tensor: `{purity.short(node.test)}`"
+    own = _self(site)
     try:
+        if not node.orelse and own is not None and site.torch is not None and condition.verdict.impure is None:
+            return Verdict(message, edit=growing_edit(site, node, own))
         return Verdict(message, edit=_edit(site, node, condition))
-    except _NotWritable as reason:
+    except (_NotWritable, NotGrowing) as reason:
         return Verdict(message, declined=str(reason))
+
+
+@rule.on(ast.Assign)
+def larger_of_two(site: Site, node: ast.Assign) -> Verdict | None:
+    """`n = n if n is not None and n > m else m`, for a state that grows with a tensor's largest value."""
+    edit = larger_of(site, node)
+    return None if edit is None else Verdict(f"takes the larger of two sizes: `{purity.short(node.value)}`", edit=edit)
 
 
 def _self(site: Site) -> str | None:
