@@ -68,20 +68,19 @@ def test_another_eager_result_and_a_second_arm_that_fails_are_problems() -> None
 
 
 def test_both_arms_are_measured_and_done_types_are_left_out(tmp_path: Path) -> None:
-    base, head = arm(), arm()
-    first = worker(tmp_path, "--root", str(base), "--out", str(tmp_path / "before"), "t5", "bert")
-    second = worker(
-        tmp_path, "--root", str(head), "--out", str(tmp_path / "after"), "--against", str(tmp_path / "before"), "t5"
-    )
-    third = worker(tmp_path, "--root", str(base), "--out", str(tmp_path / "before"), "t5", "bert")
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.mkdir()
+    append(before / "results.jsonl", row("t5"))
 
-    assert [line.split()[0] for line in first.splitlines()] == ["t5", "bert"]
+    first = worker(tmp_path, "--root", str(arm()), "--out", str(before), "t5", "bert")
+    second = worker(tmp_path, "--root", str(arm()), "--out", str(after), "--against", str(before), "bert")
+
+    assert [line.split()[0] for line in first.splitlines()] == ["bert"]
     assert "DIFFERENT" not in second
-    assert third == ""
-    before, after = read(tmp_path / "before" / "results.jsonl"), read(tmp_path / "after" / "results.jsonl")
-    assert [each.status for each in (*before, *after)] == ["ok", "ok", "ok"]
-    assert before[0].choice == after[0].choice
-    assert after[0].differences == ()
+    (_, made), (again,) = read(before / "results.jsonl"), read(after / "results.jsonl")
+    assert (made.status, again.status) == ("ok", "ok")
+    assert made.choice == again.choice
+    assert again.differences == ()
 
 
 def test_a_type_that_does_not_end_in_time_costs_only_its_row(tmp_path: Path) -> None:
