@@ -107,7 +107,7 @@ def test_strip_is_as_wide_as_its_operations_with_the_cause_on_each_cut() -> None
     widths = [piece.width for piece in before.pieces if piece.kind == "graph"]
     assert widths[0] == pytest.approx(2 * widths[1], rel=0.01)
     assert "logger.warning_once(" in before.pieces[1].words
-    assert "an earlier break split" in before.pieces[3].words
+    assert "after an earlier break" in before.pieces[3].words
     assert before.pieces[-1].start + before.pieces[-1].width <= drawing.WIDTH + 0.5
     assert before.words == "before: 3 graphs with 60, 30, 10 operations, 1 break"
     assert (after.whole, len(after.pieces)) == (True, 1)

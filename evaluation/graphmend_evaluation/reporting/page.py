@@ -62,6 +62,8 @@ def html(evaluation: Evaluation) -> str:
         script=Markup(script),
         policy=_policy(style, script),
         changes=changes,
+        silent=[each for each in changes if not each.evidence.removed and not each.evidence.change.is_support],
+        support=[each for each in changes if not each.evidence.removed and each.evidence.change.is_support],
         change_numbers={each.evidence.change.id: each.number for each in changes},
         elsewhere=view.removed_elsewhere(evaluation),
         reverted=view.reverted_first(evaluation),

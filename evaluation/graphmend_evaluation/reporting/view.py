@@ -230,7 +230,7 @@ def cause_of_cut(counts: Counts, graph: int) -> str:
         return site_words(counts.sites[0]) if len(counts.sites) == 1 else f"one of {plural(len(counts.sites), 'site')}"
     number = counts.ended_by[graph]
     if number is None:
-        return "back in code that an earlier break split"
+        return "plain Python between two graphs, after an earlier break"
     return site_words(counts.sites[number])
 
 
