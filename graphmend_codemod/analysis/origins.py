@@ -75,7 +75,8 @@ def _built(function: FunctionNode, resolve: Resolve) -> dict[str, str]:
             continue
         tensor, source = node.targets[0].id, call.args[0].id
         uses = _Uses(function)
-        if len(uses.stores(tensor)) == 1 and uses.is_list_of_sizes(source) and not uses.changes(source, node.lineno):
+        changed = uses.changes(source, node.lineno) or uses.changes(tensor, node.lineno)
+        if len(uses.stores(tensor)) == 1 and uses.is_list_of_sizes(source) and not changed:
             found[tensor] = source
     return found
 

@@ -338,7 +338,7 @@ def _operator(site: Site, function: FunctionNode, names: list[str], slice_: _Sli
     return "\n".join(
         [
             f"@{site.torch}.library.custom_op(",
-            f"    f\"{{__name__.replace('.', '_')}}::{operator.strip('_')}\",",
+            f"    f\"{{__name__.replace('.', '_').replace('-', '_')}}::{operator.strip('_')}\",",
             "    mutates_args=(),",
             f'    schema="{schema}",',
             ")",

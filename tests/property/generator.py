@@ -182,7 +182,8 @@ class _Generator:
             (6, self.effect),
             (6, self.binding),
             (8, self.state_branch),
-            (7, self.list_guard),
+            (11, self.list_guard),
+            (18, self.number),
         ]
         if depth < _DEEPEST:
             makers += [
@@ -342,6 +343,14 @@ class _Generator:
             found.append(Simple(self.pick(["shapes = shapes + 1", "shapes.add_(1)", "sizes = list(sizes)[:1]"])))
         error = (self.simple(self.filled(self.pick(grammar.ERRORS))),)
         return [*found, Compound((Clause(self.header("if", self.filled(test)), error),))]
+
+    def number(self, depth: int) -> list[Statement]:
+        """Numbers and rows that are read out of tensors."""
+        text = self.filled(self.pick(grammar.NUMBERS), m=self.pick(["mask", "(x > 0)"]))
+        first: list[Statement] = []
+        if "pairs" in text:
+            first.append(Simple("pairs = [tuple(each.shape) for each in (x, y)]"))
+        return [*first, Simple(text)]
 
     # statements with blocks
 

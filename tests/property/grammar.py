@@ -33,6 +33,30 @@ def tell(text):
         logger.info(text)
 
 
+def segments(ids: torch.LongTensor):
+    rows, columns = ids.shape
+    starts = torch.nonzero(ids == 1)
+    segment = torch.zeros(rows, columns, dtype=torch.long, device=ids.device)
+    for i in range(starts.shape[0]):
+        row, column = starts[i]
+        segment[row, column:] += 1
+    return segment
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+        self.long = nn.Linear(4, 4)
+
+    def forward(self, t, rows):
+        out = self.proj(t)
+        if len(rows) > 0:
+            part = torch.relu(self.long(t[rows]))
+            out[rows] = part * 2
+        return out
+
+
 class Base(nn.Module):
     def limited(self, t: torch.Tensor) -> torch.Tensor:
         if torch.isinf(t).any():
@@ -51,6 +75,7 @@ class Model(Base):
         self.register_buffer("scale", torch.ones(4))
         self.register_buffer("table", torch.full((4,), 2.0), persistent=False)
         self.short_scale = self.scale
+        self.part = Part()
         self.limit = 0.5
         self.count = 0
         self.last = None
@@ -429,6 +454,23 @@ LIST_GUARDS = (
     ("torch.tensor(sizes)", "shapes.prod(-1).sum() > 100"),
     ("torch.tensor(sizes)[:1]", "(shapes[:, 0] * shapes[:, 1]).sum() != {t}.shape[0]"),
 )
+
+NUMBERS = (
+    "number = {t}.max().item()\n{t} = {t} / number",
+    "number = {t}.sum().item()\n{t} = {t} * number + number",
+    "number = int({m}.sum())\nif number > 99:\n    raise ValueError(f'{{number}} masked')",
+    "number = {m}.sum().item()\nassert number < 99, f'{{number}} masked'",
+    "masked = {m}.all().item()\nif masked and flag:\n    raise ValueError('masked')",
+    "masked = bool({m}.any())\nif masked:\n    {t} = {t} * 2.0",
+    "shapes = torch.as_tensor(pairs, dtype=torch.long)\nfor rows, columns in shapes:\n"
+    "    {t} = {t} + torch.arange(columns).sum() * rows",
+    "shapes = torch.tensor(pairs)\nfor i, (rows, columns) in enumerate(shapes):\n    {t} = {t} * (columns + i)\n"
+    "    other = torch.zeros(rows)",
+    "counts = [1, {t}.shape[0] - 1]\nlengths = torch.tensor(counts)\n{t} = torch.cat({t}.split(lengths.tolist()))",
+    "{t} = {t} + segments({t}.long())",
+    "rows = torch.where({m})[0]\n{t} = self.part({t}, rows)",
+)
+"""Numbers and rows that are read out of tensors; `pairs` is a list of sizes."""
 
 CONTEXTS = (
     "torch.no_grad()",

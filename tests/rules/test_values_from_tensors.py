@@ -1,0 +1,177 @@
+"""Numbers, flags and rows that are read out of tensors: what is found across calls, and what is left alone."""
+
+from __future__ import annotations
+
+from tests.tools.fixes import checked, declined, fixed
+
+_HEAD = """
+import torch
+from torch import nn
+
+"""
+_GRID = (
+    _HEAD
+    + """
+class Layer(nn.Module):
+    def forward(self, x, shapes=None, shape_list=None):
+        if (shapes[:, 0] * shapes[:, 1]).sum() != x.shape[0]:
+            raise ValueError("sizes do not fit")
+        return x
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer() for _ in range(2)])
+
+    def points(self, shapes):
+        return torch.cat([torch.linspace(0, 1, height * width) for height, width in shapes])
+
+    def forward(self, x, shapes, shape_list):
+        for layer in self.layers:
+            x = layer(x, shapes=shapes, shape_list=shape_list)
+        return x + self.points(shapes)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = Encoder()
+
+    def forward(self, maps):
+        shape_list = []
+        for each in maps:
+            height, width = each.shape
+            shape_list.append((height, width))
+        shapes = torch.as_tensor(shape_list, dtype=torch.long)
+        return self.encoder(torch.cat([each.flatten() for each in maps]), shapes, shape_list)
+"""
+)
+
+
+def codes(source: str) -> list[str]:
+    return [finding.code for finding in checked(source).findings if finding.fixable]
+
+
+def test_a_list_is_known_two_calls_below_the_tensor_that_was_built_from_it() -> None:
+    after, _ = fixed(_GRID, select=("GM302", "GM402"))
+    assert "sum(row[0] * row[1] for row in shape_list)" in after
+    assert "self.points(shape_list if torch.compiler.is_compiling() else shapes)" in after
+
+
+def test_a_call_that_gives_another_list_takes_the_relation_away() -> None:
+    other = _GRID.replace(
+        "return x + self.points", "x = self.layers[0](x, shapes, [(1, 1)])\n        return x + self.points"
+    )
+    assert "GM302" not in codes(other)
+    assert "GM402" in codes(other)
+
+
+def test_a_list_of_tensors_is_not_taken_for_numbers() -> None:
+    assert "GM402" not in codes(_GRID.replace("shape_list.append((height, width))", "shape_list.append(each.sum())"))
+
+
+def test_a_tensor_that_is_changed_in_place_no_longer_has_the_numbers_of_its_list() -> None:
+    changed = _GRID.replace("        return self.encoder(", "        shapes.add_(1)\n        return self.encoder(")
+    assert {"GM302", "GM402"}.isdisjoint(codes(changed))
+
+
+def test_a_list_that_grows_after_the_tensor_was_built_is_not_used() -> None:
+    changed = _GRID.replace(
+        "        return self.encoder(", "        shape_list.append((1, 1))\n        return self.encoder("
+    )
+    assert {"GM302", "GM402"}.isdisjoint(codes(changed))
+
+
+def test_a_function_that_uses_numbers_as_tensors_keeps_getting_the_tensor() -> None:
+    declined(
+        _GRID.replace("height * width) for", "height * width.item()) for"), because="as a tensor", select=("GM402",)
+    )
+
+
+_ROWS = (
+    _HEAD
+    + """
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+        self.norm = nn.BatchNorm1d(4)
+
+    def forward(self, x, rows):
+        y = self.proj(x)
+        if len(rows) > 0:
+            y[rows] = self.norm(x[rows])
+        return y
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor, longer: torch.Tensor):
+        rows = torch.where(longer)[0]
+        return self.part(x, rows)
+"""
+)
+
+
+def test_layers_that_mix_rows_in_training_get_all_rows_in_evaluation_only() -> None:
+    after, _ = fixed(_ROWS, select=("GM505",))
+    assert "torch.compiler.is_compiling() and rows.dtype == torch.bool and not self.training" in after
+    assert "if torch.compiler.is_compiling() and not self.training:" in after
+
+
+def test_rows_that_are_used_outside_the_branch_stay_numbers() -> None:
+    after, _ = fixed(_ROWS.replace("return y", "return y, rows", 1), select=("GM505",))
+    assert "rows = torch.where(longer)[0]\n        return" in after
+    assert ".any(1)" not in after
+
+
+def test_a_written_tensor_that_something_else_refers_to_is_written_in_place() -> None:
+    declined(
+        _ROWS.replace("y = self.proj(x)", "y = self.proj(x)\n        kept = y"), because="refers to", select=("GM505",)
+    )
+
+
+def test_a_layer_that_lets_rows_see_each_other_is_not_given_all_rows() -> None:
+    source = _ROWS.replace("nn.BatchNorm1d(4)", "nn.MultiheadAttention(4, 1)")
+    declined(source, because="may let rows depend on each other", select=("GM505",))
+
+
+_LOOP = (
+    _HEAD
+    + """
+def segments(ids: torch.LongTensor):
+    starts = torch.nonzero(ids == 1)
+    result = torch.zeros_like(ids)
+    for i in range(starts.shape[0]):
+        result[starts[i]] = i
+    return result
+
+
+class Model(nn.Module):
+    def forward(self, ids: torch.LongTensor):
+        return segments(ids)
+"""
+)
+
+
+def test_a_function_that_draws_random_numbers_becomes_no_operator() -> None:
+    source = _LOOP.replace("result[starts[i]] = i", "result[starts[i]] = torch.randint(0, 9, ())")
+    declined(source, because="has effects", select=("GM504",))
+
+
+def test_a_function_that_may_return_its_argument_becomes_no_operator() -> None:
+    declined(_LOOP.replace("torch.zeros_like(ids)", "ids.view(-1)"), because="argument", select=("GM504",))
+
+
+def test_a_function_that_calls_code_of_the_project_becomes_no_operator() -> None:
+    source = _LOOP.replace("result[starts[i]] = i", "result[starts[i]] = other(i)")
+    declined(source + "\n\ndef other(i):\n    return i\n", because="may have effects", select=("GM504",))
+
+
+def test_an_operator_is_not_written_for_a_torch_without_custom_operators() -> None:
+    finding = next(f for f in checked(_LOOP, select=("GM504",), target_torch=(2, 2)).findings if f.code == "GM504")
+    assert "needs torch 2.4" in (finding.declined or "")
