@@ -32,6 +32,11 @@ def test_noise_alone_is_no_difference() -> None:
     assert found.low < 0 < found.high
 
 
+def test_of_many_comparisons_of_the_same_thing_hardly_one_claims_a_difference() -> None:
+    claims = [difference(noisy(1.0, 0.3, 20, 2 * i), noisy(1.0, 0.3, 20, 2 * i + 1)).verdict for i in range(40)]
+    assert sum(verdict is not Verdict.NO_DIFFERENCE for verdict in claims) <= 2
+
+
 def test_a_fifth_less_is_less() -> None:
     found = compared(noisy(1.0, 0.05, 30, 1), noisy(0.8, 0.05, 30, 2)).difference
     assert found.verdict is Verdict.LESS

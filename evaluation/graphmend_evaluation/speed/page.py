@@ -13,7 +13,7 @@ _WORDS = {
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _LEGEND = (
     "*Before* is the base, *after* the migrated code, with the same weights and inputs. ± is half the distance of the\n"
-    "quartiles, as a share of the median. A change is that of paired measurements, in brackets its 95 % interval\n"
+    "quartiles, as a share of the median. A change is that of paired measurements, in brackets its 99 % interval\n"
     "(with fewer than six pairs the lowest and the highest). *No difference* means that it is inside the noise: the\n"
     "larger of half the interval and what two processes of the same code are apart.\n"
 )

@@ -41,7 +41,7 @@ class Spread:
 class Difference:
     """After against before, measured in pairs. All but `pairs` are shares of before: -0.2 is a fifth less.
 
-    `low` and `high` hold the median change with 95 % confidence; with fewer than six pairs they are the lowest and the
+    `low` and `high` hold the median change with 99 % confidence; with fewer than six pairs they are the lowest and the
     highest. A change counts only if the interval leaves out 0 and the change is larger than `noise`, which is the
     largest of half the interval and what two processes of the same code are apart.
     """
