@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from string import Template
+from typing import TYPE_CHECKING
 
 from graphmend_codemod import __version__
 from graphmend_codemod.findings import Finding, Safety
@@ -16,7 +17,11 @@ from graphmend_codemod.reporting.migration import headline
 from graphmend_codemod.reporting.report import plural, printable
 from graphmend_codemod.settings import PullRequestSettings
 
+if TYPE_CHECKING:
+    from graphmend_evaluation.evaluation import Evaluation
+
 _REASONS = 5
+_FITTINGS, _LEAST = 10, 1_000
 _BREATH = "\u200b"  # between a sign and a word, so that nobody is called and nothing is linked
 
 
@@ -40,8 +45,12 @@ def title(outcome: Migration, settings: PullRequestSettings) -> str:
 def body(outcome: Migration, settings: PullRequestSettings, *, limit: int, last_line: str = "") -> str:
     """The whole body in at most `limit` bytes of UTF-8, which ends with `last_line`.
 
-    What does not fit is cut between items of the long lists, and the body says so.
+    With an evaluation, that one's report is the evidence; without, the migration's own values are. What does not fit is
+    cut between items of the long lists, and the body says so.
     """
+    evaluation = outcome.measured.evaluation
+    if evaluation is not None and evaluation.models:
+        return _evaluated(evaluation, outcome, settings, limit, last_line)
     longest = max((len(listing.rows) for listing in _listings(outcome)), default=0)
     shown, beyond = 0, longest + 1
     while beyond - shown > 1:
@@ -50,9 +59,32 @@ def body(outcome: Migration, settings: PullRequestSettings, *, limit: int, last_
             shown = middle
         else:
             beyond = middle
-    text = _whole(outcome, settings, shown, last_line)
-    excess = len(text.encode("utf-8")) - limit
-    if excess <= 0:
+    return _at_most(limit, _whole(outcome, settings, shown, last_line), last_line)
+
+
+def _evaluated(
+    evaluation: Evaluation, outcome: Migration, settings: PullRequestSettings, limit: int, last_line: str
+) -> str:
+    from graphmend_evaluation.reporting import markdown
+
+    def framed(report: str) -> str:
+        # Its parts are below ours.
+        return _framed([report.strip(), _reproduce(outcome), _stop(settings)], outcome, settings, last_line)
+
+    # That report counts characters, a forge may count bytes.
+    room = limit
+    text = framed(markdown(evaluation, limit=room))
+    for _ in range(_FITTINGS):
+        excess = len(text.encode("utf-8")) - limit
+        if excess <= 0:
+            break
+        room = max(_LEAST, min(room, len(text)) - excess)
+        text = framed(markdown(evaluation, limit=room))
+    return _at_most(limit, text, last_line)
+
+
+def _at_most(limit: int, text: str, last_line: str) -> str:
+    if len(text.encode("utf-8")) <= limit:
         return text
     # A template, or hundreds of models: only its beginning fits.
     note = f"\n\n(The rest does not fit here.)\n\n{last_line}\n"
@@ -81,6 +113,10 @@ def _whole(outcome: Migration, settings: PullRequestSettings, rows: int, last_li
     parts = [f"**{headline(outcome)}.** {_promise(outcome)}", *_models(outcome), *_rules(outcome)]
     parts += [_folded(listing, rows) for listing in _listings(outcome)]
     parts += [_reproduce(outcome), _stop(settings)]
+    return _framed(parts, outcome, settings, last_line)
+
+
+def _framed(parts: Iterable[str], outcome: Migration, settings: PullRequestSettings, last_line: str) -> str:
     report = "\n\n".join(parts)
     if settings.body is not None:
         report = Template(settings.body).substitute(_names(outcome), report=report)

@@ -10,8 +10,10 @@ import pytest
 from graphmend_codemod import migration
 from graphmend_codemod.forge import body as views
 from graphmend_codemod.forge.mark import mark_of, read_mark, with_mark
+from graphmend_codemod.measuring import Measured
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.settings import PullRequestSettings, Settings, SettingsError, load_settings
+from tests.evaluation import report_samples
 from tests.repository.tools import BROKEN, empty_repository
 
 LINE = "<!-- the end -->"
@@ -94,3 +96,18 @@ def test_a_setting_that_cannot_be_used_is_named(tmp_path: Path, text: str, words
     with pytest.raises(SettingsError) as caught:
         load_settings(tmp_path)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("limit", [65_536, 12_000])
+@pytest.mark.parametrize("kind", ["measured", "troubled"])
+def test_an_evaluations_report_is_the_evidence(outcome: Migration, kind: str, limit: int) -> None:
+    evaluation = report_samples.measured()
+    evaluation = report_samples.troubled(evaluation) if kind == "troubled" else evaluation
+    evaluated = replace(outcome, measured=Measured(evaluation=evaluation))
+    text = views.body(evaluated, PullRequestSettings(), limit=limit, last_line=LINE)
+    assert len(text.encode()) <= limit
+    assert evaluation.models[0].name.rpartition(":")[2] in text
+    order = ["### Look again", "### Change or stop the bot", LINE]
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+    assert text.endswith(f"\n{LINE}\n")
