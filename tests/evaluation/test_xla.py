@@ -91,6 +91,12 @@ def test_a_value_that_python_needs_is_a_host_read_both_ways() -> None:
     assert words == "a real host read: 1 time a call the host waits for a value"
 
 
+def test_a_copy_of_whole_tensors_is_a_host_read_too() -> None:
+    splits, words = classify(replace(COMPILED, transfers=2.0), replace(WHOLE, transfers=2.0))
+    assert splits == (Split.HOST_READ,)
+    assert words == "a real host read: 2 times a call values are copied to the host"
+
+
 def test_an_operation_without_a_lowering_is_named() -> None:
     fallen: dict[str, Any] = {"executions": 2.0, "transfers": 1.0, "fallbacks": (("aten::nonzero", 2.0),)}
     splits, words = classify(replace(COMPILED, **fallen), replace(WHOLE, **fallen))

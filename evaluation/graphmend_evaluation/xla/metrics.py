@@ -96,6 +96,10 @@ def _causes(run: XlaRun) -> dict[Split, str]:
     found = {}
     if run.host_reads:
         found[Split.HOST_READ] = f"{Split.HOST_READ.value}: {_times(run.host_reads)} a call the host waits for a value"
+    elif run.transfers and not run.fallbacks:
+        found[Split.HOST_READ] = (
+            f"{Split.HOST_READ.value}: {_times(run.transfers)} a call values are copied to the host"
+        )
     if run.fallbacks:
         named = ", ".join(f"{name} {_times(times)}" for name, times in run.fallbacks)
         found[Split.LOWERING] = f"{Split.LOWERING.value}: no lowering for {named}"
