@@ -14,6 +14,7 @@ from graphmend_codemod.project.candidates import (
     LOG_METHODS,
     NUMPY_NUMBERS,
     READS_VALUES,
+    REDUCES,
     is_log_call,
     is_python_annotation,
     needs,
@@ -178,7 +179,7 @@ def _call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         body.pieces = True
     elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
         body.value = True
-    elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1):
+    elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):
         body.rows = True
     stack += node.args
     for keyword in node.keywords:
@@ -272,6 +273,13 @@ def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> N
     else:
         body.rows = body.rows or (body.loops and kind is ast.Subscript and _may_be_mask(target.slice))  # type: ignore[attr-defined]
         stack.append(target)
+
+
+def _is_masked(node: ast.Call) -> bool:
+    """True for `x[mask].sum()`."""
+    if node.args or not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Subscript):
+        return False
+    return isinstance(node.func.value.slice, (ast.Name, ast.Compare))
 
 
 def _may_be_mask(index: ast.expr) -> bool:

@@ -22,6 +22,7 @@ LOG_METHODS = frozenset(
 )  # fmt: skip
 READS_VALUES = frozenset({"item", "tolist"})
 """Methods that read a tensor back to Python."""
+REDUCES = frozenset({"sum", "mean"})
 NUMPY_NUMBERS = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
 """Functions of numpy that have a twin in `math`."""
 CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select"})

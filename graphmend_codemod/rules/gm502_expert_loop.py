@@ -304,7 +304,7 @@ def _chooses_rows(site: Site, node: ast.For) -> bool:
         if isinstance(part, ast.Call):
             chooses = chooses or where_of(site, part) is not None
             writes = writes or (isinstance(part.func, ast.Attribute) and part.func.attr in {"index_add_", "index_add"})
-            calls = True
+            calls = calls or _may_be_expert(part.func, names | bound_in(node))
         elif isinstance(part, ast.Subscript):
             writes = writes or isinstance(part.ctx, ast.Store)
             elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
@@ -312,6 +312,15 @@ def _chooses_rows(site: Site, node: ast.For) -> bool:
         elif isinstance(part, ast.Assign):
             chooses = chooses or _is_mask(site, part.value, names)
     return chooses and writes and calls
+
+
+def _may_be_expert(function: ast.expr, names: frozenset[str] | set[str]) -> bool:
+    """True for `expert(...)` with a name of this loop, `self.experts[i](...)`, `self.mlp(...)`, `getattr(...)(...)`."""
+    if isinstance(function, ast.Name):
+        return function.id in names
+    if isinstance(function, ast.Attribute):
+        return isinstance(function.value, ast.Name) and function.value.id == "self"
+    return isinstance(function, (ast.Subscript, ast.Call))
 
 
 def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:

@@ -1,0 +1,184 @@
+"""masked-rows (GM501): as many elements as a condition holds for, where the condition itself would do.
+
+`x[mask].sum()` and `x[torch.where(mask)] = 0` make a tensor whose size depends on data, and the graph breaks. The
+compile path keeps the size: `torch.where(mask, x, 0).sum()`, and the mask as the index of a write. A mean divides by
+the number of true elements. Eager mode runs the original statement, word for word; sums add up in another order under
+`torch.compile`.
+
+The path is taken where the mask has the shape of what it chooses from, which Dynamo knows while it traces. Loops that
+give each expert its rows are GM502's.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.values import BOOL
+from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.rowwise_expressions import where_of
+from graphmend_codemod.rules.site import Site
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        mask = x > 0
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM501",
+    slug="masked-rows",
+    title="mask instead of selecting under torch.compile",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(),
+    examples=(
+        Example(
+            before="""
+            x = x[mask].sum()
+            """,
+            after="""
+            if torch.compiler.is_compiling() and mask.shape == x.shape:
+                x = torch.where(mask, x, 0).sum()
+            else:
+                x = x[mask].sum()
+            """,
+            setup=_SETUP,
+            inputs=("torch.tensor([1.0, -1.0, 2.0])", "torch.tensor([-1.0, -2.0])"),
+        ),
+        Example(
+            before="""
+            x = x.masked_select(mask).mean()
+            """,
+            after="""
+            if torch.compiler.is_compiling() and mask.shape == x.shape:
+                x = torch.where(mask, x, 0).sum() / mask.sum()
+            else:
+                x = x.masked_select(mask).mean()
+            """,
+            setup=_SETUP,
+            inputs=("torch.tensor([1.0, -1.0, 2.0])",),
+        ),
+        Example(
+            before="""
+            y = x.clone()
+            y[torch.where(x.sum(-1) > 1)] = 0.0
+            x = x + y
+            """,
+            after="""
+            y = x.clone()
+            if torch.compiler.is_compiling():
+                y[x.sum(-1) > 1] = 0.0
+            else:
+                y[torch.where(x.sum(-1) > 1)] = 0.0
+            x = x + y
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 3)", "torch.zeros(2, 3)"),
+        ),
+        Declined(
+            source="""
+            x = (x * 2)[mask].sum()
+            """,
+            because="`x * 2` has no name",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            x = x[0].sum()
+            x[mask] = 0.0
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Elements of `tensor` where `mask` holds."""
+
+    tensor: ast.expr
+    mask: ast.expr
+
+
+@rule.on(ast.Assign)
+def written_where(site: Site, node: ast.Assign) -> Verdict | None:
+    """`x[torch.where(mask)] = number`."""
+    target = node.targets[0]
+    if len(node.targets) != 1 or not isinstance(target, ast.Subscript):
+        return None
+    found = where_of(site, target.slice)
+    if found is None or found[1] is not None:
+        return None
+    mask = found[0]
+    message = f"writes at indices that depend on data: `{purity.short(target)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    if not isinstance(node.value, (ast.Constant, ast.UnaryOp)):
+        return Verdict(message, declined=f"`{purity.short(node.value)}` is no plain number")
+    if site.value(mask).dtype != BOOL and not isinstance(mask, ast.Compare):
+        return Verdict(message, declined=f"`{purity.short(mask)}` is not known to be a bool tensor")
+    text = f"{site.text(target.value)}[{site.text(mask)}] = {site.text(node.value)}"
+    return Verdict(message, edit=_two_paths(site, node, [], text))
+
+
+@rule.on(ast.Assign, ast.Return)
+def reduced(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+    """`x[mask].sum()`, `x.masked_select(mask).mean()`."""
+    if node.value is None:
+        return None
+    for part in ast.walk(node.value):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in {"sum", "mean"}:
+            chosen = None if part.args or part.keywords else _chosen(site, part.func.value)
+            if chosen is not None:
+                return _reduction(site, node, part, chosen)
+    return None
+
+
+def _chosen(site: Site, node: ast.expr) -> _Chosen | None:
+    if isinstance(node, ast.Subscript) and site.value(node.slice).dtype == BOOL and site.value(node.slice).is_tensor:
+        return _Chosen(node.value, node.slice)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "masked_select":
+        if len(node.args) == 1 and site.resolve(node.func) is None:
+            return _Chosen(node.func.value, node.args[0])
+        if len(node.args) == 2 and site.resolve(node.func) == "torch.masked_select":
+            return _Chosen(node.args[0], node.args[1])
+    return None
+
+
+def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, chosen: _Chosen) -> Verdict:
+    assert isinstance(call.func, ast.Attribute)
+    message = f"reduces as many elements as a condition holds for: `{purity.short(call)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    for part in (chosen.tensor, chosen.mask):
+        if not isinstance(part, (ast.Name, ast.Attribute)):
+            return Verdict(message, declined=f"`{purity.short(part)}` has no name, and would be computed twice")
+    tensor, mask = site.text(chosen.tensor), site.text(chosen.mask)
+    dense = f"{site.torch}.where({mask}, {tensor}, 0).sum()"
+    if call.func.attr == "mean":
+        dense = f"{dense} / {mask}.sum()" if call is node.value else f"({dense} / {mask}.sum())"
+    source, span, place = site.source, site.span(node), site.span(call)
+    text = source.segment(span)
+    start = source.offset(span.start_line, span.start_column)
+    first = source.offset(place.start_line, place.start_column) - start
+    last = source.offset(place.end_line, place.end_column) - start
+    text = text[:first] + dense + text[last:]
+    if "\n" in text:
+        return Verdict(message, declined="the statement has several lines")
+    return Verdict(message, edit=_two_paths(site, node, [f"{mask}.shape == {tensor}.shape"], text))
+
+
+def _two_paths(site: Site, node: ast.stmt, facts: list[str], text: str) -> Edit:
+    header = " and ".join([site.compiling, *facts])
+    parts = (f"if {header}:\n    {text}\nelse:\n    ", site.original(node, 1))
+    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
