@@ -76,9 +76,10 @@ class Browser:
         """The size of the window, in CSS pixels."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
 
-    def colour_scheme(self, name: str) -> None:
-        """`light` or `dark`, as the user's system would say."""
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+    def colour_scheme(self, name: str, medium: str = "") -> None:
+        """`light` or `dark`, as the user's system would say, on the screen or for another `medium`."""
+        features = [{"name": "prefers-color-scheme", "value": name}]
+        self.call("Emulation.setEmulatedMedia", media=medium, features=features)
 
     @property
     def requests(self) -> list[str]:

@@ -216,7 +216,7 @@ def test_speed_inside_the_noise_is_no_difference() -> None:
     steady = quantities["steady latency"]
     assert (steady.models, steady.less, steady.more) == (6, 1, 1)
     quiet = replace(timed(measured()), models=timed(measured()).models[2:])
-    assert view.answer(quiet).speed[0].words == "cold start: no difference in 4 models"
+    assert view.answer(quiet).speed[0].words == "cold start, CPU time: no difference in 4 models"
 
 
 def test_change_stands_with_the_break_that_it_removes() -> None:

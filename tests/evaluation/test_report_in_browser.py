@@ -74,21 +74,26 @@ def test_hunk_stands_beside_its_break_on_a_desk_and_above_it_on_a_phone(browser:
         assert browser.ask(beside) is expected
 
 
-def test_dark_mode_is_dark(browser: Browser, tmp_path: Path) -> None:
+def test_dark_mode_is_dark_and_paper_is_not(browser: Browser, tmp_path: Path) -> None:
     page = written(FULL, tmp_path)
     brightness = """
-    (element => getComputedStyle(element).backgroundColor.match(/\\d+/g).slice(0, 3)
+    ((element, name) => getComputedStyle(element)[name].match(/\\d+/g).slice(0, 3)
       .reduce((sum, each) => sum + Number(each), 0))
     """
     found = {}
-    for scheme in ("light", "dark"):
-        browser.colour_scheme(scheme)
+    for scheme, medium in (("light", ""), ("dark", ""), ("dark", "print")):
+        browser.colour_scheme(scheme, medium)
         browser.open(page)
-        found[scheme] = [
-            browser.ask(f"{brightness}({each})") for each in ("document.body", "document.querySelector('ins')")
-        ]
-    assert min(found["light"]) > 600
-    assert max(found["dark"]) < 200
+        asked = (
+            "document.body, 'backgroundColor'",
+            "document.querySelector('ins'), 'backgroundColor'",
+            "document.body, 'color'",
+        )
+        found[scheme + medium] = [browser.ask(f"{brightness}({each})") for each in asked]
+    browser.colour_scheme("light")
+    for name, (back, added, text) in found.items():
+        assert (min(back, added) > 600 and text < 150) is (name != "dark"), name
+        assert (max(back, added) < 200 and text > 600) is (name == "dark"), name
 
 
 def test_search_leaves_the_models_that_were_asked_for(browser: Browser, tmp_path: Path) -> None:

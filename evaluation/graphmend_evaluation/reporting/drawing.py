@@ -21,11 +21,12 @@ _ALL_CUTS = 300.0
 _GRAPHS_DRAWN = 200
 _GRAPHS_TOLD = 12
 _DOTS = 200
+_LONGEST_TAIL = 1.6
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A rectangle of a strip: `kind` is `graph`, `cut`, or `return` where a frame goes on that was cut before."""
+    """A rectangle of a strip: `kind` is `graph`, `cut`, or `return` where plain Python runs between frames."""
 
     kind: str
     start: float
@@ -103,7 +104,8 @@ def speed_bars(row: SpeedRow) -> Iterator[Bars]:
         calls = plural(len(row.cold.calls), "call")
         yield _bars(f"cold start, first {calls}", total.wall_s, (), ())
         yield _bars("cold start, processor time", total.cpu_s, (), ())
-        yield _bars("cold start without compiling", total.run_wall_s, (), ())
+        running = total.run_cpu_s if row.device == "cpu" else total.run_wall_s
+        yield _bars("cold start without compiling", running, (), ())
     for steady in row.steady:
         words = f"steady, {steady.configuration}"
         yield _bars(words, steady.latency_s, steady.blocks_before_s, steady.blocks_after_s)
@@ -204,7 +206,9 @@ def _ops(count: int) -> str:
 
 def _bars(quantity: str, compared: Compared, before: Sequence[float], after: Sequence[float]) -> Bars:
     arms = (compared.before, compared.after)
-    top = max(*(spread.high for spread in arms), *(spread.median for spread in arms), *before, *after, 1e-12)
+    most = max(*(spread.high for spread in arms), *(spread.median for spread in arms), *before, *after)
+    # One disturbed block must not make dwarfs of the bars: what lies beyond is at the edge.
+    top = max(min(most, _LONGEST_TAIL * max(spread.median for spread in arms)), 1e-12)
     bars = tuple(
         _bar(arm, spread, blocks, WIDTH / (top * 1.02))
         for arm, spread, blocks in zip(("before", "after"), arms, (before, after), strict=True)
@@ -216,8 +220,8 @@ def _bars(quantity: str, compared: Compared, before: Sequence[float], after: Seq
 def _bar(arm: str, spread: Spread, blocks: Sequence[float], unit: float) -> Bar:
     quartiles = f"quartiles {view.duration(spread.low)} and {view.duration(spread.high)}"
     words = f"{arm}: median {view.duration(spread.median)}, {quartiles}, {plural(spread.count, 'measurement')}"
-    dots = tuple(dict.fromkeys(round(block * unit) for block in blocks[:_DOTS]))
-    median, low, high = (round(value * unit) for value in (spread.median, spread.low, spread.high))
+    dots = tuple(dict.fromkeys(round(block * unit) for block in blocks[:_DOTS] if block * unit <= WIDTH))
+    median, low, high = (round(min(value * unit, WIDTH)) for value in (spread.median, spread.low, spread.high))
     return Bar(arm, median, low, high, dots, words, view.duration(spread.median))
 
 

@@ -119,7 +119,8 @@ def _models(evaluation: Evaluation) -> _Section:
     """A row for each model, those that need attention first; times only where there are any."""
     order = list(view.State)
     models = sorted(evaluation.models, key=lambda each: order.index(view.state(each)))
-    table = [list(_COLUMNS), ["---", *["---:"] * 3, *["---"] * 5], *map(_model_cells, models)]
+    titles = [view.cold_words(models) if each == "cold start" else each for each in _COLUMNS]
+    table = [titles, ["---", *["---:"] * 3, *["---"] * 5], *map(_model_cells, models)]
     if all(each.speed is None for each in models):
         for cells in table:
             del cells[_TIMES]
@@ -190,12 +191,7 @@ def _speed_sections(evaluation: Evaluation) -> Iterator[_Section]:
         for name, row in timed
         for each in row.steady
     ]
-    notes = [f"- {code(name)}: {plain(row.message)}" for name, row in timed if row.message]
-    remarks: dict[str, list[str]] = {}
-    for name, row in timed:
-        for remark in row.remarks:
-            remarks.setdefault(remark, []).append(name)
-    notes += [f"- {plain(remark)} ({_named(tuple(names))})" for remark, names in remarks.items()]
+    notes = [f"- {plain(remark)} ({_named(names)})" for remark, names in view.speed_remarks(evaluation.models)]
     head = "| model | configuration | latency of a call | noise |\n|---|---|---|---:|"
     yield _Section(7, "### Steady state by configuration", tuple(rows), "row", opening=head)
     yield _Section(7, "### About the times", tuple(notes), "line")

@@ -69,6 +69,7 @@ def html(evaluation: Evaluation) -> str:
         reverted=view.reverted_first(evaluation),
         declined=view.declined(evaluation),
         states=[state for state in view.State if any(view.state(model) is state for model in evaluation.models)],
+        speed_remarks=view.speed_remarks(evaluation.models),
         timed=tuple(_timed(evaluation.models)),
         places_shown=_PLACES_SHOWN,
         models_named=_MODELS_NAMED,
@@ -90,7 +91,8 @@ def _timed(models: Sequence[ModelEvaluation]) -> Iterator[tuple[str, tuple[drawi
         first, later = view.cold_start(model.speed), view.steady_state(model.speed)
         cold += [] if first is None else [(model.name, first)]
         steady += [] if later is None else [(model.name, later.latency_s)]
-    for title, found in (("Cold start", cold), ("Steady latency of a call", steady)):
+    words = view.cold_words(models)
+    for title, found in ((f"{words[:1].upper()}{words[1:]}", cold), ("Steady latency of a call", steady)):
         if found:
             yield title, drawing.intervals(found)
 

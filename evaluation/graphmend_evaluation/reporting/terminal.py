@@ -43,7 +43,7 @@ def _model_lines(model: ModelEvaluation, paint: Paint) -> Iterator[str]:
         words += f", graphs {pair[0].graphs} -> {pair[1].graphs}"
     cold, steady = view.cold_start(model.speed), view.steady_state(model.speed)
     if cold is not None:
-        words += f", cold start {view.change_words(cold)}"
+        words += f", {view.cold_words([model])} {view.change_words(cold)}"
     if steady is not None:
         words += f", steady {view.change_words(steady.latency_s)}"
     state = view.state(model)

@@ -48,10 +48,14 @@ class SpeedAnswer:
         """`cold start -31% (6 of 8 models less, 2 no difference)`."""
         if not self.differs:
             return f"{self.quantity}: no difference in {plural(self.models, 'model')}"
+        return f"{self.quantity} {percent(self.change)} in {plural(self.models, 'model')} ({self.counted})"
+
+    @property
+    def counted(self) -> str:
+        """`6 less, 2 no difference`."""
         same = self.models - self.less - self.more
         parts = [(self.less, "less"), (self.more, "more"), (same, "no difference")]
-        counted = ", ".join(f"{count} {word}" for count, word in parts if count)
-        return f"{self.quantity} {percent(self.change)} in {plural(self.models, 'model')} ({counted})"
+        return ", ".join(f"{count} {word}" for count, word in parts if count)
 
 
 @dataclass(frozen=True)
@@ -158,8 +162,25 @@ def state(model: ModelEvaluation) -> State:
 
 
 def cold_start(row: SpeedRow | None) -> Compared | None:
-    """The first calls of a fresh process together, wall time."""
-    return row.cold.total.wall_s if row is not None and row.cold is not None else None
+    """The first calls of a fresh process together: wall time, on a CPU processor time, which others disturb less."""
+    if row is None or row.cold is None:
+        return None
+    return row.cold.total.cpu_s if row.device == "cpu" else row.cold.total.wall_s
+
+
+def cold_words(models: Sequence[ModelEvaluation]) -> str:
+    """What `cold_start` is of these models."""
+    devices = {each.speed.device for each in models if each.speed is not None and each.speed.cold is not None}
+    return "cold start, CPU time" if devices == {"cpu"} else "cold start"
+
+
+def speed_remarks(models: Sequence[ModelEvaluation]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """What a reader of the times must know, each with the models that it is about."""
+    found: dict[str, list[str]] = {}
+    for model in models:
+        for remark in () if model.speed is None else filter(None, (model.speed.message, *model.speed.remarks)):
+            found.setdefault(remark, []).append(model.name)
+    return tuple((remark, tuple(names)) for remark, names in found.items())
 
 
 def steady_state(row: SpeedRow | None) -> Steady | None:
@@ -316,7 +337,7 @@ def verdict_words(compared: Compared) -> str:
 
 def _speed_answers(models: Sequence[ModelEvaluation]) -> Iterator[SpeedAnswer]:
     quantities: tuple[tuple[str, Callable[[ModelEvaluation], Compared | None]], ...] = (
-        ("cold start", lambda each: cold_start(each.speed)),
+        (cold_words(models), lambda each: cold_start(each.speed)),
         ("steady latency", _steady_latency),
     )
     for quantity, of in quantities:
