@@ -118,6 +118,10 @@ def test_a_call_that_raises_in_eager_mode_is_left_out_and_told(row: SpeedRow) ->
     assert row.remarks[0] == "call 2 raises ValueError: too many: left out"
 
 
+def test_one_process_an_arm_is_remarked(row: SpeedRow) -> None:
+    assert any(line.startswith("one process an arm") for line in row.remarks)
+
+
 def test_machine_versions_date_and_load_are_told(row: SpeedRow) -> None:
     assert row.machine is not None
     assert row.machine.processor

@@ -135,6 +135,8 @@ class _Measurement:
                 found.cold = self._cold()
             except MeasureError as error:
                 found.failed(error, "cold start")
+        if self._options.rounds and self._options.processes == 1:
+            self._remark("one process an arm: what chance alone does to a process is not in the noise")
         for configuration in self._configurations() if self._options.rounds else ():
             try:
                 found.steady.append(self._steady(configuration))
