@@ -35,7 +35,7 @@ from graphmend_codemod.rules.expert_segments import (
     segments_of,
 )
 from graphmend_codemod.rules.rowwise import Rewriter
-from graphmend_codemod.rules.rowwise_expressions import NotRowwise, bound_in, where_of
+from graphmend_codemod.rules.rowwise_expressions import NotRowwise, bound_in, self_cast, where_of
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -329,7 +329,8 @@ def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:
         raise NotRowwise("the name `torch` is taken by something else in this module")
     if node.orelse:
         raise NotRowwise("the loop has an `else`")
-    for name in bound_in(node) - allowed:
+    casts = {name for part in ast.walk(node) if (name := self_cast(part)) is not None}
+    for name in bound_in(node) - allowed - casts:
         if site.live_after(name):
             raise NotRowwise(f"`{name}` is read after the loop")
     inner = site.at(node.body[0])

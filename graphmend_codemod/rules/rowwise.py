@@ -24,6 +24,7 @@ from graphmend_codemod.rules.rowwise_expressions import (
     is_whole,
     is_zero,
     lookup,
+    self_cast,
     where_of,
     without_list,
 )
@@ -89,6 +90,9 @@ class Rewriter:
             self._emit("", self.site.text(node))
             return
         if self._defines_selector(target, node.value):
+            return
+        if self_cast(node) is not None and isinstance(target, ast.Name) and target.id not in self.rows:
+            self._emit("", self.site.text(node))
             return
         if isinstance(target, ast.Subscript) and self._chosen_by(target) is not None:
             self._store(target, self._dense_rows(node.value))

@@ -377,3 +377,19 @@ def is_minus_one(node: ast.expr) -> bool:
 def bound_in(node: ast.AST) -> set[str]:
     """Local names that a statement binds."""
     return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+
+
+def self_cast(node: ast.AST) -> str | None:
+    """`y` for `y = y.to(rows.dtype)`, which does the same however often it runs."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+        return None
+    name = node.targets[0].id
+    value = node.value
+    cast = (
+        isinstance(value, ast.Call)
+        and ast.unparse(value.func) == f"{name}.to"
+        and len(value.args) == 1
+        and isinstance(value.args[0], ast.Attribute)
+        and value.args[0].attr == "dtype"
+    )
+    return name if cast else None
