@@ -58,7 +58,8 @@ class Flow:
 
     Without `follow_leaks` it is faster, and nothing may be concluded about who else refers to a tensor. `answers`
     keeps what rules worked out about a node, by question, node and environment. `lists` are parameters that are tensors
-    built from the list that another parameter is.
+    built from the list that another parameter is. `splits` is true where a name holds a tensor under torch.compile and
+    something else in eager mode: then nothing that is known of a value holds for both.
     """
 
     scope: Scope
@@ -70,6 +71,7 @@ class Flow:
     places: dict[int, Place] = field(default_factory=dict)
     nested: dict[int, Env] = field(default_factory=dict)
     answers: dict[tuple[str, int, int], Any] = field(default_factory=dict)
+    splits: bool = False
     _parents: list[ast.AST] = field(default_factory=list)
     _blocks: list[tuple[Sequence[ast.stmt], int]] = field(default_factory=list)
     _handled: int = 0
@@ -264,8 +266,20 @@ class Flow:
             self._handled += has_compile_path
             after_else = self._block(node.orelse, State(else_env, leaked))
             self._handled -= has_compile_path
+        elif test.compiling is True and after_body is not None:
+            self.splits = self.splits or self._differs(node.orelse, env, after_body.env)
         self._parents.pop()
         return self._join(after_body, after_else)
+
+    def _differs(self, eager: Sequence[ast.stmt], env: Env, compiled: Env) -> bool:
+        """True when a name that is a tensor after the compile path may be none in eager mode."""
+        for statement in eager:
+            if not (isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)):
+                continue
+            tensor = compiled.get(statement.targets[0].id, UNKNOWN).kind is Kind.TENSOR
+            if tensor and self.evaluator.value(statement.value, env).kind is Kind.PYTHON:
+                return True
+        return False
 
     def _join(self, one: State | None, other: State | None) -> State | None:
         if one is None or other is None:

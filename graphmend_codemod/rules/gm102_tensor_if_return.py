@@ -209,7 +209,7 @@ def _edit(site: Site, node: ast.If, exits: list[_Exit], last: ast.stmt) -> Edit:
     if not same_leaves and not site.no_grad and f"not {site.torch}.is_grad_enabled()" not in facts:
         facts.append(f"not {site.torch}.is_grad_enabled()")
     owned = all(_is_own(site, way, value) for way, value in zip(exits, values, strict=True))
-    plain = not (facts or static or verdict.raises or site.is_elif(node)) and owned
+    plain = not (facts or static or verdict.raises or site.is_elif(node) or site.flow.splits) and owned
     if plain:
         whole = Span(node.lineno, node.col_offset, last.end_lineno or 0, last.end_col_offset or 0)
         end = site.span(node) if node.orelse else whole

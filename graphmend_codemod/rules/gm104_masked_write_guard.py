@@ -122,7 +122,7 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
     reason, proven = _judge(site, inner, write)
     if reason:
         return Verdict(message, declined=reason)
-    if proven and not condition.static:
+    if proven and not condition.static and not site.flow.splits:
         comments = [part for text in site.comments(node, (node.body[0],)) for part in (text, "\n")]
         alone: tuple[str | Original, ...] = (*comments, site.original(node.body[0], -1))
         return Verdict(message, edit=Edit((Replacement(site.span(node), alone),)))

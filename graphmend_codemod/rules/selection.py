@@ -310,7 +310,7 @@ class _Judge:
         proven = not conditions and not self.verdict.raises and not self.aliasing and not self.other_leaves
         chained = len(self.selection.arms) > 2 or bool(self.selection.arms[-1].assignments)
         static = first.static if first else ()
-        return Facts(tuple(conditions), proven and not (static and chained))
+        return Facts(tuple(conditions), proven and not (static and chained) and not site.flow.splits)
 
 
 def _shown_names(site: Site) -> frozenset[str]:

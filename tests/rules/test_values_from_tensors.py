@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, fixed
 
 _HEAD = """
@@ -175,3 +177,26 @@ def test_a_function_that_calls_code_of_the_project_becomes_no_operator() -> None
 def test_an_operator_is_not_written_for_a_torch_without_custom_operators() -> None:
     finding = next(f for f in checked(_LOOP, select=("GM504",), target_torch=(2, 2)).findings if f.code == "GM504")
     assert "needs torch 2.4" in (finding.declined or "")
+
+
+def test_what_is_a_tensor_only_under_compile_decides_nothing_in_eager_mode() -> None:
+    source = (
+        _HEAD
+        + """
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(4)
+
+    def forward(self, x):
+        x = self.norm(x)
+        masked = (x > 0).any().item()
+        if masked:
+            x = x * 2.0
+        return x
+"""
+    )
+    after, _ = fixed(source)
+    assert "        elif masked:\n            x = x * 2.0\n" in after
+    behaves(source, after, ["torch.randn(2, 4)", "-torch.ones(2, 4)"])
+    compiles(after, ["torch.randn(2, 4)"])
