@@ -85,7 +85,7 @@ def test_row_says_what_changed() -> None:
         "graphs": "6 -> 1",
         "break events": "2 -> 0",
         "break sites": "1 -> 0",
-        "eager": "identical",
+        "eager": "identical, 1 call",
         "compiled": "as eager",
         "Inductor": "-",
         "messages": "1 -> 1, compiled 0",

@@ -25,10 +25,10 @@ _COLUMNS = """\
 *Published* is the number of breaks in the paper and the percentage that its authors' tool removed; it counts graphs
 less one, of all models of a row alike. *Graphs* is that count here. *Break events* counts each break once for each
 frame that it breaks, *break sites* are places in the source. *Eager* compares outputs, exceptions, messages, state
-and random numbers before and after, bit for bit, in three calls with different inputs. *Compiled* compares them with
-eager mode within each dtype's tolerance, capture flags off, `dynamic=False`; *Inductor* does so with that backend
-after the migration, where torch decides which sizes are dynamic, and says how often it compiles anew. *Messages*
-counts log records and warnings of the first call: before, after, and after under compile."""
+and random numbers before and after, bit for bit, for calls with different inputs. *Compiled* compares them with eager
+mode within each dtype's tolerance, capture flags off, `dynamic=False`; *Inductor* does so with that backend after the
+migration, where torch decides which sizes are dynamic, and says how often it compiles anew. *Messages* counts log
+records and warnings of the first call: before, after, and after under compile."""
 _NO_GPU = """\
 **Nothing on this page has run on a GPU yet**: no machine that these results come from had one. What needs one, and has
 only been tested as far as a processor allows: `mode="reduce-overhead"`, counts of CUDA graph and kernel launches,
@@ -104,6 +104,7 @@ def _answer(results: Sequence[Measured]) -> str:
     problems = f" Rows with a problem: {', '.join(changed)}." if changed else " No row's eager results have changed."
     return (
         f"**{models} of 27 models were run: {before} breaks before, {after} after; {whole} models are one graph.**\n"
+        "Breaks are graphs less one, as published, and a layer that is compiled again for its next instance adds one.\n"
         f"The published tool leaves {left_by_theirs} of {published_breaks} in the same models.{problems}"
     )
 

@@ -195,7 +195,10 @@ def _eager(measured: Measured) -> str:
     compared = [model.after.against_base for model in measured.models]
     if any(comparison is None for comparison in compared):
         return "?"
-    return "identical" if all(comparison and comparison.identical for comparison in compared) else "DIFFERENT"
+    if not all(comparison and comparison.identical for comparison in compared):
+        return "DIFFERENT"
+    calls = sum(len(model.after.calls) for model in measured.models)
+    return f"identical, {calls} call{'' if calls == 1 else 's'}"
 
 
 def _compiled(measured: Measured) -> str:
