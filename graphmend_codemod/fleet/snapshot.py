@@ -6,13 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from graphmend_codemod import bot
 from graphmend_codemod.fleet.order import Order
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.forge.location import locate, looks_remote
-from graphmend_codemod.forge.transfer import Transfer
-from graphmend_codemod.forge.waiting import Patience
-from graphmend_codemod.forge.workspace import make_workspace
 from graphmend_codemod.repository.checkout import open_checkout, resolve_commit
 from graphmend_codemod.repository.git import Git
 
@@ -42,9 +38,15 @@ def snapshot(order: Order, folder: Path) -> Path:
 
 
 def _fetched(order: Order, folder: Path) -> Git:
+    # Only now: most of it is needed for nothing else.
+    from graphmend_codemod.bot import known_credential
+    from graphmend_codemod.forge.transfer import Transfer
+    from graphmend_codemod.forge.waiting import Patience
+    from graphmend_codemod.forge.workspace import make_workspace
+
     location = locate(order.location, kind=order.options.forge or "github", api=order.options.api)
     workspace = make_workspace(folder, location.path.rpartition("/")[2], None)
-    credential = bot.known_credential(location, dict(order.tokens))
+    credential = known_credential(location, dict(order.tokens))
     patience = Patience(order.options.patience)
     transfer = Transfer(workspace.folder, location.url, credential, patience, folder, order.options.git_timeout)
     transfer.fetch_head(_HEAD, larger_than=LARGE)

@@ -1,0 +1,80 @@
+"""Orders that change something: a branch in a clone, or a pull request on a forge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from graphmend_codemod import bot, migration, pull_request
+from graphmend_codemod.cli import options as command_line
+from graphmend_codemod.fleet.answering import answer, arguments
+from graphmend_codemod.fleet.order import MIGRATE, Order
+from graphmend_codemod.fleet.rows import CLEAN, FAILED, MIGRATED, Row
+from graphmend_codemod.forge.location import looks_remote
+from graphmend_codemod.measuring import Arm
+from graphmend_codemod.migrated import NOTHING_DONE, Migration, why_left
+from graphmend_codemod.migration import MigrationError
+
+
+def change(order: Order) -> Row:
+    """Migrate a clone, or open or update a pull request. Raises `ForgeError`, `RepositoryError`, `SettingsError`."""
+    try:
+        return _migrate(order) if order.options.action == MIGRATE else _pull_request(order)
+    except MigrationError as error:
+        return answer(order, FAILED, error=order.scrubbed(str(error)))
+
+
+def _migrate(order: Order) -> Row:
+    if looks_remote(order.location):
+        return answer(order, FAILED, error="a branch is made in a clone; clone it first, or use `graphmend fleet pr`")
+    made = migration.migrate(
+        migration.Request(
+            repository=Path(order.location),
+            settings=partial(command_line.settings_from, arguments(order)),
+            branch=order.options.branch,
+            evaluate=order.options.evaluate,
+            dry_run=order.options.dry_run,
+            cache=False,
+        )
+    )
+    if made.exit_code == NOTHING_DONE:
+        return answer(order, FAILED, error=str(made.problems[0]))
+    return _migrated(order, MIGRATED if made.commits else CLEAN, made)
+
+
+def _pull_request(order: Order) -> Row:
+    told = order.options
+    location, checkout = bot.find_repository(order.location, "origin", kind=told.forge, api=told.api)
+    request = pull_request.Request(
+        settings=partial(command_line.settings_from, arguments(order)),
+        branch=told.branch,
+        fork=told.fork,
+        evaluate=told.evaluate,
+        dry_run=told.dry_run,
+        cache=False,
+    )
+    credential = bot.find_credential(location, dict(order.tokens))
+    outcome = bot.run_bot(request, location, checkout, credential, patience=told.patience, git_timeout=told.git_timeout)
+    url = "" if outcome.pull_request is None else outcome.pull_request.url
+    if outcome.migration is None:
+        return answer(order, outcome.done.value, pull_request=url, remarks=outcome.remarks)
+    return _migrated(order, outcome.done.value, outcome.migration, url, outcome.remarks)
+
+
+def _migrated(order: Order, status: str, made: Migration, url: str = "", remarks: Iterable[str] = ()) -> Row:
+    known = [one for one in made.models if one.before.breaks is not None and one.after.breaks is not None]
+    return answer(
+        order,
+        status,
+        sites=made.sites + len(made.remaining),
+        fixed=made.sites,
+        breaks=(_sum(one.before for one in known), _sum(one.after for one in known)) if known else None,
+        pull_request=url,
+        left=(f"{one.code}: {why_left(one)}" for one in made.remaining),
+        remarks=[*made.remarks, *remarks, *map(str, made.problems)],
+    )
+
+
+def _sum(arms: Iterable[Arm]) -> int:
+    return sum(arm.breaks or 0 for arm in arms)
