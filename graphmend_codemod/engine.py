@@ -46,10 +46,12 @@ def find(
 ) -> list[Finding]:
     """Findings in `functions` of the module that `summary` describes, in order of position."""
     interesting = {(function.qualname, function.line) for function in summary.functions if function.candidates}
-    lists = origins(source.text, source.parse, lambda name: index.resolve(summary.name, name))
     wanted = {key: reached for reached in functions if (key := (reached.qualname, reached.line)) in interesting}
     if not wanted:
         return []
+    lists = None
+    if any("list" in function.candidates for function in summary.functions):
+        lists = origins(source.text, source.parse, lambda name: index.resolve(summary.name, name))
     findings: list[Finding] = []
     for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, prefix, summary.name, index, wanted, lists):
