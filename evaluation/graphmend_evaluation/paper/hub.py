@@ -117,7 +117,7 @@ class Hub:
             raise HubError(f"the model hub answers {error.code} {error.reason} for {repository}") from error
         except (OSError, ValueError, KeyError) as error:
             reason = getattr(error, "reason", error)
-            self._unreachable = f"no network: {self.endpoint} does not answer ({reason})"
+            self._unreachable = f"no network: the model hub does not answer ({reason})"
             raise HubError(self._unreachable) from error
 
     def download(self, repository: str, commit: str, folder: Path) -> Path:
