@@ -469,6 +469,12 @@ NUMBERS = (
     "counts = [1, {t}.shape[0] - 1]\nlengths = torch.tensor(counts)\n{t} = torch.cat({t}.split(lengths.tolist()))",
     "{t} = {t} + segments({t}.long())",
     "rows = torch.where({m})[0]\n{t} = self.part({t}, rows)",
+    "{t} = {t} + {t}[mask].sum()",
+    "{t}[torch.where({t}.sum(-1) > 0)] = 0.5",
+    "chosen = {t}.argmax(-1)\nspread = torch.zeros_like({t})\nfor i, expert in enumerate((self.linear, self.norm)):\n"
+    "    spread[chosen == i] = expert({t}[chosen == i])\n{t} = {t} + spread",
+    "{t} = {t}.reshape({t}.shape[0], np.prod({t}.shape[1:]))",
+    "steps = np.ceil(np.log1p({t}.shape[0])).astype(int).item()\n{t} = {t} * steps",
 )
 """Numbers and rows that are read out of tensors; `pairs` is a list of sizes."""
 
