@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 
 Key = tuple[str, int]
 
@@ -74,7 +74,7 @@ class ModuleCalls:
         """The class of each attribute, by the class that holds it."""
         found: dict[str, dict[str, str]] = {name: {} for name in self._classes}
         for name, node in self._classes.items():
-            for part in ast.walk(node):
+            for part in walk_in_layers(node):
                 if not (isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Attribute)):
                     continue
                 target = part.targets[0]

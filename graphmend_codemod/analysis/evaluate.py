@@ -37,11 +37,15 @@ def worst_origin(values: list[Value]) -> Origin:
 
 
 class Evaluator:
-    """Evaluates expressions of one function. `env` maps local names, and `self.name` for attributes, to values."""
+    """Evaluates expressions of one function. `env` maps local names, and `self.name` for attributes, to values.
+
+    `first_arguments` keeps, with each expression by its id, the calls in it that say something about a name.
+    """
 
     def __init__(self, scope: Scope, names: Names) -> None:
         self.scope = scope
         self.names = names
+        self.first_arguments: dict[int, tuple[ast.expr, list[tuple[ast.Call, str]]]] = {}
         self._handlers: dict[type[ast.expr], Callable[[Any, Env], Value]] = {
             ast.Constant: self._constant,
             ast.Name: self._name,

@@ -284,15 +284,17 @@ class Flow:
     def _join(self, one: State | None, other: State | None) -> State | None:
         if one is None or other is None:
             return one or other
-        env = {
-            name: self.evaluator.names.join(one.env.get(name, UNKNOWN), other.env.get(name, UNKNOWN))
-            for name in sorted(one.env.keys() | other.env.keys())
-        }
         leaked = one.leaked | other.leaked
-        for name, value in env.items():
-            held = {state.env.get(name, UNKNOWN).token for state in (one, other)}
+        env = dict(one.env)
+        for name in [*one.env, *(name for name in other.env if name not in one.env)]:
+            first, second = one.env.get(name, UNKNOWN), other.env.get(name, UNKNOWN)
+            if first is second:
+                continue
+            value = self.evaluator.names.join(first, second)
+            held = {first.token, second.token}
             if value.fresh and value.token not in held and not leaked.isdisjoint(held - {None}):
-                env[name] = replace(value, fresh=False)
+                value = replace(value, fresh=False)
+            env[name] = value
         return State(env, leaked)
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State | None:

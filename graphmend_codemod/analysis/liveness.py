@@ -7,7 +7,7 @@ import enum
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis.flow import Place
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk, walk_scope
 
 
 class Use(enum.Enum):
@@ -81,9 +81,8 @@ def _reads(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
         return True
     return any(
-        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, (ast.Load, ast.Del))
-        for part in ast.walk(node)
-    ) or any(
-        isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name) and part.target.id == name
-        for part in ast.walk(node)
+        (part.id == name and not isinstance(part.ctx, ast.Store))
+        if isinstance(part, ast.Name)
+        else (isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name) and part.target.id == name)
+        for part in walk(node)
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.scope import children, walk
+from graphmend_codemod.analysis.scope import NODE_FIELDS, put_children, walk
 from graphmend_codemod.analysis.values import FLOATING, NONE, Kind, Origin, Value, canonical_dtype, is_floating_dtype
 
 if TYPE_CHECKING:
@@ -161,35 +161,45 @@ def evidence(evaluator: Evaluator, expression: ast.expr, env: Env) -> list[str]:
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
-    for name, value in ast.iter_fields(statement):
-        if name == "msg":
-            continue
-        if isinstance(value, ast.expr) and not isinstance(value, (ast.Name, ast.Constant)):
+    for name in NODE_FIELDS[statement.__class__]:
+        value = getattr(statement, name)
+        if name != "msg" and isinstance(value, ast.expr) and not isinstance(value, (ast.Name, ast.Constant)):
             yield value
 
 
-def _always_run(node: ast.AST) -> Iterator[ast.AST]:
+_MAY_NOT_RUN = frozenset({ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef})
+
+
+def _calls_that_run(node: ast.AST) -> Iterator[ast.Call]:
+    """The calls in an expression that are made whatever its parts are."""
     stack: list[ast.AST] = [node]
     while stack:
         current = stack.pop()
-        yield current
-        if isinstance(current, ast.BoolOp):
-            stack.append(current.values[0])
-        elif isinstance(current, ast.IfExp):
-            stack.append(current.test)
-        elif not isinstance(
-            current, (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef)
-        ):
-            stack += children(current)
+        kind = current.__class__
+        if isinstance(current, ast.Call):
+            yield current
+        if kind is ast.BoolOp:
+            stack.append(current.values[0])  # type: ignore[attr-defined]
+        elif kind is ast.IfExp:
+            stack.append(current.test)  # type: ignore[attr-defined]
+        elif (fields := NODE_FIELDS[kind]) and kind not in _MAY_NOT_RUN:
+            put_children(current, fields, stack)
+
+
+def _first_arguments(evaluator: Evaluator, expression: ast.expr) -> list[tuple[ast.Call, str]]:
+    """Calls that run with the key of their first argument, where it has one; looked for once for each expression."""
+    known = evaluator.first_arguments.get(id(expression))
+    if known is None:
+        calls = [node for node in _calls_that_run(expression) if node.args]
+        found = [(node, key) for node in calls if (key := _key(evaluator, node.args[0])) is not None]
+        known = evaluator.first_arguments[id(expression)] = (expression, found)
+    return known[1]
 
 
 def _tensor_arguments(evaluator: Evaluator, expression: ast.expr, env: Env) -> Iterator[str]:
-    for node in _always_run(expression):
-        if not isinstance(node, ast.Call) or not node.args:
-            continue
-        key = _key(evaluator, node.args[0])
-        value: Value | None = env.get(key) if key else None
-        if key is None or (value is not None and value.kind is not Kind.UNKNOWN):
+    for node, key in _first_arguments(evaluator, expression):
+        value: Value | None = env.get(key)
+        if value is not None and value.kind is not Kind.UNKNOWN:
             continue
         name = torch_api.torch_function(evaluator.resolve(node.func, env))
         if name is not None:

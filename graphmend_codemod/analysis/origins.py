@@ -15,7 +15,7 @@ from functools import cached_property
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
 
-_BUILT = re.compile(r"\.(?:as_)?tensor\(\s*[A-Za-z_]\w*\s*[,)]")
+_BUILT = re.compile(r"\b[A-Za-z_]\w*\s*=[\s\\(]*[A-Za-z_][\w.]*\.(?:as_)?tensor\(\s*[A-Za-z_]\w*\s*[,)]")
 _BUILDERS = frozenset({"torch.tensor", "torch.as_tensor"})
 _INTEGERS = frozenset({"torch.long", "torch.int64"})
 _CHANGES = frozenset("append extend insert pop remove clear sort reverse".split())
@@ -51,11 +51,20 @@ def origins(text: str, parse: Callable[[], ast.Module], resolve: Resolve) -> Ori
     if _BUILT.search(text) is None:
         return None
     calls = ModuleCalls(parse())
-    built = {key: pairs for key, each in calls.definitions.items() if (pairs := _built(each.node, resolve))}
+    lines = [text.count("\n", 0, match.end()) + 1 for match in _BUILT.finditer(text)]
+    built = {
+        key: pairs
+        for key, each in calls.definitions.items()
+        if ("\r" in text or _holds(each.node, lines)) and (pairs := _built(each.node, resolve))
+    }
     if not built:
         return None
     lists = _handed_down(calls, built)
     return Origins(calls, lists, built)
+
+
+def _holds(function: FunctionNode, lines: list[int]) -> bool:
+    return any(function.lineno <= line <= (function.end_lineno or line) for line in lines)
 
 
 def _built(function: FunctionNode, resolve: Resolve) -> dict[str, str]:

@@ -76,6 +76,15 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
             put_children(node, fields, stack)
 
 
+def walk_in_layers(root: ast.AST) -> Iterator[ast.AST]:
+    """`root` and every node below it in the order of `ast.walk`, without operators and import aliases."""
+    todo = [root]
+    for node in todo:
+        yield node
+        if fields := NODE_FIELDS[node.__class__]:
+            put_children(node, fields, todo)
+
+
 def walk_scope(root: ast.AST) -> Iterator[ast.AST]:
     """Every node below `root` that runs in its scope (nested functions and classes are yielded, not entered)."""
     stack = children(root)
@@ -97,13 +106,14 @@ def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
 class Outline:
     """What one look at a function tells: names that it binds, functions inside, and which rarer forms it uses.
 
-    `conditional_lines` are the lines of conditional expressions, in order.
+    `conditional_lines` are the lines of conditional expressions, in order; `attributes` the names behind a dot.
     """
 
     names: frozenset[str]
     nested: tuple[FunctionNode, ...]
     has_walrus: bool
     conditional_lines: tuple[int, ...]
+    attributes: frozenset[str] = frozenset()
 
 
 _BINDING = frozenset(
@@ -122,6 +132,7 @@ def outline(function: FunctionNode) -> Outline:
     nested: list[FunctionNode] = []
     walrus = False
     conditional: list[int] = []
+    attributes: set[str] = set()
     stack: list[Any] = children(function)
     while stack:
         node = stack.pop()
@@ -131,7 +142,9 @@ def outline(function: FunctionNode) -> Outline:
                 names.add(node.id)
             continue
         fields = NODE_FIELDS[kind]
-        if kind in _BINDING:
+        if kind is ast.Attribute:
+            attributes.add(node.attr)
+        elif kind in _BINDING:
             if kind is ast.IfExp:
                 conditional.append(node.lineno)
             elif kind is ast.NamedExpr:
@@ -149,7 +162,7 @@ def outline(function: FunctionNode) -> Outline:
         if fields and kind is not ast.Lambda:
             put_children(node, fields, stack)
     nested.sort(key=lambda node: (node.lineno, node.col_offset))
-    return Outline(frozenset(names - outer), tuple(nested), walrus, tuple(sorted(conditional)))
+    return Outline(frozenset(names - outer), tuple(nested), walrus, tuple(sorted(conditional)), frozenset(attributes))
 
 
 @dataclass

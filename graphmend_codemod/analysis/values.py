@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 
 BOOL = "torch.bool"
 INT64 = "torch.int64"
@@ -106,11 +107,13 @@ UNKNOWN = Value(Kind.UNKNOWN)
 NONE = Value(Kind.PYTHON, truth=False, origin=Origin.CONSTANT)
 
 
+@cache
 def python(origin: Origin = Origin.OTHER, truth: bool | None = None) -> Value:
     """A Python value of which only the origin is known."""
     return Value(Kind.PYTHON, origin=origin, truth=truth)
 
 
+@lru_cache(maxsize=4096)
 def callable_value(qualified: str) -> Value:
     """A function, class or module object known by its qualified name."""
     return Value(Kind.PYTHON, callee=qualified, truth=None)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.rules.rowwise import Rewriter
 from graphmend_codemod.rules.rowwise_expressions import MASK, Choice, Dense, NotRowwise, Rows, bound_in
 from graphmend_codemod.rules.site import Site
@@ -39,7 +40,7 @@ class Segments:
 def segments_of(site: Site, node: ast.For) -> Segments | None:
     """The segments that a loop runs over, None if it runs over none whose sizes depend on data."""
     found = Segments()
-    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    names = {part.id for part in walk(node) if isinstance(part, ast.Name)}
     body, position = site.place.blocks[-1]
     first = position
     for start in range(position - 1, -1, -1):
@@ -107,7 +108,7 @@ def _slices(node: ast.For) -> list[ast.Subscript]:
     bound = bound_in(node)
     return [
         part
-        for part in ast.walk(node)
+        for part in walk_in_layers(node)
         if isinstance(part, ast.Subscript)
         and isinstance(part.slice, ast.Slice)
         and part.slice.step is None
@@ -373,7 +374,11 @@ def _used_as_index(loop: ast.For) -> set[str]:
 def counts_for_experts(site: Site, node: ast.Assign) -> str | None:
     """The name in `sizes = sizes.tolist()`, where other functions of the file split rows by sizes of that name."""
     name = _target(node)
-    if name is None or ast.unparse(node.value) != f"{name}.tolist()" or not site.value(node.value.func.value).is_tensor:  # type: ignore[attr-defined]
+    call = node.value
+    if name is None or not isinstance(call, ast.Call) or call.args or call.keywords:
+        return None
+    read = isinstance(call.func, ast.Attribute) and call.func.attr == "tolist" and call.func.value
+    if not isinstance(read, ast.Name) or read.id != name or not site.value(read).is_tensor:
         return None
     tree = site.remembered("tree", site.evaluator.scope.node, site.source.parse, anywhere=True)
     splits = [part for part in ast.walk(tree) if isinstance(part, ast.Call) and _splits(part, name)]

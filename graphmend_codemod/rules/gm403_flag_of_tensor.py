@@ -151,12 +151,14 @@ def _truth_of(site: Site, node: ast.expr) -> ast.expr | None:
             inner = inner.args[0]
         else:
             break
+    if inner is node:
+        return None
     value = site.value(inner)
     known = value.is_single and value.dtype == BOOL
     read = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
     if read and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and not inner.args:
         known = known or (inner.func.attr in {"any", "all"} and not value.is_python)
-    return inner if inner is not node and known else None
+    return inner if known else None
 
 
 def _why_not(site: Site, name: str) -> str | None:

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -300,7 +301,7 @@ def _chooses_rows(site: Site, node: ast.For) -> bool:
     """True when a round takes rows by a mask, hands them on, and writes rows."""
     names = _variables(node)
     chooses = writes = calls = False
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.Call):
             chooses = chooses or where_of(site, part) is not None
             writes = writes or (isinstance(part.func, ast.Attribute) and part.func.attr in {"index_add_", "index_add"})

@@ -76,8 +76,7 @@ _READING = frozenset({"tolist", "repeat_interleave"})
 @rule.on(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.For)
 def sized_by_tensor(site: Site, node: ast.stmt) -> Verdict | None:
     """`x.split(t.tolist())` and `repeat_interleave(x, t)`."""
-    function = site.evaluator.scope.node
-    if not site.remembered("reads sizes", function, lambda: _reads_sizes(function), anywhere=True):
+    if _READING.isdisjoint(site.evaluator.scope.outline.attributes):
         return None
     roots = [node.iter] if isinstance(node, ast.For) else [node]
     for call in [part for root in roots for part in [root, *walk_scope(root)] if isinstance(part, ast.Call)]:
@@ -85,11 +84,6 @@ def sized_by_tensor(site: Site, node: ast.stmt) -> Verdict | None:
         if found is not None:
             return found
     return None
-
-
-def _reads_sizes(function: ast.AST) -> bool:
-    """True when the function has anything that this rule could look at."""
-    return any(isinstance(node, ast.Attribute) and node.attr in _READING for node in walk_scope(function))
 
 
 def _name(site: Site, call: ast.Call) -> tuple[str, list[ast.expr]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -94,7 +95,7 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     """`n = int(np.ceil(size / 2))`, `x = x.reshape(-1, np.prod(x.shape[1:]))`."""
     if node.value is None or "numpy" not in {site.evaluator.scope.resolve_global(name) for name in _NUMPY}:
         return None
-    numbers = [part for part in ast.walk(node.value) if isinstance(part, ast.Call) and _is_number(site, part)]
+    numbers = [part for part in walk_in_layers(node.value) if isinstance(part, ast.Call) and _is_number(site, part)]
     numbers = [part for part in numbers if not any(part is not other and _within(part, other) for other in numbers)]
     if not numbers:
         return None
