@@ -42,6 +42,7 @@ TOPICS = {
     "higher-order": "Functions given to control flow operators and transforms must be pure functions of tensors.",
     "iteration": "Make a list or tuple of the iterator before the compiled region.",
     "module": "Build modules, and anything else that runs a constructor, before the compiled region.",
+    "numpy": "Use the torch function that does the same; numpy arrays are traced only as far as torch has a twin.",
     "on-purpose": "The break was asked for; take the call or the decorator away where it is not wanted.",
     "opaque": "Opaque objects must be made outside and handed in.",
     "optimizer": "Compile the optimizer's step by itself.",
