@@ -96,7 +96,7 @@ class GitHubFake:
         if rest.endswith("/labels"):
             pull.labels += [name for name in body["labels"] if name not in pull.labels]
             template = self.contract.example("label-items")[0]
-            return 200, [{**template, "name": name} for name in pull.labels], {}
+            return 200, [{"description": None, **template, "name": name} for name in pull.labels], {}
         assert rest.endswith("/requested_reviewers"), rest
         if "nobody" in body.get("reviewers", []):
             return 422, {"message": "Reviews may only be requested from collaborators."}, {}
