@@ -145,6 +145,16 @@ def test_flags_that_help_are_shown_beside_the_numbers_without_them() -> None:
     assert any("t5, advice: set torch._dynamo.config.capture_scalar_outputs" in line for line in table.lines([result]))
 
 
+def test_what_failed_before_too_is_told_and_no_problem_of_the_migration() -> None:
+    failing = replace(CALL, compiled_error="AssertionError: no")
+    (row,) = rows.choose("t5")
+    models = (ModelRow("m:t5", replace(BEFORE, calls=(failing,)), replace(AFTER, calls=(failing,))),)
+    result = table.Measured(row, models)
+    assert result.problems == ()
+    told = "t5: compiled call 1 fails before the migration and after: AssertionError: no"
+    assert told in list(table.lines([result]))
+
+
 def test_markdown_names_versions_rows_and_what_did_not_run() -> None:
     text = table.markdown([measured("t5", AFTER)], NOT_RUN, {"date": "2030-01-02 03:04 UTC", "torch": "2.13.0"})
     assert text.startswith("# The published table, 2030-01-02 03:04 UTC\n\ntorch 2.13.0.\n")

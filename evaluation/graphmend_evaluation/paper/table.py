@@ -160,11 +160,20 @@ def read_json(data: dict[str, Any]) -> tuple[tuple[Measured, ...], tuple[NotRun,
 
 
 def _without_files(measured: dict[str, Any]) -> dict[str, Any]:
-    """Without the hundreds of files that each model imports."""
+    """Without the hundreds of files that each model imports, and without errors' stacks, which have paths of a machine."""
     for model in measured["models"]:
         for arm in ("before", "after"):
             model[arm]["files"] = []
+            _shorten(model[arm]["calls"])
+    for compiled in measured["inductor"]:
+        _shorten(compiled["calls"])
     return measured
+
+
+def _shorten(calls: Sequence[dict[str, Any]]) -> None:
+    for call in calls:
+        for error in ("eager_error", "compiled_error"):
+            call[error] = None if call[error] is None else str(call[error]).partition("\n")[0]
 
 
 def now() -> str:
@@ -259,12 +268,23 @@ def remarks(results: Sequence[Measured]) -> Iterator[str]:
             if model.fewer_ops and model.before.counts is not None and model.after.counts is not None:
                 ops = f"{model.before.counts.ops} to {model.after.counts.ops}"
                 yield f"{model.model.rpartition(':')[2]} captures fewer operations, from {ops}: see that none was lost"
+        yield from _failing_already(measured)
         for line in () if measured.flags is None else measured.flags.advice:
             yield f"{measured.row.name}, advice: {line}"
     for measured in results:
         counts = measured.models[0].after.counts
         for site in counts.sites if counts is not None else ():
             yield f"{measured.row.name} still breaks at {site.path}:{site.line}: {site.kind}: {site.source}"
+
+
+def _failing_already(measured: Measured) -> Iterator[str]:
+    """What compiling gets wrong before the migration too, and is no problem of it."""
+    for model in measured.models:
+        for number, (old, new) in enumerate(zip(model.before.calls, model.after.calls, strict=False), 1):
+            if old.compiled_problem is not None and new.compiled_problem is not None:
+                name = model.model.rpartition(":")[2]
+                problem = " ".join(new.compiled_problem.split())[:100]
+                yield f"{name}: compiled call {number} fails before the migration and after: {problem}"
 
 
 def _processor() -> str:
