@@ -160,7 +160,7 @@ def read_json(data: dict[str, Any]) -> tuple[tuple[Measured, ...], tuple[NotRun,
 
 
 def _without_files(measured: dict[str, Any]) -> dict[str, Any]:
-    """Without the hundreds of files that each model imports, and without errors' stacks, which have paths of a machine."""
+    """Without the hundreds of files that each model imports, and without stacks, which have paths of a machine."""
     for model in measured["models"]:
         for arm in ("before", "after"):
             model[arm]["files"] = []
