@@ -51,15 +51,16 @@ def code(words: str) -> str:
 
 
 def escaped(words: str) -> str:
-    """Text on one line in which only code spans keep a meaning."""
+    """Text on one line in which only code spans between single backticks keep a meaning."""
     pieces = " ".join(words.split()).split("`")
-    if len(pieces) % 2 == 0:  # a lone backtick opens nothing
+    # A lone backtick, and a run of them, may pair otherwise than it looks, and leave what should be code unescaped.
+    if len(pieces) % 2 == 0 or any(len(run) > 1 for run in _runs_of_backticks(words)):
         return _escaped_plain("`".join(pieces)).replace("`", "\\`")
     return "`".join(piece if index % 2 else _escaped_plain(piece) for index, piece in enumerate(pieces))
 
 
 def _escaped_plain(words: str) -> str:
-    for char in "\\*_[]<>|":
+    for char in "\\*_[]<>|&":
         words = words.replace(char, f"\\{char}")
     return words
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from markdown_it import MarkdownIt
 
 from graphmend_codemod.findings import Safety
 from graphmend_codemod.reporting import github, markdown, sarif, statistics
@@ -188,3 +190,9 @@ def test_markdown_keeps_code_spans_and_escapes_the_rest(words: str, expected: st
 
 def test_markdown_code_spans_hold_backticks() -> None:
     assert markdown.code("a`b") == "`` a`b ``"
+
+
+@pytest.mark.parametrize("words", ["``` <img src=x> `", "`a` ``<b>`` `", "one ` <i>", "``<img>", "` `` <u> `` `"])
+def test_markup_of_others_never_gets_through_odd_backticks(words: str) -> None:
+    rendered = MarkdownIt("commonmark").render(markdown.escaped(words))
+    assert not re.search(r"<(img|b|i|u)\b", rendered)
