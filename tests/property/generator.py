@@ -178,12 +178,12 @@ class _Generator:
             (8, self.guard),
             (5, self.assertion),
             (9, self.message),
-            (9, self.early_return),
+            (13, self.early_return),
             (6, self.effect),
             (6, self.binding),
             (8, self.state_branch),
-            (11, self.list_guard),
-            (18, self.number),
+            (13, self.list_guard),
+            (14, self.number),
         ]
         if depth < _DEEPEST:
             makers += [

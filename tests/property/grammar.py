@@ -469,6 +469,7 @@ NUMBERS = (
     "counts = [1, {t}.shape[0] - 1]\nlengths = torch.tensor(counts)\n{t} = torch.cat({t}.split(lengths.tolist()))",
     "{t} = {t} + segments({t}.long())",
     "rows = torch.where({m})[0]\n{t} = self.part({t}, rows)",
+    "rows = torch.where({m})[0]\n{t} = self.part({u}, rows)",
     "{t} = {t} + {t}[mask].sum()",
     "{t}[torch.where({t}.sum(-1) > 0)] = 0.5",
     "chosen = {t}.argmax(-1)\nspread = torch.zeros_like({t})\nfor i, expert in enumerate((self.linear, self.norm)):\n"
