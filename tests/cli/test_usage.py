@@ -69,7 +69,7 @@ def test_wrong_usage_ends_with_2(arguments: list[str], capsys: Captured) -> None
     [
         (["--select", "GM999"], "--select: unknown rule code `GM999`"),
         (["--select", "gm101"], "--select: unknown rule code `gm101` (did you mean `GM101`"),
-        (["--ignore", "E501"], "--ignore: unknown rule code `E501`; `graphmend rules` lists all codes"),
+        (["--ignore", "W605"], "--ignore: unknown rule code `W605`; `graphmend rules` lists all codes"),
         (["--config", "gone.toml"], "gone.toml: cannot be read: No such file or directory"),
         (["--stdin-filename", "a.py"], "--stdin-filename needs `-` in place of PATHS"),
         (["-", "model.py"], "`-` reads standard input and cannot stand beside other paths"),
