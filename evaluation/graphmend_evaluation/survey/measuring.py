@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from graphmend_evaluation import runs
-from graphmend_evaluation.counting import BreakRecorder, strict_error
+from graphmend_evaluation.counting import BreakRecorder, first_line, strict_error
 from graphmend_evaluation.huggingface.facts import Recipe
 from graphmend_evaluation.huggingface.inputs import Plan
 from graphmend_evaluation.huggingface.tiny import Choice, TinyModel, dtype_named, tiny_model
@@ -113,7 +113,7 @@ class Arm:
             new.error if old.error is None and new.error is not None else runs.compiled_difference(old, new)
             for old, new in zip(eager, observed, strict=False)
         ]
-        return counts, next((problem for problem in problems if problem is not None), None)
+        return counts, next((first_line(problem) for problem in problems if problem is not None), None)
 
     def _few_calls(self, model: Model) -> Model:
         return Model(model.target, model.calls[: self.calls], model.gradients)
