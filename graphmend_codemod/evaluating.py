@@ -13,7 +13,7 @@ from pathlib import Path
 
 from graphmend_codemod import __version__
 from graphmend_codemod.measuring import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
-from graphmend_evaluation import machine
+from graphmend_evaluation import machine, names
 from graphmend_evaluation.changes import Mark
 from graphmend_evaluation.evaluation import (
     DeclinedSite,
@@ -49,6 +49,7 @@ class Evaluating:
             progress=progress,
         )
         self._gathered: Gathered | None = None
+        self._names: dict[str, str] = {}
         self._sent_back: dict[str, Reverted] = {}
         self._remarks: dict[str, None] = {}
         self._started = time.monotonic()
@@ -57,7 +58,8 @@ class Evaluating:
     def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
         """See `measuring.Judge.verdict`; paths are relative to the trees."""
         gathered = self._gather(changed)
-        judgement = self._stage.judge(gathered.models, changed, _marks(sites))
+        self._names = {names.shown(model.name): model.name for model in gathered.models}
+        judgement = self._renamed(self._stage.judge(gathered.models, changed, _marks(sites)))
         self._remarks.update(dict.fromkeys((*gathered.remarks, *judgement.remarks)))
         evaluation = self._evaluation(judgement, sites)
         self._sent_back.update({each.change.id: each for each in judgement.culprits})
@@ -66,6 +68,24 @@ class Evaluating:
             culprits=tuple(_culprit(each) for each in judgement.culprits),
             remarks=tuple(self._remarks),
             evaluation=evaluation,
+        )
+
+    def _renamed(self, judgement: Judgement) -> Judgement:
+        """The judgement with names that readers know."""
+
+        def text(words: str) -> str:
+            for short, name in self._names.items():
+                words = words.replace(name, short)
+            return words
+
+        models = []
+        for each in judgement.models:
+            name = text(each.row.model)
+            before, after = (replace(arm, model=name) for arm in (each.row.before, each.row.after))
+            models.append(replace(each, row=replace(each.row, model=name, before=before, after=after)))
+        culprits = (replace(each, model=text(each.model), detail=text(each.detail)) for each in judgement.culprits)
+        return replace(
+            judgement, models=tuple(models), culprits=tuple(culprits), remarks=tuple(map(text, judgement.remarks))
         )
 
     def finish(self, measured: Measured) -> Measured:
@@ -80,21 +100,22 @@ class Evaluating:
     def _finished(self, evaluated: ModelEvaluation, number: int) -> ModelEvaluation:
         row, wanted, trees = evaluated.row, self._wanted, self._trees
         folder = trees.folder / f"more-{number:04d}"
+        name = self._names.get(row.model, row.model)
         if not (row.before.ok and row.after.ok):
             return evaluated
         if wanted.speed and trees.base != trees.head:
             from graphmend_evaluation.speed.measuring import measure_speed
 
             self._progress(f"timing {row.model}")
-            speed = measure_speed(trees.base, trees.head, row.model, folder=folder / "speed", policy=self._policy)
+            speed = measure_speed(trees.base, trees.head, name, folder=folder / "speed", policy=self._policy)
             evaluated = replace(evaluated, speed=speed)
         if wanted.xla_python is not None:
-            evaluated = replace(evaluated, xla=self._xla(row.model, folder / "xla", wanted.xla_python))
+            evaluated = replace(evaluated, xla=self._xla(name, folder / "xla", wanted.xla_python))
         if wanted.flags and row.after.counts is not None and not row.after.counts.whole:
             from graphmend_evaluation.flags import measure_flags
 
             self._progress(f"trying capture flags on {row.model}")
-            flags = measure_flags(trees.head, row.model, folder=folder / "flags", policy=self._policy)
+            flags = measure_flags(trees.head, name, folder=folder / "flags", policy=self._policy)
             evaluated = replace(evaluated, flags=flags)
         return evaluated
 

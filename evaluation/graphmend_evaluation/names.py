@@ -72,6 +72,17 @@ def parse(name: str) -> SmallModel | RecordedModel | HubModel | None:
     return _hub(name, rest, trusted=match["scheme"] == TRUSTED_HUB)
 
 
+def shown(name: str) -> str:
+    """The name as a reader knows it: a recording by the class that was recorded, not by a temporary file."""
+    if not name.startswith(f"{RECORDED}:"):
+        return name
+    try:
+        known = parse(name)
+    except LoadError:
+        return name
+    return f"{known.class_name} (recorded {known.number + 1})" if isinstance(known, RecordedModel) else name
+
+
 def needs_network(name: str) -> bool:
     """Whether the model's weights come from the network."""
     match = _SCHEME.fullmatch(name)

@@ -147,3 +147,19 @@ def test_what_cannot_be_done_ends_in_one_line(
     assert told in said
     assert "Traceback" not in said
     assert os.listdir(tmp_path / "tmp") == []
+
+
+def test_models_of_the_repository_s_tests_are_called_by_their_classes(repository: Repository, tmp_path: Path) -> None:
+    repository.write(
+        "tests/test_model.py",
+        "import torch\n\nfrom zoo.model import Model\n\n\ndef test_rows():\n    model = Model()\n"
+        "    for rows in (1, 2):\n        assert model(torch.ones(rows, 4)).shape == (rows, 4)\n",
+    )
+    repository.commit()
+    migrated(repository)
+    code, document = evaluate(repository, "--head", "mend", "--from-tests", "tests -q", report=tmp_path / "report")
+    assert code == 0
+    (model,) = document["models"]
+    assert model["row"]["model"] == "zoo.model:Model (recorded 1)"
+    assert model["source"] == "tests"
+    assert [model["row"][arm]["counts"]["break_events"] for arm in ("before", "after")] == [2, 0]
