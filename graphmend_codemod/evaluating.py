@@ -108,15 +108,16 @@ class Evaluating:
 
             self._progress(f"timing {row.model}")
             speed = measure_speed(trees.base, trees.head, name, folder=folder / "speed", policy=self._policy)
-            evaluated = replace(evaluated, speed=speed)
+            evaluated = replace(evaluated, speed=replace(speed, model=row.model))
         if wanted.xla_python is not None:
-            evaluated = replace(evaluated, xla=self._xla(name, folder / "xla", wanted.xla_python))
+            xla = self._xla(name, folder / "xla", wanted.xla_python)
+            evaluated = replace(evaluated, xla=replace(xla, model=row.model))
         if wanted.flags and row.after.counts is not None and not row.after.counts.whole:
             from graphmend_evaluation.flags import measure_flags
 
             self._progress(f"trying capture flags on {row.model}")
             flags = measure_flags(trees.head, name, folder=folder / "flags", policy=self._policy)
-            evaluated = replace(evaluated, flags=flags)
+            evaluated = replace(evaluated, flags=replace(flags, model=row.model))
         return evaluated
 
     def _xla(self, model: str, folder: Path, python: Path) -> XlaRow:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime
-import os
-import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from graphmend_evaluation.compilations import Compiled
 from graphmend_evaluation.flags import FlagRow
+from graphmend_evaluation.machine import this_machine
 from graphmend_evaluation.paper.hub import NotRun
 from graphmend_evaluation.paper.rows import Row, published
 from graphmend_evaluation.results import Counts, ModelMeasurement, ModelRow, from_json, to_json
@@ -184,10 +182,11 @@ def now() -> str:
 def about_this_run(results: Sequence[Measured]) -> dict[str, str]:
     """Date, versions and machine."""
     versions = next((dict(model.after.versions) for each in results for model in each.models if model.after.ok), {})
+    machine = this_machine()
     return {
         "date": now(),
         **versions,
-        "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
+        "machine": f"{machine.processor}, {machine.cores} cores, {machine.system}",
     }
 
 
@@ -285,12 +284,3 @@ def _failing_already(measured: Measured) -> Iterator[str]:
                 name = model.model.rpartition(":")[2]
                 problem = " ".join(new.compiled_problem.split())[:100]
                 yield f"{name}: compiled call {number} fails before the migration and after: {problem}"
-
-
-def _processor() -> str:
-    information = Path("/proc/cpuinfo")
-    if information.is_file():
-        for line in information.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or "unknown processor"
