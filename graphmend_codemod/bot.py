@@ -87,6 +87,7 @@ def run_bot(
         outcome = open_pull_request(request, forge, workspace, transfer, progress=progress)
     return replace(
         outcome,
+        facts=tuple(scrubbed(fact, credential) for fact in outcome.facts),
         steps=tuple(scrubbed(step, credential) for step in outcome.steps),
         remarks=tuple(scrubbed(remark, credential) for remark in outcome.remarks),
     )

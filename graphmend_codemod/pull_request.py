@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphmend_codemod import migration
+from graphmend_codemod.earlier import Earlier
 from graphmend_codemod.forge import body as views
 from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal, PullRequest, State
-from graphmend_codemod.forge.mark import Mark, mark_of, read_mark, title_digest, with_mark
-from graphmend_codemod.forge.once import comment_once, create_once
+from graphmend_codemod.forge.mark import Mark, mark_of, read_mark, title_digest
 from graphmend_codemod.forge.ours import Series, bot_series, new_series
+from graphmend_codemod.forge.publishing import Publisher
 from graphmend_codemod.forge.transfer import BranchMoved, Transfer
 from graphmend_codemod.forge.workspace import identity
 from graphmend_codemod.interruption import interruptible
@@ -55,8 +56,8 @@ CHANGES = frozenset({Done.OPENED, Done.UPDATED, Done.CLOSED})
 class Request:
     """What a user asks for. What is None comes from `[tool.graphmend.pull-request]` at the base, or from the forge.
 
-    `evaluate` and `wanted` are those of a migration; with `evaluate` false no code of the repository runs. `timeout`
-    limits the wait for a new fork.
+    `evaluate` and `wanted` are those of a migration; with `evaluate` false no code of the repository runs. `earlier` is
+    a migration that is proposed instead of a new one. `timeout` limits the wait for a new fork.
     """
 
     settings: Callable[[Path], Settings]
@@ -69,12 +70,13 @@ class Request:
     dry_run: bool = False
     jobs: int = 1
     cache: bool = True
+    earlier: Earlier | None = None
     timeout: float = 300.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was done. `steps` tells it in order; in a dry run, what would be done."""
+    """What was done. `steps` tells it in order; in a dry run, what would be done. `facts` are why."""
 
     done: Done
     project: Project
@@ -82,6 +84,7 @@ class Outcome:
     pull_request: PullRequest | None = None
     proposal: Proposal | None = None
     migration: Migration | None = None
+    facts: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -124,6 +127,7 @@ class _Run:
         self._git = workspace
         self._transfer = transfer
         self._progress = progress
+        self._facts: list[str] = []
         self._steps: list[str] = []
         self._remarks: list[str] = []
 
@@ -138,6 +142,7 @@ class _Run:
         self._upstream = self._transfer(project)
         tip = self._fetch_base()
         self._settings = settings = self._read_settings(tip)
+        self._publisher = Publisher(self._forge, settings, request.dry_run, self._progress, self._steps, self._remarks)
         self._branch = request.branch or settings.branch
         self._require_usable_branch()
         if not settings.enabled:
@@ -151,18 +156,26 @@ class _Run:
         remote = self._remote_branch(source)
         there = self._series(source) if remote is not None else None
         if remote is not None and there is None:
-            return self._leave_alone(current)
-        made = self._migrate(tip)
+            self._facts.append(f"branch {self._branch} has commits of somebody else and is left alone")
+            self._publisher.leave_alone(current, self._branch)
+            return self._end(Done.LEFT_ALONE, pull_request=current)
+        made = self._migrate(tip) if request.earlier is None else self._known(request.earlier, tip)
         if not made.commits:
             return self._close(current, source, remote, made)
         mark = mark_of(finding for commit in made.commits for finding in commit.applied)
         refused = None if current else _refused(pull_requests, mark)
         if refused is not None:
-            self._steps.append(f"a person closed {refused.url}, which proposed the same")
+            self._facts.append(f"a person closed {refused.url}, which proposed the same")
             return self._end(Done.NOT_WANTED, pull_request=refused, migration=made)
         proposal = self._proposal(made, source, mark)
         pushed = self._push(source, made, there, remote)
-        return self._publish(proposal, current, made, pushed)
+        current, opened, changed = self._publisher.publish(proposal, current)
+        if proposal.cut:
+            self._publisher.attach(made, str(made.commits[-1].oid), self._project, source, current)
+        elif changed and current is not None:
+            self._publisher.withdraw(current)
+        done = Done.OPENED if opened else Done.UPDATED if pushed or changed else Done.UNCHANGED
+        return self._end(done, pull_request=current, proposal=proposal, migration=made)
 
     def _fetch_base(self) -> str:
         self._progress(f"fetching {self._base}")
@@ -221,14 +234,6 @@ class _Run:
         self._transfer(source).fetch(self._branch, _REMOTE, depth=_DEPTH)
         return bot_series(self._git, _REMOTE, *identity(self._git))
 
-    def _leave_alone(self, current: PullRequest | None) -> Outcome:
-        self._steps.append(f"branch {self._branch} has commits of somebody else and is left alone")
-        if current is None or self._request.dry_run:
-            return self._end(Done.LEFT_ALONE, pull_request=current)
-        if comment_once(self._forge, current.number, views.left_alone(self._branch), "left-alone"):
-            self._steps.append(f"comment on {current.url}")
-        return self._end(Done.LEFT_ALONE, pull_request=current)
-
     def _migrate(self, tip: str) -> Migration:
         """Migrate the base, and once more if it moved meanwhile."""
         for left in reversed(range(_MIGRATIONS)):
@@ -259,30 +264,50 @@ class _Run:
         self._remarks.extend(made.remarks)
         return made
 
+    def _known(self, earlier: Earlier, tip: str) -> Migration:
+        """The earlier migration, if it starts from what the base is or was."""
+        made, git = earlier.made, earlier.git
+        if made.base.oid != tip:
+            if not git.succeeds("cat-file", "-e", f"{tip}^{{commit}}"):
+                raise MigrationError(
+                    f"{self._base} of {self._project.path} has commits that this clone lacks; fetch them and run again"
+                )
+            if not git.succeeds("merge-base", "--is-ancestor", made.base.oid, tip):
+                raise MigrationError(
+                    f"branch {made.branch} starts from {made.base}, which is not on {self._base} of "
+                    f"{self._project.path}; push that first, or name another base with --base"
+                )
+            self._remarks.append(f"{self._base} has moved since the migration; a run without --from rebases")
+        self._facts.append(f"branch {made.branch} is taken as `graphmend migrate` left it")
+        return made
+
     def _proposal(self, made: Migration, source: Project, mark: Mark) -> Proposal:
         settings = replace(self._settings, branch=self._branch)
         title = views.title(made, settings)
         line = replace(mark, title=title_digest(title)).line()
+        body = views.body(made, settings, limit=self._forge.body_limit, last_line=line)
         return Proposal(
             source=source,
             branch=self._branch,
             base=self._base,
             title=title,
-            body=views.body(made, settings, limit=self._forge.body_limit, last_line=line),
+            body=body.text,
             draft=settings.draft if self._request.draft is None else self._request.draft,
+            cut=body.cut,
         )
 
     def _push(self, source: Project, made: Migration, there: Series | None, remote: str | None) -> bool:
         tip = made.commits[-1].oid
         assert tip is not None
-        if there == new_series(self._git, made.base.oid, tip):
+        holder = self._git if self._request.earlier is None else self._request.earlier.git
+        if there == new_series(holder, made.base.oid, tip):
             return False
         how = "push" if remote is None else "replace our own commits on"
         self._steps.append(f"{how} branch {self._branch} of {source.path} ({len(made.commits)} on {made.base})")
         if not self._request.dry_run:
             self._progress(f"pushing {self._branch}")
             try:
-                self._transfer(source).push(tip, self._branch, expected=remote)
+                replace(self._transfer(source), folder=holder.folder).push(tip, self._branch, expected=remote)
             except BranchMoved:
                 # Another run of the bot was faster, or a person pushed while we worked.
                 if not self._transfer(source).heads(self._branch) or self._series(source) is None:
@@ -290,60 +315,13 @@ class _Run:
                 self._remarks.append(f"another run has pushed {self._branch} meanwhile; its commits stay")
         return True
 
-    def _publish(self, proposal: Proposal, current: PullRequest | None, made: Migration, pushed: bool) -> Outcome:
-        opened = current is None
-        if current is None:
-            self._steps.append(f"open a pull request to {proposal.base}: {proposal.title}")
-            if not self._request.dry_run:
-                self._progress("opening the pull request")
-                current, opened = create_once(self._forge, proposal)
-        if current is not None:
-            pushed = self._update(current, proposal) or pushed
-        if opened:
-            self._decorate(current)
-        done = Done.OPENED if opened else Done.UPDATED if pushed else Done.UNCHANGED
-        return self._end(done, pull_request=current, proposal=proposal, migration=made)
-
-    def _update(self, current: PullRequest, proposal: Proposal) -> bool:
-        before = read_mark(current.body)
-        # A title that a person gave stays.
-        retitled = before is None or before.title != title_digest(current.title) or current.title == proposal.title
-        title = None if retitled else proposal.title
-        body = None if _lines(current.body) == _lines(proposal.body) else proposal.body
-        base = None if current.base == proposal.base else proposal.base
-        named = [name for name, value in (("title", title), ("body", body), ("base", base)) if value is not None]
-        if not named:
-            return False
-        self._steps.append(f"update {', '.join(named)} of {current.url}")
-        if not self._request.dry_run:
-            self._forge.update(current.number, title=title, body=body, base=base)
-        return True
-
-    def _decorate(self, current: PullRequest | None) -> None:
-        """Labels and reviewers, of a new pull request alone: a person may have taken them off."""
-        for what, values, add in (
-            ("labels", self._settings.labels, self._forge.add_labels),
-            ("reviewers", self._settings.reviewers, self._forge.ask_for_review),
-        ):
-            if not values:
-                continue
-            self._steps.append(f"{what}: {', '.join(values)}")
-            if current is None:
-                continue
-            try:
-                add(current.number, values)
-            except ForgeError as error:
-                self._remarks.append(f"the pull request has no {what}: {error}")
-
     def _close(self, current: PullRequest | None, source: Project, remote: str | None, made: Migration) -> Outcome:
         if current is None:
             return self._end(Done.NOTHING, migration=made)
-        self._steps.append(f"close {current.url}: nothing is left to do")
-        if not self._request.dry_run:
-            comment_once(self._forge, current.number, views.nothing_left(made), "closed")
-            mark = replace(read_mark(current.body) or mark_of(()), closed=True)
-            self._forge.update(current.number, body=with_mark(current.body, mark), close=True)
-            if remote is not None:
+        self._publisher.close(current, made)
+        if remote is not None:
+            self._steps.append(f"delete branch {self._branch} of {source.path}")
+            if not self._request.dry_run:
                 try:
                     self._transfer(source).push(None, self._branch, expected=remote)
                 except ForgeError as error:
@@ -365,6 +343,7 @@ class _Run:
             pull_request,
             proposal,
             migration,
+            tuple(self._facts),
             tuple(self._steps),
             tuple(self._remarks),
         )
@@ -377,11 +356,6 @@ def _refused(pull_requests: tuple[PullRequest, ...], mark: Mark) -> PullRequest 
         return None
     before = read_mark(last.body)
     return last if before is not None and not before.closed and before.covers(mark) else None
-
-
-def _lines(text: str) -> list[str]:
-    """A body as it is compared: forges change line endings and drop the last newline."""
-    return [line.rstrip() for line in text.strip().splitlines()]
 
 
 @contextlib.contextmanager

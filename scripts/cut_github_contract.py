@@ -18,7 +18,10 @@ OPERATIONS = {
     "/repos/{owner}/{repo}/pulls/{pull_number}": ["get", "patch"],
     "/repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers": ["post"],
     "/repos/{owner}/{repo}/issues/{issue_number}/comments": ["get", "post"],
+    "/repos/{owner}/{repo}/issues/comments/{comment_id}": ["patch"],
     "/repos/{owner}/{repo}/issues/{issue_number}/labels": ["post"],
+    "/repos/{owner}/{repo}/commits/{ref}/check-runs": ["get"],
+    "/repos/{owner}/{repo}/check-runs": ["post"],
     "/repos/{owner}/{repo}/forks": ["post"],
 }
 _PROSE = {"description", "externalDocs", "x-github", "tags", "summary", "x-octokit"}

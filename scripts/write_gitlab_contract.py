@@ -87,6 +87,7 @@ def document() -> Schema:
             "get": _operation(200, _list(note), _query()),
             "post": _operation(201, note, body={"body": TEXT}, required=["body"]),
         },
+        f"{one}/notes/{{note_id}}": {"put": _operation(200, note, body={"body": TEXT}, required=["body"])},
         "/users": {"get": _operation(200, _list(_object(id=NUMBER, username=TEXT)), _query(username=TEXT))},
     }
     for path, operations in paths.items():

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import models, options
@@ -36,6 +38,7 @@ exit codes: 0 nothing to do, 1 a pull request was opened, updated or closed
 examples:
   graphmend pr --dry-run
   graphmend pr --no-evaluate
+  graphmend migrate --branch mended && graphmend pr --from mended
   graphmend pr https://github.com/OWNER/NAME --fork --draft
   graphmend pr https://code.example.org/OWNER/NAME --forge gitlab
 """
@@ -86,6 +89,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         default=None,
         help="compile the models before and after [default: where torch is installed]",
     )
+    parser.add_argument(
+        "--from",
+        dest="earlier",
+        metavar="BRANCH",
+        help="propose a branch of the clone as `graphmend migrate` has made it, instead of migrating",
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="DIR", help="with --from: where migrate wrote its report [default: in .git]"
+    )
     models.add_model_options(parser)
     options.add_rule_options(parser)
     options.add_run_options(parser)
@@ -94,6 +106,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Do it, tell what was done, and return the exit code."""
     from graphmend_codemod import bot
+    from graphmend_codemod.earlier import earlier_migration
     from graphmend_codemod.forge.base import ForgeError
     from graphmend_codemod.forge.credentials import scrubbed
     from graphmend_codemod.interruption import Interrupted
@@ -119,6 +132,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         location, checkout = bot.find_repository(args.repository, args.remote, kind=args.forge, api=args.api_url)
         credential = bot.find_credential(location)
+        if args.earlier is not None:
+            if checkout is None:
+                raise options.CommandError("--from needs a clone that holds the branch; name its folder")
+            request = replace(request, earlier=earlier_migration(checkout, args.earlier, args.report))
         with ProgressLine(sys.stderr) as progress:
             outcome = bot.run_bot(
                 request,
@@ -148,6 +165,8 @@ def _tell(outcome: Outcome, dry_run: bool) -> None:
     print(f"{would}{outcome.done.value}{where}")
     if outcome.migration is not None:
         print(f"  {headline(outcome.migration)}")
+    for fact in outcome.facts:
+        print(f"  {printable(fact)}")
     for step in outcome.steps:
         print(f"  {'would ' if dry_run else ''}{printable(step)}")
     if dry_run and outcome.proposal is not None:

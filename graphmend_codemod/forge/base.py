@@ -64,7 +64,10 @@ class PullRequest:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A pull request as it should be. `source` is the repository that holds `branch`."""
+    """A pull request as it should be. `source` is the repository that holds `branch`.
+
+    `cut` says that `body` holds less than there is to say.
+    """
 
     source: Project
     branch: str
@@ -72,12 +75,25 @@ class Proposal:
     title: str
     body: str
     draft: bool = False
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class Comment:
+    """A comment on a pull request."""
+
+    id: int
+    text: str
 
 
 class Forge(Protocol):
-    """One repository on one forge. Every method raises `ForgeError`; waiting and trying again is done within."""
+    """One repository on one forge. Every method raises `ForgeError`; waiting and trying again is done within.
+
+    A pull request's text has at most `body_limit` bytes, a part of an attached report `report_limit`.
+    """
 
     body_limit: int
+    report_limit: int
 
     def project(self) -> Project:
         """The repository; follows renames."""
@@ -107,12 +123,20 @@ class Forge(Protocol):
         """Change what is given, all in one request, so that it is done together or not at all."""
         ...
 
-    def comments(self, number: int) -> tuple[str, ...]:
-        """Texts of all comments."""
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """All comments."""
         ...
 
     def comment(self, number: int, text: str) -> None:
         """Add a comment. Raises `Unanswered` when nobody knows whether it was added."""
+        ...
+
+    def change_comment(self, number: int, comment: int, text: str) -> None:
+        """Give a comment another text."""
+        ...
+
+    def attach(self, oid: str, parts: tuple[str, ...]) -> bool:
+        """Show a report with the checks of a commit; whether that is possible here, and with this token."""
         ...
 
     def add_labels(self, number: int, labels: tuple[str, ...]) -> None:

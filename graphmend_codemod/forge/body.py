@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmend_codemod import __version__
 from graphmend_codemod.findings import Finding, Safety
+from graphmend_codemod.forge.parts import split
 from graphmend_codemod.migrated import Migration, why_left
 from graphmend_codemod.reporting.commit_message import breaks, measured_with
 from graphmend_codemod.reporting.markdown import code, escaped
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _REASONS = 5
 _FITTINGS, _LEAST = 10, 1_000
+MOST_PARTS = 8
+_ELSEWHERE = "the full report is with the checks of the last commit, or in the comments"
+_MORE = "\n\n(The rest does not fit here; `graphmend migrate` lists all.)\n"
 _BREATH = "\u200b"  # between a sign and a word, so that nobody is called and nothing is linked
 
 
@@ -42,7 +46,15 @@ def title(outcome: Migration, settings: PullRequestSettings) -> str:
     return " ".join(text.split())
 
 
-def body(outcome: Migration, settings: PullRequestSettings, *, limit: int, last_line: str = "") -> str:
+@dataclass(frozen=True)
+class Body:
+    """A body, and whether it holds less than there is to say."""
+
+    text: str
+    cut: bool
+
+
+def body(outcome: Migration, settings: PullRequestSettings, *, limit: int, last_line: str = "") -> Body:
     """The whole body in at most `limit` bytes of UTF-8, which ends with `last_line`.
 
     With an evaluation, that one's report is the evidence; without, the migration's own values are. What does not fit is
@@ -55,41 +67,63 @@ def body(outcome: Migration, settings: PullRequestSettings, *, limit: int, last_
     shown, beyond = 0, longest + 1
     while beyond - shown > 1:
         middle = (shown + beyond) // 2
-        if len(_whole(outcome, settings, middle, last_line).encode("utf-8")) <= limit:
+        if _size(_whole(outcome, settings, middle, last_line)) <= limit:
             shown = middle
         else:
             beyond = middle
-    return _at_most(limit, _whole(outcome, settings, shown, last_line), last_line)
+    whole = _whole(outcome, settings, shown, last_line)
+    return Body(_at_most(limit, whole, last_line), cut=shown < longest or _size(whole) > limit)
+
+
+def parts(outcome: Migration, *, limit: int) -> tuple[str, ...]:
+    """All that there is to say, in at most `MOST_PARTS` parts of at most `limit` bytes of UTF-8."""
+    evaluation = outcome.measured.evaluation
+    if evaluation is not None and evaluation.models:
+        from graphmend_evaluation.reporting import markdown
+
+        text = markdown(evaluation)
+    else:
+        sections = [f"**{headline(outcome)}.** {_promise(outcome)}", *_models(outcome), *_rules(outcome)]
+        sections += ["\n".join([f"### {each.title}", "", *each.rows]) for each in _listings(outcome)]
+        text = "\n\n".join(sections)
+    found = split(text, limit - len(_MORE))
+    return found if len(found) <= MOST_PARTS else (*found[: MOST_PARTS - 1], found[MOST_PARTS - 1] + _MORE)
 
 
 def _evaluated(
     evaluation: Evaluation, outcome: Migration, settings: PullRequestSettings, limit: int, last_line: str
-) -> str:
+) -> Body:
     from graphmend_evaluation.reporting import markdown
 
-    def framed(report: str) -> str:
+    def framed(report: str, note: str = "") -> str:
         # Its parts are below ours.
-        return _framed([report.strip(), _reproduce(outcome), _stop(settings)], outcome, settings, last_line)
+        return _framed([report.strip() + note, _reproduce(outcome), _stop(settings)], outcome, settings, last_line)
 
+    text = framed(markdown(evaluation))
+    if _size(text) <= limit:
+        return Body(text, cut=False)
     # That report counts characters, a forge may count bytes.
     room = limit
-    text = framed(markdown(evaluation, limit=room))
     for _ in range(_FITTINGS):
-        excess = len(text.encode("utf-8")) - limit
+        excess = _size(text) - limit
         if excess <= 0:
             break
         room = max(_LEAST, min(room, len(text)) - excess)
-        text = framed(markdown(evaluation, limit=room))
-    return _at_most(limit, text, last_line)
+        text = framed(markdown(evaluation, limit=room), f"\n\n*{_ELSEWHERE.capitalize()}.*")
+    return Body(_at_most(limit, text, last_line), cut=True)
 
 
 def _at_most(limit: int, text: str, last_line: str) -> str:
-    if len(text.encode("utf-8")) <= limit:
+    if _size(text) <= limit:
         return text
     # A template, or hundreds of models: only its beginning fits.
     note = f"\n\n(The rest does not fit here.)\n\n{last_line}\n"
-    room = max(0, limit - len(note.encode("utf-8")))
+    room = max(0, limit - _size(note))
     return text.encode("utf-8")[:room].decode("utf-8", "ignore").rpartition("\n")[0] + note
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8"))
 
 
 def nothing_left(outcome: Migration) -> str:
@@ -190,9 +224,7 @@ def _listings(outcome: Migration) -> Sequence[_Listing]:
 def _folded(listing: _Listing, shown: int) -> str:
     rows = list(listing.rows[:shown])
     if len(rows) < len(listing.rows):
-        rows.append(
-            f"- ... and {len(listing.rows) - len(rows)} more, which do not fit here; `graphmend migrate` lists all"
-        )
+        rows.append(f"- ... and {len(listing.rows) - len(rows)} more, which do not fit here; {_ELSEWHERE}")
     items = "\n".join(rows)
     return f"<details><summary>{listing.title}</summary>\n\n{items}\n\n</details>"
 

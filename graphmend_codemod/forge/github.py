@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -11,7 +12,16 @@ from github import Auth, Github, GithubException, GithubObject, RateLimitExceede
 from github.PullRequest import PullRequest as Remote
 from github.Repository import Repository
 
-from graphmend_codemod.forge.base import AlreadyOpen, ForgeError, Project, Proposal, PullRequest, State, Unanswered
+from graphmend_codemod.forge.base import (
+    AlreadyOpen,
+    Comment,
+    ForgeError,
+    Project,
+    Proposal,
+    PullRequest,
+    State,
+    Unanswered,
+)
 from graphmend_codemod.forge.credentials import Credential, scrubbed
 from graphmend_codemod.forge.waiting import SECONDARY_WAIT, Patience, Waiting, asked_to_wait
 
@@ -24,6 +34,7 @@ class GitHub:
     """`Forge` for one repository. `api` is the base URL, `https://api.github.com` or `https://HOST/api/v3`."""
 
     body_limit = 65_536
+    report_limit = 60_000  # a check's text has 65,535 at most, and a comment is a bit more than its part
 
     def __init__(self, api: str, path: str, credential: Credential, patience: Patience) -> None:
         self._path = path
@@ -102,17 +113,59 @@ class GitHub:
                 )
             )
 
-    def comments(self, number: int) -> tuple[str, ...]:
-        """Texts of all comments."""
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """All comments."""
         with self._errors(f"comments of pull request {number}"):
             pull = self._pull(number)
-            return tuple(self._patiently(lambda: [one.body or "" for one in pull.get_issue_comments()]))
+            return tuple(
+                self._patiently(lambda: [Comment(one.id, one.body or "") for one in pull.get_issue_comments()])
+            )
 
     def comment(self, number: int, text: str) -> None:
         """Add a comment."""
         with self._errors(f"a comment on pull request {number}", making=True):
             pull = self._pull(number)
             self._patiently(lambda: pull.create_issue_comment(text))
+
+    def change_comment(self, number: int, comment: int, text: str) -> None:
+        """Give a comment another text."""
+        with self._errors(f"a comment on pull request {number}"):
+            requester, url = self._client.requester, f"{self._repository.url}/issues/comments/{comment}"
+            self._patiently(lambda: requester.requestJsonAndCheck("PATCH", url, input={"body": text}))
+
+    def attach(self, oid: str, parts: tuple[str, ...]) -> bool:
+        """Make check runs. Only apps may, those of a workflow's own token among them."""
+        for number, part in enumerate(parts, start=1):
+            which = f" {number} of {len(parts)}" if len(parts) > 1 else ""
+            if not self._check_run(oid, f"graphmend report{which}", part):
+                return False
+        return True
+
+    def _check_run(self, oid: str, name: str, text: str) -> bool:
+        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        with self._errors(f"a check of {oid[:12]}"):
+            try:
+                url = f"{self._repository.url}/commits/{oid}/check-runs"
+                _, there = self._patiently(
+                    lambda: self._client.requester.requestJsonAndCheck("GET", url, parameters={"check_name": name})
+                )
+                if any(one["external_id"] == digest for one in there["check_runs"]):
+                    return True
+                self._patiently(
+                    lambda: self._repository.create_check_run(
+                        name,
+                        oid,
+                        external_id=digest,
+                        conclusion="neutral",
+                        output={"title": name, "summary": "All that did not fit into the pull request.", "text": text},
+                    )
+                )
+            except GithubException as error:
+                # Answers for tokens of people, and for those without the permission `checks: write`.
+                if error.status in {403, 404, 422} and not isinstance(error, RateLimitExceededException):
+                    return False
+                raise
+        return True
 
     def add_labels(self, number: int, labels: tuple[str, ...]) -> None:
         """Add labels."""

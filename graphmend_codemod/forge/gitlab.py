@@ -13,7 +13,16 @@ from gitlab.v4.objects import Project as RemoteProject
 from gitlab.v4.objects import ProjectMergeRequest
 from requests.adapters import HTTPAdapter
 
-from graphmend_codemod.forge.base import AlreadyOpen, ForgeError, Project, Proposal, PullRequest, State, Unanswered
+from graphmend_codemod.forge.base import (
+    AlreadyOpen,
+    Comment,
+    ForgeError,
+    Project,
+    Proposal,
+    PullRequest,
+    State,
+    Unanswered,
+)
 from graphmend_codemod.forge.credentials import Credential, scrubbed
 from graphmend_codemod.forge.waiting import Patience, Waiting
 
@@ -29,6 +38,7 @@ class GitLab:
     """`Forge` for one project. `api` is the address of the instance, such as `https://gitlab.com`."""
 
     body_limit = 1_000_000
+    report_limit = 990_000
 
     def __init__(self, api: str, path: str, credential: Credential, patience: Patience) -> None:
         session = requests.Session()
@@ -109,16 +119,25 @@ class GitLab:
             }
             self._change(number, **{name: value for name, value in fields.items() if value is not None})
 
-    def comments(self, number: int) -> tuple[str, ...]:
-        """Texts of all comments."""
+    def comments(self, number: int) -> tuple[Comment, ...]:
+        """All comments."""
         with self._errors(f"comments of merge request {number}"):
             merge_request = self._remote.mergerequests.get(number, lazy=True)
-            return tuple(str(note.body) for note in merge_request.notes.list(iterator=True))
+            return tuple(Comment(note.id, str(note.body)) for note in merge_request.notes.list(iterator=True))
 
     def comment(self, number: int, text: str) -> None:
         """Add a comment."""
         with self._errors(f"a comment on merge request {number}", making=True):
             self._remote.mergerequests.get(number, lazy=True).notes.create({"body": text})
+
+    def change_comment(self, number: int, comment: int, text: str) -> None:
+        """Give a comment another text."""
+        with self._errors(f"a comment on merge request {number}"):
+            self._remote.mergerequests.get(number, lazy=True).notes.update(comment, {"body": text})
+
+    def attach(self, oid: str, parts: tuple[str, ...]) -> bool:
+        """Not here: the status of a commit has no room for a report."""
+        return False
 
     def add_labels(self, number: int, labels: tuple[str, ...]) -> None:
         """Add labels."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from graphmend_codemod.forge.base import AlreadyOpen, Forge, Proposal, PullRequest, State, Unanswered
 from graphmend_codemod.forge.mark import NOTE
 
 _TRIES = 3
+_OVER = "The report fits elsewhere now: nothing is here any more."
 
 
 def create_once(forge: Forge, proposal: Proposal) -> tuple[PullRequest, bool]:
@@ -37,7 +39,7 @@ def comment_once(forge: Forge, number: int, text: str, about: str) -> bool:
     """Comment, unless there is a comment about the same already; whether one was added. Raises `ForgeError`."""
     note = NOTE.format(about)
     for left in reversed(range(_TRIES)):
-        if any(note in there for there in forge.comments(number)):
+        if any(note in there.text for there in forge.comments(number)):
             return False
         try:
             forge.comment(number, f"{text}\n\n{note}")
@@ -47,6 +49,29 @@ def comment_once(forge: Forge, number: int, text: str, about: str) -> bool:
                 raise
             time.sleep(_TRIES - left)
     raise AssertionError("unreachable")
+
+
+def keep_comments(forge: Forge, number: int, texts: Mapping[str, str | None]) -> None:
+    """Have one comment about each thing, with its text; None says that an earlier one is over. Raises `ForgeError`."""
+    there = forge.comments(number)
+    for about, text in texts.items():
+        note = NOTE.format(about)
+        found = next((one for one in there if note in one.text), None)
+        wanted = f"{text or _OVER}\n\n{note}"
+        if found is None:
+            if text is not None:
+                comment_once(forge, number, text, about)
+        elif not same_text(found.text, wanted):
+            forge.change_comment(number, found.id, wanted)
+
+
+def same_text(one: str, other: str) -> bool:
+    """Whether two texts are one for a forge, which changes line endings and drops the last newline."""
+    return _lines(one) == _lines(other)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
 
 
 def _open_one(forge: Forge, proposal: Proposal) -> PullRequest | None:

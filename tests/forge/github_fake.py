@@ -40,6 +40,7 @@ class Repo:
     default_branch: str = "main"
     archived: bool = False
     pulls: list[Pull] = field(default_factory=list)
+    checks: list[dict[str, Any]] = field(default_factory=list)
 
 
 class GitHubFake:
@@ -54,6 +55,7 @@ class GitHubFake:
         self.repos: dict[str, Repo] = {}
         self.renamed: dict[str, str] = {}
         self.page = 100
+        self.apps: set[str] = set()  # who may make checks
 
     def user_of(self, headers: Mapping[str, str]) -> str | None:
         """By the token."""
@@ -79,6 +81,13 @@ class GitHubFake:
             return 202, self._repo(self._fork(repo, user), user), {}
         if rest == "/pulls":
             return self._create(repo, body, user) if method == "POST" else self._list(repo, arguments)
+        if rest.endswith("/check-runs"):
+            return self._checks(method, rest, repo, body, arguments, user)
+        if rest.startswith("/issues/comments/"):
+            pull_number, index = divmod(int(rest.rpartition("/")[2]), 1000)
+            (commented,) = (one for one in repo.pulls if one.number == pull_number)
+            commented.comments[index] = body["body"]
+            return 200, self._comment(commented, index), {}
         number = int(re.sub(r"\D", "", rest) or "0")
         pull = next((one for one in repo.pulls if one.number == number), None)
         if pull is None:
@@ -90,9 +99,9 @@ class GitHubFake:
     def _about(self, method: str, rest: str, repo: Repo, pull: Pull, body: Any) -> Answer:
         if rest.endswith("/comments") and method == "POST":
             pull.comments.append(body["body"])
-            return 201, self._comment(pull.comments[-1]), {}
+            return 201, self._comment(pull, len(pull.comments) - 1), {}
         if rest.endswith("/comments"):
-            return 200, [self._comment(text) for text in pull.comments], {}
+            return 200, [self._comment(pull, index) for index in range(len(pull.comments))], {}
         if rest.endswith("/labels"):
             pull.labels += [name for name in body["labels"] if name not in pull.labels]
             template = self.contract.example("label-items")[0]
@@ -204,8 +213,35 @@ class GitHubFake:
             "head": {**example["head"], "ref": pull.head.partition(":")[2], "label": pull.head},
         }
 
-    def _comment(self, text: str) -> Any:
-        return {**self.contract.example("issue-comment"), "body": text}
+    def _comment(self, pull: Pull, index: int) -> Any:
+        return {
+            **self.contract.example("issue-comment"),
+            "id": pull.number * 1000 + index,
+            "body": pull.comments[index],
+        }
+
+    def _checks(self, method: str, rest: str, repo: Repo, body: Any, arguments: Mapping[str, str], user: str) -> Answer:
+        if method == "POST":
+            if user not in self.apps:
+                return 403, {"message": "You must authenticate via a GitHub App."}, {}
+            if any(len(body["output"][name]) > 65_535 for name in ("summary", "text")):
+                return self._invalid("text is too long")
+            repo.checks.append(body)
+            return 201, self._check(body), {}
+        found = [
+            self._check(one)
+            for one in repo.checks
+            if one["head_sha"] == rest.split("/")[2] and one["name"] == arguments["check_name"]
+        ]
+        return 200, {"total_count": len(found), "check_runs": found}, {}
+
+    def _check(self, told: Any) -> Any:
+        example = self.contract.example("check-run-example-of-completed-conclusion")
+        return {
+            **example,
+            **{name: told[name] for name in ("name", "head_sha", "external_id", "conclusion")},
+            "output": {**example["output"], **told["output"]},
+        }
 
     def _example(self, name: str, repo: Repo) -> Any:
         text = json.dumps(self.contract.example(name)).replace("https://api.github.com", self.url)

@@ -84,12 +84,18 @@ class GitLabFake:
         merge = next((one for one in project.merges if one.iid == iid), None)
         if merge is None:
             return 404, {"message": "404 Not found"}, {}
-        if rest.endswith("/notes"):
-            if method == "POST":
-                merge.notes.append(body["body"])
-                return 201, {"id": 1, "body": body["body"], "system": False}, {}
-            return 200, [{"id": 1, "body": text, "system": False} for text in merge.notes], {}
+        if "/notes" in rest:
+            return self._notes(method, rest, merge, body)
         return self._put(project, merge, body) if method == "PUT" else (200, self._merge(project, merge), {})
+
+    def _notes(self, method: str, rest: str, merge: Merge, body: Any) -> Answer:
+        if method == "GET":
+            return 200, [{"id": n, "body": text, "system": False} for n, text in enumerate(merge.notes)], {}
+        if method == "PUT":
+            merge.notes[int(rest.rpartition("/")[2])] = body["body"]
+            return 200, {"id": 1, "body": body["body"], "system": False}, {}
+        merge.notes.append(body["body"])
+        return 201, {"id": 1, "body": body["body"], "system": False}, {}
 
     def _list(self, project: LabProject, arguments: Mapping[str, str]) -> Answer:
         assert (arguments["order_by"], arguments["sort"], arguments["state"]) == ("created_at", "desc", "all")

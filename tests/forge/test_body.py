@@ -44,14 +44,14 @@ def load_settings_of(start: Path) -> Settings:
 
 
 def test_a_body_that_fits_lists_every_site(outcome: Migration) -> None:
-    text = views.body(outcome, PullRequestSettings(), limit=1_000_000, last_line=LINE)
+    text = views.body(outcome, PullRequestSettings(), limit=1_000_000, last_line=LINE).text
     assert text.count("zoo/model_") == 400
     assert text.endswith(f"\n{LINE}\n")
 
 
 @pytest.mark.parametrize("limit", [65_536, 20_000, 6_000])
 def test_a_long_body_is_cut_between_items_and_says_how_many_are_missing(outcome: Migration, limit: int) -> None:
-    text = views.body(outcome, PullRequestSettings(), limit=limit, last_line=LINE)
+    text = views.body(outcome, PullRequestSettings(), limit=limit, last_line=LINE).text
     assert len(text.encode()) <= limit
     assert text.startswith("**400 break sites would be fixed in 200 files")
     assert text.endswith(f"\n{LINE}\n")
@@ -65,7 +65,7 @@ def test_a_long_body_is_cut_between_items_and_says_how_many_are_missing(outcome:
 
 def test_a_template_longer_than_the_limit_keeps_the_mark(outcome: Migration) -> None:
     settings = PullRequestSettings(body="word\n" * 30_000 + "$report")
-    text = views.body(outcome, settings, limit=65_536, last_line=LINE)
+    text = views.body(outcome, settings, limit=65_536, last_line=LINE).text
     assert len(text.encode()) <= 65_536
     assert text.endswith(f"(The rest does not fit here.)\n\n{LINE}\n")
 
@@ -104,7 +104,7 @@ def test_an_evaluations_report_is_the_evidence(outcome: Migration, kind: str, li
     evaluation = report_samples.measured()
     evaluation = report_samples.troubled(evaluation) if kind == "troubled" else evaluation
     evaluated = replace(outcome, measured=Measured(evaluation=evaluation))
-    text = views.body(evaluated, PullRequestSettings(), limit=limit, last_line=LINE)
+    text = views.body(evaluated, PullRequestSettings(), limit=limit, last_line=LINE).text
     assert len(text.encode()) <= limit
     assert evaluation.models[0].name.rpartition(":")[2] in text
     order = ["### Look again", "### Change or stop the bot", LINE]

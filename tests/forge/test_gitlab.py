@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from graphmend_codemod.forge.gitlab import GitLab
 from tests.forge.gitlab_fake import GitLabFake, LabProject, Merge
 from tests.forge.server import Fault, Server
 from tests.forge.tools import BRANCH, TOKEN, Ran, adopt, run
@@ -162,3 +163,17 @@ def test_another_bot_that_was_faster_is_found(lab: Lab) -> None:
     )
     assert lab.pr().out.startswith("updated")
     assert len(lab.merges) == 1
+
+
+def test_a_report_that_is_too_long_is_kept_in_notes(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GitLab, "body_limit", 3_800)
+    monkeypatch.setattr(GitLab, "report_limit", 20_000)
+    for number in range(20):
+        lab.clone.write(f"zoo/model_{number}.py", BROKEN)
+    lab.change("zoo/second.py", BROKEN)
+    assert lab.pr().code == 1
+    (merge,) = lab.merges
+    assert [note.count("zoo/model_") for note in merge.notes] == [40]
+    lab.change("zoo/model_0.py", CLEAN)
+    assert lab.pr().out.startswith("updated")
+    assert [note.count("zoo/model_") for note in merge.notes] == [38]

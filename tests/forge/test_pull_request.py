@@ -155,10 +155,16 @@ def test_it_is_closed_with_a_reason_when_nothing_is_left_and_opened_again_later(
 
 
 def test_a_dry_run_shows_everything_and_changes_nothing(hub: Hub) -> None:
+    hub.clone.write(
+        "pyproject.toml", f'{SETTINGS}labels = ["fast"]\nreviewers = ["ada", "octo/owners"]\ndraft = true\n'
+    )
+    hub.clone.commit()
+    hub.push("main")
     ran = hub.pr("--dry-run")
     assert ran.code == 1
-    assert "would push branch" in ran.out
-    assert "would open a pull request to main" in ran.out
+    assert "  would push branch" in ran.out
+    assert f"  would open a draft pull request from octo/zoo:{BRANCH} to main: Remove 2 graph break sites" in ran.out
+    assert "  would add the labels fast\n  would ask for review by ada, octo/owners\n" in ran.out
     assert "### Change or stop the bot" in ran.out
     assert hub.pulls == []
     assert hub.tip is None
