@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.values import Names
 from graphmend_codemod.findings import Finding, Safety
 from graphmend_codemod.project.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary import ModuleSummary
-from graphmend_codemod.rules.base import Match, Rule, Verdict
+from graphmend_codemod.rules.base import Asked, Match, Rule, Verdict
 from graphmend_codemod.rules.registry import all_rules
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.segments import functions_of, outermost, parse_function
@@ -25,6 +25,7 @@ from graphmend_codemod.settings import Settings, selects
 from graphmend_codemod.source import SourceFile
 
 _CODES_ABOUT_BRANCHES = "GM10"
+_Matches = tuple[tuple[Rule, Match], ...]
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -124,12 +125,13 @@ def _with_leaks(unit: _Unit) -> _Unit:
 def _findings_in(unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings) -> Iterator[Finding]:
     path = source.path
     codes = frozenset(rule.code for rule in all_rules() if selects(settings, rule.code, path))
+    asked = _asked(unit, summary)
     for place in unit.flow.places.values():
         if place.handled:
             continue
-        for node in _matched_nodes(place, unit.evaluator):
+        for node in _matched_nodes(place, unit.evaluator, asked):
             site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
-            found = _judge(site, codes)
+            found = _judge(site, codes, asked[node.__class__])
             if found is None:
                 continue
             rule, verdict = found
@@ -164,9 +166,25 @@ def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
     return verdict
 
 
-def _matched_nodes(place: Place, evaluator: Evaluator) -> Iterator[ast.AST]:
+def _asked(unit: _Unit, summary: ModuleSummary) -> dict[type[ast.AST], _Matches]:
+    """The match functions that may find something in a function, by node type."""
+    key = (unit.reached.qualname, unit.reached.line)
+    candidates = next(each.candidates for each in summary.functions if (each.qualname, each.line) == key)
+    words = unit.evaluator.scope.outline.words
+    found: dict[type[ast.AST], _Matches] = {}
+    for node_type, every in _matches().items():
+        matches = tuple((rule, asked.match) for rule, asked in every if asked.in_function(candidates, words))
+        if matches:
+            found[node_type] = matches
+    return found
+
+
+def _matched_nodes(place: Place, evaluator: Evaluator, asked: dict[type[ast.AST], _Matches]) -> Iterator[ast.AST]:
     """The statement itself and the expressions that it evaluates, without those of nested statements."""
-    yield place.statement
+    if place.statement.__class__ in asked:
+        yield place.statement
+    if ast.IfExp not in asked:
+        return
     lines = evaluator.scope.outline.conditional_lines
     following = bisect_left(lines, place.statement.lineno)
     if following == len(lines) or lines[following] > (place.statement.end_lineno or 0):
@@ -190,13 +208,13 @@ def _matched_nodes(place: Place, evaluator: Evaluator) -> Iterator[ast.AST]:
             stack += children(node)
 
 
-def _judge(site: Site, codes: frozenset[str]) -> tuple[Rule, Verdict] | None:
+def _judge(site: Site, codes: frozenset[str], asked: _Matches) -> tuple[Rule, Verdict] | None:
     """The verdict of the first rule that has an edit, or else of the first that has a reason, if it is selected.
 
     A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.
     """
     declined: tuple[Rule, Verdict] | None = None
-    for rule, match in _matches(site.node.__class__.__name__):
+    for rule, match in asked:
         verdict = match(site, site.node)
         if verdict is None:
             continue
@@ -207,7 +225,10 @@ def _judge(site: Site, codes: frozenset[str]) -> tuple[Rule, Verdict] | None:
 
 
 @cache
-def _matches(node_type: str) -> tuple[tuple[Rule, Match], ...]:
-    """Match functions for a node type, more specific rules first: the general select of GM101 comes last."""
-    ordered = sorted(all_rules(), key=lambda rule: (rule.code == "GM101", -int(rule.code[2:])))
-    return tuple((rule, match) for rule in ordered for match in rule.matches.get(getattr(ast, node_type), ()))
+def _matches() -> dict[type[ast.AST], tuple[tuple[Rule, Asked], ...]]:
+    """Match functions by node type, more specific rules first: the general select of GM101 comes last."""
+    found: dict[type[ast.AST], tuple[tuple[Rule, Asked], ...]] = {}
+    for rule in sorted(all_rules(), key=lambda rule: (rule.code == "GM101", -int(rule.code[2:]))):
+        for node_type, every in rule.matches.items():
+            found[node_type] = (*found.get(node_type, ()), *((rule, asked) for asked in every))
+    return found

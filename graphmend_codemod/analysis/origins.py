@@ -15,7 +15,10 @@ from functools import cached_property
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
 
-_BUILT = re.compile(r"\b[A-Za-z_]\w*\s*=[\s\\(]*[A-Za-z_][\w.]*\.(?:as_)?tensor\(\s*[A-Za-z_]\w*\s*[,)]")
+# The search begins with a literal, for which the engine of `re` skips through a text.
+_CALLED = re.compile(r"tensor\(\s*[A-Za-z_]\w*\s*[,)]")
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*\s*=[\s\\(]*[A-Za-z_][\w.]*\.(?:as_)?\Z")
+_LONGEST_HEAD = 400
 _BUILDERS = frozenset({"torch.tensor", "torch.as_tensor"})
 _INTEGERS = frozenset({"torch.long", "torch.int64"})
 _CHANGES = frozenset("append extend insert pop remove clear sort reverse".split())
@@ -48,10 +51,15 @@ class Origins:
 
 def origins(text: str, parse: Callable[[], ast.Module], resolve: Resolve) -> Origins | None:
     """The origins in a module, None where it builds no tensor from a list. `parse` is called only where it may."""
-    if _BUILT.search(text) is None:
+    ends = [
+        match.end()
+        for match in _CALLED.finditer(text)
+        if _ASSIGNED.search(text, max(0, match.start() - _LONGEST_HEAD), match.start())
+    ]
+    if not ends:
         return None
     calls = ModuleCalls(parse())
-    lines = [text.count("\n", 0, match.end()) + 1 for match in _BUILT.finditer(text)]
+    lines = [text.count("\n", 0, end) + 1 for end in ends]
     built = {
         key: pairs
         for key, each in calls.definitions.items()

@@ -106,14 +106,14 @@ def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
 class Outline:
     """What one look at a function tells: names that it binds, functions inside, and which rarer forms it uses.
 
-    `conditional_lines` are the lines of conditional expressions, in order; `attributes` the names behind a dot.
+    `conditional_lines` are the lines of conditional expressions, in order; `words` the names read or behind a dot.
     """
 
     names: frozenset[str]
     nested: tuple[FunctionNode, ...]
     has_walrus: bool
     conditional_lines: tuple[int, ...]
-    attributes: frozenset[str] = frozenset()
+    words: frozenset[str] = frozenset()
 
 
 _BINDING = frozenset(
@@ -132,18 +132,20 @@ def outline(function: FunctionNode) -> Outline:
     nested: list[FunctionNode] = []
     walrus = False
     conditional: list[int] = []
-    attributes: set[str] = set()
+    words: set[str] = set()
     stack: list[Any] = children(function)
     while stack:
         node = stack.pop()
         kind = node.__class__
         if kind is ast.Name:
-            if node.ctx.__class__ is not ast.Load:
+            if node.ctx.__class__ is ast.Load:
+                words.add(node.id)
+            else:
                 names.add(node.id)
             continue
         fields = NODE_FIELDS[kind]
         if kind is ast.Attribute:
-            attributes.add(node.attr)
+            words.add(node.attr)
         elif kind in _BINDING:
             if kind is ast.IfExp:
                 conditional.append(node.lineno)
@@ -162,7 +164,7 @@ def outline(function: FunctionNode) -> Outline:
         if fields and kind is not ast.Lambda:
             put_children(node, fields, stack)
     nested.sort(key=lambda node: (node.lineno, node.col_offset))
-    return Outline(frozenset(names - outer), tuple(nested), walrus, tuple(sorted(conditional)), frozenset(attributes))
+    return Outline(frozenset(names - outer), tuple(nested), walrus, tuple(sorted(conditional)), frozenset(words))
 
 
 @dataclass

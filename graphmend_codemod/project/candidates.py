@@ -139,6 +139,7 @@ def is_log_call(node: ast.Call) -> bool:
     function = node.func
     if isinstance(function, ast.Attribute):
         if function.attr == "log":
-            return "log" in dotted(function.value).lower()
+            owner = function.value.func if isinstance(function.value, ast.Call) else function.value
+            return "log" in dotted(owner).lower()
         return function.attr in LOG_METHODS
     return isinstance(function, ast.Name) and function.id in LOG_METHODS

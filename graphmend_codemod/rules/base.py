@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphmend_codemod.findings import Edit, Safety
 
@@ -74,6 +74,20 @@ class Verdict:
 Match = Callable[["Site", Any], "Verdict | None"]
 
 
+class Asked(NamedTuple):
+    """A match function and when it is worth asking."""
+
+    match: Match
+    candidate: str = ""
+    words: frozenset[str] = frozenset()
+
+    def in_function(self, candidates: Collection[str], words: frozenset[str]) -> bool:
+        """True when a function with these candidates and words may hold what it looks for."""
+        return (not self.candidate or self.candidate in candidates) and (
+            not self.words or not self.words.isdisjoint(words)
+        )
+
+
 @dataclass(frozen=True)
 class Rule:
     """One rule.
@@ -89,14 +103,18 @@ class Rule:
     safety: Safety
     contract: Contract
     examples: tuple[Example | Declined | Clean, ...]
-    matches: dict[type[ast.AST], list[Match]] = field(default_factory=dict, repr=False, compare=False)
+    matches: dict[type[ast.AST], list[Asked]] = field(default_factory=dict, repr=False, compare=False)
 
-    def on(self, *types: type[ast.AST]) -> Callable[[Match], Match]:
-        """Register a match function for these `ast` node types."""
+    def on(self, *types: type[ast.AST], candidate: str = "", words: Collection[str] = ()) -> Callable[[Match], Match]:
+        """Register a match function for these `ast` node types.
+
+        It is asked only in functions of which the summary says `candidate` (see `FunctionSummary.candidates`), and in
+        which at least one of `words` occurs as a name that is read or behind a dot.
+        """
 
         def register(match: Match) -> Match:
             for node_type in types:
-                self.matches.setdefault(node_type, []).append(match)
+                self.matches.setdefault(node_type, []).append(Asked(match, candidate, frozenset(words)))
             return match
 
         return register

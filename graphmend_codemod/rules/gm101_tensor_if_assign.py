@@ -104,7 +104,7 @@ rule = Rule(
 )
 
 
-@rule.on(ast.If)
+@rule.on(ast.If, candidate="test")
 def branch(site: Site, node: ast.If) -> Verdict | None:
     """An `if` statement on a tensor."""
     if split(site, node.test) is None:
@@ -119,7 +119,7 @@ def branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=str(reason))
 
 
-@rule.on(ast.IfExp)
+@rule.on(ast.IfExp, candidate="test")
 def conditional_expression(site: Site, node: ast.IfExp) -> Verdict | None:
     """`A if t else B`."""
     if not reads_tensor(site, node.test) or (condition := split(site, node.test)) is None:

@@ -97,7 +97,7 @@ class _Exit:
     env: Env
 
 
-@rule.on(ast.If)
+@rule.on(ast.If, candidate="test")
 def early_return(site: Site, node: ast.If) -> Verdict | None:
     """`if t: return A` with `return B` in the `else` or right behind it."""
     if not (len(node.body) == 1 and isinstance(node.body[0], ast.Return)):

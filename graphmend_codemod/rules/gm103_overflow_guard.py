@@ -95,7 +95,7 @@ def is_overflow_test(site: Site, condition: Condition) -> bool:
     return bool(names & _TESTS) and names <= _TESTS | {"any", "all", "item", "bool", None}
 
 
-@rule.on(ast.If)
+@rule.on(ast.If, candidate="test")
 def overflow_guard(site: Site, node: ast.If) -> Verdict | None:
     """`if static and isinf(x).any(): x = clamp(x)`."""
     if node.orelse or (condition := split(site, node.test)) is None or not is_overflow_test(site, condition):

@@ -106,7 +106,7 @@ class _Write:
     fills: bool = True
 
 
-@rule.on(ast.If)
+@rule.on(ast.If, candidate="test")
 def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
     """`if m.any(): x = x.masked_fill(m, v)` and its in-place forms."""
     if node.orelse or len(node.body) != 1 or (condition := split(site, node.test)) is None:

@@ -178,7 +178,7 @@ class _Branch:
     stands_for: dict[str, str] = field(default_factory=dict)
 
 
-@rule.on(ast.If)
+@rule.on(ast.If, candidate="test")
 def state_branch(site: Site, node: ast.If) -> Verdict | None:
     """`if t: self.a = A ... else: self.a = B`."""
     condition = split(site, node.test)
@@ -194,7 +194,7 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=str(reason))
 
 
-@rule.on(ast.Assign)
+@rule.on(ast.Assign, candidate="test")
 def larger_of_two(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = n if n is not None and n > m else m`, for a state that grows with a tensor's largest value."""
     edit = larger_of(site, node)

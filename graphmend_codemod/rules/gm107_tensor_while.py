@@ -53,7 +53,7 @@ rule = Rule(
 )
 
 
-@rule.on(ast.While)
+@rule.on(ast.While, candidate="test")
 def loop_on_tensor(site: Site, node: ast.While) -> Verdict | None:
     """`while t:`."""
     if split(site, node.test) is None:

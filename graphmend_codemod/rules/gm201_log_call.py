@@ -109,7 +109,7 @@ def helper_for(site: Site, call: LogCall) -> Helper | None:
     return Helper(name, source, after=(call.logger.partition(".")[0], *loggers))
 
 
-@rule.on(ast.Expr)
+@rule.on(ast.Expr, candidate="log")
 def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
     """A statement that is nothing but a log call."""
     call = find_log_call(site, node.value)
@@ -150,7 +150,7 @@ def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
     return Edit((replacement,), imports=site.imports, helpers=(filled,))
 
 
-@rule.on(ast.Assign, ast.Return)
+@rule.on(ast.Assign, ast.Return, candidate="log")
 def log_call_as_value(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     """A log call whose (empty) result somebody takes."""
     call = find_log_call(site, node.value) if node.value is not None else None

@@ -65,7 +65,7 @@ rule = Rule(
 )
 
 
-@rule.on(ast.Expr)
+@rule.on(ast.Expr, candidate="log")
 def tensor_log(site: Site, node: ast.Expr) -> Verdict | None:
     """A statement that is nothing but a log call, with a tensor in it."""
     call = find_log_call(site, node.value)

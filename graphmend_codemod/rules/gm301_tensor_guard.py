@@ -102,7 +102,7 @@ rule = Rule(
 )
 
 
-@rule.on(ast.If)
+@rule.on(ast.If, candidate="test")
 def raising_branch(site: Site, node: ast.If) -> Verdict | None:
     """`if t: raise ...`."""
     if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise) or (condition := split(site, node.test)) is None:
@@ -125,7 +125,7 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
     return Verdict(message, edit=site.in_front(node, conjuncts, [check]))
 
 
-@rule.on(ast.Assert)
+@rule.on(ast.Assert, candidate="test")
 def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     """`assert t, message` with a message that is no constant; Dynamo traces the others itself."""
     if (condition := split(site, node.test)) is None:

@@ -79,7 +79,7 @@ rule = Rule(
 )
 
 
-@rule.on(ast.If)
+@rule.on(ast.If, candidate="test")
 def static_guard(site: Site, node: ast.If) -> Verdict | None:
     """`if f(tensor) != n: raise`, where the tensor holds a list's values."""
     if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise):
@@ -87,7 +87,7 @@ def static_guard(site: Site, node: ast.If) -> Verdict | None:
     return _judge(site, node.test)
 
 
-@rule.on(ast.Assert)
+@rule.on(ast.Assert, candidate="test")
 def static_assertion(site: Site, node: ast.Assert) -> Verdict | None:
     """`assert f(tensor) == n`."""
     return _judge(site, node.test)

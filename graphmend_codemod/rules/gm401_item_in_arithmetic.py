@@ -101,7 +101,7 @@ rule = Rule(
 _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 
 
-@rule.on(ast.Assign)
+@rule.on(ast.Assign, words=("item", "int", "float"))
 def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = t.item()`."""
     target = node.targets[0]

@@ -136,7 +136,7 @@ def _known(site: Site, built: Mapping[str, str]) -> dict[str, str]:
     return {name: source for name, source in built.items() if own.get(name) == source}
 
 
-@rule.on(ast.For)
+@rule.on(ast.For, candidate="list")
 def loop_over_tensor(site: Site, node: ast.For) -> Verdict | None:
     """`for height, width in shapes`."""
     found = iterated_name(node, built) if (built := _built(site)) else None
@@ -150,7 +150,7 @@ def loop_over_tensor(site: Site, node: ast.For) -> Verdict | None:
     return _verdict(site, message, [name], built, numbers.why_not_python)
 
 
-@rule.on(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+@rule.on(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, candidate="list")
 def call_with_tensor(site: Site, node: ast.stmt) -> Verdict | None:
     """`f(shapes)` where `f` iterates over it."""
     if not (built := _built(site)) or (origins := site.flow.origins) is None:

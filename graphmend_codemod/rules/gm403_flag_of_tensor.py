@@ -123,7 +123,7 @@ class Model(nn.Module):
 _COMMENT = "# A 0-dim tensor: its truth would have to be read back to Python."
 
 
-@rule.on(ast.Assign)
+@rule.on(ast.Assign, words=("item", "bool"))
 def flag(site: Site, node: ast.Assign) -> Verdict | None:
     """`flag = t.any().item()`."""
     target = node.targets[0]

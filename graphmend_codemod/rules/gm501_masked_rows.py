@@ -131,7 +131,7 @@ def written_where(site: Site, node: ast.Assign) -> Verdict | None:
     return Verdict(message, edit=_two_paths(site, node, [], text))
 
 
-@rule.on(ast.Assign, ast.Return)
+@rule.on(ast.Assign, ast.Return, words=("sum", "mean"))
 def reduced(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     """`x[mask].sum()`, `x.masked_select(mask).mean()`."""
     if node.value is None:

@@ -206,7 +206,7 @@ rule = Rule(
 )
 
 
-@rule.on(ast.For)
+@rule.on(ast.For, candidate="rows")
 def expert_loop(site: Site, node: ast.For) -> Verdict | None:
     """`for i, expert in enumerate(self.experts): ... expert(x[rows]) ...`, or `... expert(x[start:end]) ...`."""
     if not _chooses_rows(site, node):
@@ -219,7 +219,7 @@ def expert_loop(site: Site, node: ast.For) -> Verdict | None:
         return Verdict(message, declined=str(reason))
 
 
-@rule.on(ast.Assign)
+@rule.on(ast.Assign, words=("tolist",))
 def expert_counts(site: Site, node: ast.Assign) -> Verdict | None:
     """`sizes = sizes.tolist()`, for experts that split their rows by `sizes`."""
     name = counts_for_experts(site, node)
@@ -300,12 +300,13 @@ def _cast_to_bool(site: Site, node: ast.expr) -> bool:
 def _chooses_rows(site: Site, node: ast.For) -> bool:
     """True when a round takes rows by a mask, hands them on, and writes rows."""
     names = _variables(node)
+    local = names | bound_in(node)
     chooses = writes = calls = False
     for part in walk(node):
         if isinstance(part, ast.Call):
             chooses = chooses or where_of(site, part) is not None
             writes = writes or (isinstance(part.func, ast.Attribute) and part.func.attr in {"index_add_", "index_add"})
-            calls = calls or _may_be_expert(part.func, names | bound_in(node))
+            calls = calls or _may_be_expert(part.func, local)
         elif isinstance(part, ast.Subscript):
             writes = writes or isinstance(part.ctx, ast.Store)
             elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]

@@ -70,14 +70,10 @@ rule = Rule(
     ),
 )
 
-_READING = frozenset({"tolist", "repeat_interleave"})
 
-
-@rule.on(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.For)
+@rule.on(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.For, words=("tolist", "repeat_interleave"))
 def sized_by_tensor(site: Site, node: ast.stmt) -> Verdict | None:
     """`x.split(t.tolist())` and `repeat_interleave(x, t)`."""
-    if _READING.isdisjoint(site.evaluator.scope.outline.attributes):
-        return None
     roots = [node.iter] if isinstance(node, ast.For) else [node]
     for call in [part for root in roots for part in [root, *walk_scope(root)] if isinstance(part, ast.Call)]:
         found = _judge(site, call)

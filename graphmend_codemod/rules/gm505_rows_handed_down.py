@@ -152,7 +152,7 @@ _TAKES = "# With a mask every row is computed, and those outside it keep their v
 _GIVES = "# A mask of the rows: how many there are depends on the data."
 
 
-@rule.on(ast.If)
+@rule.on(ast.If, words=("len",))
 def branch_on_rows(site: Site, node: ast.If) -> Verdict | None:
     """`if len(rows) > 0:` for an argument `rows` that chooses rows in the branch."""
     name = _counted(node.test)
@@ -303,7 +303,7 @@ def _replaced(site: Site, span: Span, pieces: Sequence[tuple[Span, str]]) -> str
     return text + site.source.segment(Span(*at, *end))
 
 
-@rule.on(ast.Assign)
+@rule.on(ast.Assign, words=("where", "nonzero"))
 def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
     """`rows = torch.where(mask)[0]` where all that gets `rows` takes a mask as well."""
     mask = _mask(site, node.value)

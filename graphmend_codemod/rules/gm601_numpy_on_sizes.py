@@ -90,7 +90,7 @@ rule = Rule(
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
 
 
-@rule.on(ast.Assign, ast.Return)
+@rule.on(ast.Assign, ast.Return, words=("np", "numpy"))
 def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     """`n = int(np.ceil(size / 2))`, `x = x.reshape(-1, np.prod(x.shape[1:]))`."""
     if node.value is None or "numpy" not in {site.evaluator.scope.resolve_global(name) for name in _NUMPY}:
