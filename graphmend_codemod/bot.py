@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import MutableMapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from graphmend_codemod.forge.credentials import (
     taken_from_environment,
 )
 from graphmend_codemod.forge.location import Location, locate, looks_remote
+from graphmend_codemod.forge.objects import borrowed
+from graphmend_codemod.forge.sources import can_leave_out
 from graphmend_codemod.forge.transfer import Transfer
 from graphmend_codemod.forge.waiting import Patience
 from graphmend_codemod.forge.workspace import make_workspace
@@ -72,19 +75,32 @@ def run_bot(
     *,
     patience: float,
     git_timeout: float,
+    object_cache: Path | None = None,
     progress: Progress = lambda line: None,
 ) -> Outcome:
-    """Bring the repository's pull request to where it should be. Raises what `open_pull_request` does."""
+    """Bring the repository's pull request to where it should be. Raises what `open_pull_request` does.
+
+    Where no code of the repository runs and no clone lends its objects, only files that can matter are fetched; with
+    `object_cache`, a folder, those that an earlier run has not fetched.
+    """
     bound = Patience(patience)
     forge = connect(location, credential, bound)
-    with temporary_folder() as folder, without_git_environment():
-        workspace = make_workspace(folder, location.path.rpartition("/")[2], checkout)
+    with temporary_folder() as folder, without_git_environment(), contextlib.ExitStack() as stack:
+        lean = checkout is None and request.evaluate is False and can_leave_out(Git(folder))
+        workspace = make_workspace(folder, location.path.rpartition("/")[2], checkout, sources_only=lean)
+        store = stack.enter_context(borrowed(object_cache, location)) if lean and object_cache is not None else None
+        if store is not None:
+            store.lend_to(workspace)
 
         def transfer(project: Project) -> Transfer:
             url = _address(location, project)
-            return Transfer(workspace.folder, url, credential, bound, folder, git_timeout)
+            return Transfer(workspace.folder, url, credential, bound, folder, git_timeout, sources_only=lean)
 
-        outcome = open_pull_request(request, forge, workspace, transfer, progress=progress)
+        def fetched(commit: str) -> None:
+            if store is not None:
+                store.keep(workspace, commit)
+
+        outcome = open_pull_request(request, forge, workspace, transfer, progress=progress, fetched=fetched)
     return replace(
         outcome,
         facts=tuple(scrubbed(fact, credential) for fact in outcome.facts),

@@ -26,6 +26,7 @@ from graphmend_codemod.interruption import interruptible
 from graphmend_codemod.measuring import Wanted
 from graphmend_codemod.migrated import NOTHING_DONE, Migration
 from graphmend_codemod.migration import MigrationError
+from graphmend_codemod.repository.checkout import SPARSE
 from graphmend_codemod.repository.git import Git, RepositoryError
 from graphmend_codemod.settings import PullRequestSettings, Settings, SettingsError
 
@@ -96,10 +97,12 @@ def open_pull_request(
     transfer: Callable[[Project], Transfer],
     *,
     progress: Progress = lambda line: None,
+    fetched: Callable[[str], None] = lambda commit: None,
 ) -> Outcome:
     """Bring the repository's pull request to where it should be.
 
-    `workspace` is an empty bare repository, `transfer` says how to reach a project's. Raises `ForgeError`,
+    `workspace` is an empty bare repository, `transfer` says how to reach a project's, `fetched` hears of the base's
+    commit when it is there. Raises `ForgeError`,
     `MigrationError`, `SettingsError`, and `Interrupted`; what was done until then is found by the next run.
     """
     with interruptible() as interruption, _one_kind_of_error():
@@ -108,7 +111,7 @@ def open_pull_request(
             interruption.heed()
             progress(line)
 
-        return _Run(request, forge, workspace, transfer, heedful).outcome()
+        return _Run(request, forge, workspace, transfer, heedful, fetched).outcome()
 
 
 class _Run:
@@ -121,12 +124,14 @@ class _Run:
         workspace: Git,
         transfer: Callable[[Project], Transfer],
         progress: Progress,
+        fetched: Callable[[str], None],
     ) -> None:
         self._request = request
         self._forge = forge
         self._git = workspace
         self._transfer = transfer
         self._progress = progress
+        self._fetched = fetched
         self._facts: list[str] = []
         self._steps: list[str] = []
         self._remarks: list[str] = []
@@ -185,8 +190,12 @@ class _Run:
                 f"{self._project.path} has no branch {self._base}; name one with --base, "
                 "or as `base` in [tool.graphmend.pull-request]"
             )
-        self._upstream.fetch(self._base, f"refs/heads/{self._base}", depth=1)
-        return self._git.text("rev-parse", "--verify", f"refs/heads/{self._base}")
+        local = f"refs/heads/{self._base}"
+        self._upstream.fetch(local, local, depth=1)
+        self._upstream.fetch_sources(local)
+        tip = self._git.text("rev-parse", "--verify", local)
+        self._fetched(tip)
+        return tip
 
     def _read_settings(self, tip: str) -> PullRequestSettings:
         """Of the base, since they decide which branch to look at before anything is checked out."""
@@ -231,7 +240,7 @@ class _Run:
         return self._transfer(source).heads(self._branch).get(self._branch)
 
     def _series(self, source: Project) -> Series | None:
-        self._transfer(source).fetch(self._branch, _REMOTE, depth=_DEPTH)
+        self._transfer(source).fetch(f"refs/heads/{self._branch}", _REMOTE, depth=_DEPTH)
         return bot_series(self._git, _REMOTE, *identity(self._git))
 
     def _migrate(self, tip: str) -> Migration:
@@ -261,6 +270,8 @@ class _Run:
             self._progress(f"{self._base} moved; starting again")
             self._git.output("update-ref", "-d", f"refs/heads/{self._branch}")
             tip = self._fetch_base()
+        # The workspace has no other files than those that can matter.
+        made = replace(made, remarks=tuple(remark for remark in made.remarks if remark != SPARSE))
         self._remarks.extend(made.remarks)
         return made
 

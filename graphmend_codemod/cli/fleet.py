@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
-from graphmend_codemod.fleet.order import ACTIONS, PR, Limits, Options
+from graphmend_codemod.fleet.order import ACTIONS, CHECK, MIGRATE, PR, Limits, Options
 
 if TYPE_CHECKING:
     from graphmend_codemod.fleet.rows import Row, Store
@@ -80,7 +80,14 @@ def _add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser], ac
     parser.add_argument("--git-timeout", type=_positive, default=300.0, metavar="SECONDS", help="[default: 300]")
     parser.add_argument("--forge", choices=("github", "gitlab"), help="which forge unknown hosts are")
     parser.add_argument("--api-url", metavar="URL", help="where the forge's API is, if it is somewhere else")
-    if action != "check":
+    if action != MIGRATE:
+        parser.add_argument(
+            "--object-cache",
+            type=Path,
+            metavar="DIR",
+            help="keep fetched objects there, for later runs and forks [default: nothing is kept]",
+        )
+    if action != CHECK:
         parser.add_argument("--dry-run", action="store_true", help="change nothing")
         parser.add_argument("--branch", metavar="NAME", help="the branch to make")
         parser.add_argument(
@@ -182,7 +189,12 @@ def _options(args: argparse.Namespace) -> Options:
         patience=getattr(args, "patience", 900.0),
         git_timeout=args.git_timeout,
         branch=getattr(args, "branch", None),
+        object_cache=_absolute(getattr(args, "object_cache", None)),
     )
+
+
+def _absolute(path: Path | None) -> str | None:
+    return None if path is None else str(path.resolve())
 
 
 def _positive(text: str) -> float:

@@ -55,7 +55,15 @@ def _pull_request(order: Order) -> Row:
         cache=False,
     )
     credential = bot.find_credential(location, dict(order.tokens))
-    outcome = bot.run_bot(request, location, checkout, credential, patience=told.patience, git_timeout=told.git_timeout)
+    outcome = bot.run_bot(
+        request,
+        location,
+        checkout,
+        credential,
+        patience=told.patience,
+        git_timeout=told.git_timeout,
+        object_cache=None if told.object_cache is None else Path(told.object_cache),
+    )
     url = "" if outcome.pull_request is None else outcome.pull_request.url
     if outcome.migration is None:
         return answer(order, outcome.done.value, pull_request=url, remarks=outcome.remarks)

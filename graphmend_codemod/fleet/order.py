@@ -29,6 +29,7 @@ class Options:
     patience: float = 900.0
     git_timeout: float = 300.0
     branch: str | None = None
+    object_cache: str | None = None
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from urllib.parse import quote, urlsplit
 
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.forge.credentials import Credential, scrubbed
+from graphmend_codemod.forge.sources import left_out, source_entries
 from graphmend_codemod.forge.waiting import Patience
-from graphmend_codemod.repository.git import ENVIRONMENT, OVERRIDES
+from graphmend_codemod.repository.git import ENVIRONMENT, OVERRIDES, Git
 
 _TRIES = 3
 _PASSING = re.compile(
@@ -57,7 +58,10 @@ class PushRefused(ForgeError):
 
 @dataclass(frozen=True)
 class Transfer:
-    """A bare repository of our own in `folder`, and the repository at `url`. `scratch` is a folder for small files."""
+    """A bare repository of our own in `folder`, and the repository at `url`. `scratch` is a folder for small files.
+
+    With `sources_only`, of files only those that can matter are fetched (`sources.py`).
+    """
 
     folder: Path
     url: str
@@ -65,6 +69,7 @@ class Transfer:
     patience: Patience
     scratch: Path
     timeout: float
+    sources_only: bool = False
 
     def heads(self, *branches: str) -> dict[str, str]:
         """Ids of the branches that there are."""
@@ -74,15 +79,39 @@ class Transfer:
         found = {name.removeprefix("refs/heads/"): oid for oid, name in rows}
         return {branch: found[branch] for branch in branches if branch in found}
 
-    def fetch(self, branch: str, local: str, *, depth: int) -> None:
-        """Fetch a branch, with no more history than asked for, as the local reference `local`."""
-        options = ("--no-tags", "--no-write-fetch-head", f"--depth={depth}")
-        self._patiently("fetch", "--quiet", *options, "--", self.url, f"+refs/heads/{branch}:{local}")
+    def fetch(self, reference: str, local: str, *, depth: int) -> None:
+        """Fetch a branch (`refs/heads/...`) or `HEAD`, with no more history than asked for, as the reference `local`.
 
-    def fetch_head(self, local: str, *, larger_than: int) -> None:
-        """Fetch the last commit of the default branch without files of more bytes, if the forge can leave them out."""
-        options = ("--no-tags", "--no-write-fetch-head", "--depth=1", f"--filter=blob:limit={larger_than}")
-        self._patiently("fetch", "--quiet", *options, "--", self.url, f"+HEAD:{local}")
+        With `sources_only`, without files.
+        """
+        options = ["--no-tags", "--no-write-fetch-head", f"--depth={depth}"]
+        options += ["--filter=blob:none"] if self.sources_only else []
+        self._patiently("fetch", "--quiet", *options, "--", self.url, f"+{reference}:{local}")
+        self._seal()
+
+    def fetch_sources(self, commit: str) -> None:
+        """With `sources_only`, fetch the files of a commit that can matter and are not here yet."""
+        if not self.sources_only:
+            return
+        git = Git(self.folder)
+        missing = left_out(git, commit)
+        wanted = sorted({oid for _, oid in source_entries(git, commit)} & missing)
+        if not wanted:
+            return
+        # Told what is here, the forge would believe that the files are, too.
+        options = ("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
+        self._patiently(
+            *options, "--filter=blob:none", "--stdin", "--", self.url, stdin="".join(f"{oid}\n" for oid in wanted)
+        )
+        self._seal()
+
+    def _seal(self) -> None:
+        """From here on what was left out is missing, and git does not go and fetch it file by file."""
+        git = Git(self.folder)
+        if self.sources_only and git.succeeds("config", "--get", f"remote.{self.url}.promisor"):
+            git.text("config", "--remove-section", f"remote.{self.url}")
+            git.text("config", "remote.left-out.url", os.devnull)
+            git.text("config", "remote.left-out.promisor", "true")
 
     def push(self, oid: str | None, branch: str, *, expected: str | None) -> None:
         """Set a branch to a commit, or delete it (None), if it still stands at `expected` (None: if there is none).
@@ -101,10 +130,10 @@ class Transfer:
                 if not left or not self._wait(left):
                     raise ForgeError(str(error)) from None
 
-    def _patiently(self, *arguments: str) -> str:
+    def _patiently(self, *arguments: str, stdin: str = "") -> str:
         for left in reversed(range(_TRIES)):
             try:
-                return self._run(*arguments)
+                return self._run(*arguments, stdin=stdin)
             except _Broken as error:
                 if not left or not self._wait(left):
                     raise ForgeError(str(error)) from None
@@ -117,7 +146,7 @@ class Transfer:
         self.patience.wait(seconds)
         return True
 
-    def _run(self, *arguments: str) -> str:
+    def _run(self, *arguments: str, stdin: str = "") -> str:
         config = list(_CONFIG)
         if self.credential is not None:
             config.append("credential.helper=")  # ours is asked for, and theirs must not keep it
@@ -125,7 +154,7 @@ class Transfer:
         with self._askpass() as (variables, descriptors):
             process = subprocess.Popen(
                 ["git", "-C", str(self.folder), *options, *arguments],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env={**_quiet_environment(), **variables},
@@ -133,17 +162,17 @@ class Transfer:
                 start_new_session=True,
             )
             try:
-                out, err = process.communicate(timeout=self.timeout)
+                out, err = process.communicate(stdin.encode(), timeout=self.timeout)
             except subprocess.TimeoutExpired:
                 _end(process)
                 raise ForgeError(
-                    f"git {arguments[0]}: no end after {self.timeout:.0f} s; is {self._host()} reachable?"
+                    f"git {_command(arguments)}: no end after {self.timeout:.0f} s; is {self._host()} reachable?"
                 ) from None
             except BaseException:
                 _end(process)
                 raise
         if process.returncode:
-            raise self._failure(arguments[0], f"{_text(err)}\n{_text(out)}")
+            raise self._failure(_command(arguments), f"{_text(err)}\n{_text(out)}")
         return _text(out)
 
     def _failure(self, command: str, told: str) -> ForgeError:
@@ -214,6 +243,10 @@ def _quiet_environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_TRACE", "GIT_CURL"))}
     kept.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes -oConnectTimeout=30")
     return {**kept, **ENVIRONMENT, "LC_ALL": "C", "GIT_LFS_SKIP_PUSH": "1"}
+
+
+def _command(arguments: tuple[str, ...]) -> str:
+    return arguments[2] if arguments[0] == "-c" else arguments[0]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

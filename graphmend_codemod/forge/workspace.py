@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from graphmend_codemod.forge.sources import SPARSE
 from graphmend_codemod.repository.checkout import Checkout, open_checkout
 from graphmend_codemod.repository.git import Git, GitFailed
 
 _NAME, _EMAIL = "graphmend", "graphmend@localhost"
 
 
-def make_workspace(folder: Path, name: str, borrowed: Checkout | None) -> Git:
+def make_workspace(folder: Path, name: str, borrowed: Checkout | None, *, sources_only: bool = False) -> Git:
     """Make an empty repository below `folder`.
 
     It reads objects that are in `borrowed` already, so that little has to be fetched, and commits as the one who does
-    there. Nothing is written to `borrowed`.
+    there. Nothing is written to `borrowed`. With `sources_only`, work trees have only the files that can matter.
     """
     root = folder / f"{name}.git"
     home = Git(folder)
@@ -27,6 +28,11 @@ def make_workspace(folder: Path, name: str, borrowed: Checkout | None) -> Git:
         (root / "objects" / "info").mkdir(exist_ok=True)
         objects = os.fsencode(borrowed.common / "objects")
         (root / "objects" / "info" / "alternates").write_bytes(_quoted(objects) + b"\n")
+    if sources_only:
+        (root / "info").mkdir(exist_ok=True)
+        (root / "info" / "sparse-checkout").write_text("".join(f"{line}\n" for line in SPARSE), encoding="utf-8")
+        git.text("config", "core.sparseCheckout", "true")
+        git.text("config", "core.sparseCheckoutCone", "false")
     for key, fallback in (("user.name", _NAME), ("user.email", _EMAIL)):
         value = _setting(borrowed.git, key) if borrowed is not None else None
         if value is None and _setting(git, key) is None and not _from_environment(key):

@@ -9,6 +9,9 @@ from pathlib import Path, PurePosixPath
 
 from graphmend_codemod.repository.git import Git, GitFailed, RepositoryError
 
+SPARSE = "sparse checkout: only the files in its cone are migrated"
+"""A remark."""
+
 _IN_PROGRESS = (
     ("MERGE_HEAD", "a merge"),
     ("rebase-merge", "a rebase"),
@@ -121,7 +124,7 @@ def remarks(checkout: Checkout, commit: Commit) -> tuple[str, ...]:
     if under_way:
         found.append(f"{under_way[0]} is in progress; the migration starts from {commit} and leaves it alone")
     if checkout.git.text("config", "--get", "--bool", "--default", "false", "core.sparseCheckout") == "true":
-        found.append("sparse checkout: only the files in its cone are migrated")
+        found.append(SPARSE)
     return tuple(found)
 
 

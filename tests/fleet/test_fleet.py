@@ -187,7 +187,7 @@ def test_too_much_memory_ends_only_that_repository(fleet: Fleet, tmp_path: Path)
 
 
 def test_too_much_disk_ends_only_that_repository(fleet: Fleet, hub: Hub) -> None:
-    hub.clone.write("data.bin", os.urandom(3_000_000))
+    hub.clone.write("data.py", f"# {os.urandom(3_000_000).hex()}\n")
     hub.clone.commit()
     hub.push("main")
     released = threading.Event()

@@ -1,0 +1,50 @@
+"""Which files of a repository can matter to what reads and fixes code, and no others: only these are fetched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from graphmend_codemod.forge.base import ForgeError
+from graphmend_codemod.repository.git import Git, GitFailed
+
+_SUFFIXES = (".py", ".pyi")
+_NAMES = frozenset({"pyproject.toml", "setup.cfg"})
+SPARSE = ("*.py", "*.pyi", "pyproject.toml", "setup.cfg", "requirements*.txt", "requirements/*.txt")
+"""The same files, as `info/sparse-checkout` names them."""
+
+_OLDEST_GIT = (2, 36)  # the first whose `worktree add` hands the sparse checkout on
+
+
+def is_source(path: str) -> bool:
+    """Whether the file at a path can matter."""
+    folder, _, name = path.rpartition("/")
+    requirements = name.endswith(".txt") and (name.startswith("requirements") or folder.endswith("requirements"))
+    return name.endswith(_SUFFIXES) or name in _NAMES or requirements
+
+
+def source_entries(git: Git, commit: str) -> Iterator[tuple[str, str]]:
+    """Path and id of each regular file of a commit that can matter. Raises `ForgeError` for a path that leads away."""
+    for line in git.output("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
+        facts, _, name = line.partition(b"\t")
+        path = os.fsdecode(name)
+        if not facts.startswith(b"100") or not is_source(path):
+            continue
+        if {"", ".", "..", ".git"} & set(path.lower().split("/")):
+            raise ForgeError(f"{path!r}: is no path that git allows; the repository is left alone")
+        yield path, facts.split()[2].decode("ascii")
+
+
+def left_out(git: Git, commit: str) -> frozenset[str]:
+    """Ids of the commit's objects that were not fetched. Nothing is fetched to find out."""
+    listing = git.text("rev-list", "--objects", "--missing=print", "--no-walk", commit, "--")
+    return frozenset(line[1:] for line in listing.splitlines() if line.startswith("?"))
+
+
+def can_leave_out(git: Git) -> bool:
+    """Whether this git can check out and commit without the files that were not fetched."""
+    try:
+        numbers = git.text("version").split()[2].split(".")
+        return (int(numbers[0]), int(numbers[1])) >= _OLDEST_GIT
+    except (GitFailed, IndexError, ValueError):
+        return False
