@@ -25,14 +25,37 @@ def is_source(path: str) -> bool:
 
 def source_entries(git: Git, commit: str) -> Iterator[tuple[str, str]]:
     """Path and id of each regular file of a commit that can matter. Raises `ForgeError` for a path that leads away."""
-    for line in git.output("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
-        facts, _, name = line.partition(b"\t")
-        path = os.fsdecode(name)
-        if not facts.startswith(b"100") or not is_source(path):
+    for mode, oid, path in _entries(git, commit):
+        if not mode.startswith("100") or not is_source(path):
             continue
         if {"", ".", "..", ".git"} & set(path.lower().split("/")):
             raise ForgeError(f"{path!r}: is no path that git allows; the repository is left alone")
-        yield path, facts.split()[2].decode("ascii")
+        yield path, oid
+
+
+def checked_out(git: Git, commit: str) -> frozenset[str]:
+    """Ids of all that a sparse checkout of a commit needs: links too, and what is in folders with names of files."""
+    return frozenset(
+        oid
+        for mode, oid, path in _entries(git, commit)
+        if mode.startswith(("100", "120")) and any(is_source(one) for one in _with_parents(path))
+    )
+
+
+def _entries(git: Git, commit: str) -> Iterator[tuple[str, str, str]]:
+    """Mode, id and path."""
+    for line in git.output("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
+        if line:
+            facts, _, name = line.partition(b"\t")
+            mode, _, oid = facts.decode("ascii").split()
+            yield mode, oid, os.fsdecode(name)
+
+
+def _with_parents(path: str) -> Iterator[str]:
+    yield path
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def left_out(git: Git, commit: str) -> frozenset[str]:

@@ -20,7 +20,7 @@ from urllib.parse import quote, urlsplit
 
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.forge.credentials import Credential, scrubbed
-from graphmend_codemod.forge.sources import left_out, source_entries
+from graphmend_codemod.forge.sources import checked_out, left_out
 from graphmend_codemod.forge.waiting import Patience
 from graphmend_codemod.repository.git import ENVIRONMENT, OVERRIDES, Git
 
@@ -94,8 +94,7 @@ class Transfer:
         if not self.sources_only:
             return
         git = Git(self.folder)
-        missing = left_out(git, commit)
-        wanted = sorted({oid for _, oid in source_entries(git, commit)} & missing)
+        wanted = sorted(checked_out(git, commit) & left_out(git, commit))
         if not wanted:
             return
         # Told what is here, the forge would believe that the files are, too.

@@ -32,6 +32,8 @@ def add_data(repository: Repository) -> None:
 
 
 def test_a_pull_request_fetches_no_data_and_commits_as_if_it_had(hub: Hub, tmp_path: Path) -> None:
+    hub.clone.write("odd.py/data.bin", b"in a folder with the name of a file")
+    (hub.clone.folder / "zoo/link.py").symlink_to("model.py")
     add_data(hub.clone)
     hub.push("main")
     before = hub.server.sent
