@@ -10,6 +10,7 @@ from graphmend_codemod.repository.git import Git, GitFailed
 
 _SUFFIXES = (".py", ".pyi")
 _NAMES = frozenset({"pyproject.toml", "setup.cfg"})
+_READ_BY_GIT = frozenset({".gitattributes", ".gitmodules"})
 SPARSE = ("*.py", "*.pyi", "pyproject.toml", "setup.cfg", "requirements*.txt", "requirements/*.txt")
 """The same files, as `info/sparse-checkout` names them."""
 
@@ -34,11 +35,15 @@ def source_entries(git: Git, commit: str) -> Iterator[tuple[str, str]]:
 
 
 def checked_out(git: Git, commit: str) -> frozenset[str]:
-    """Ids of all that a sparse checkout of a commit needs: links too, and what is in folders with names of files."""
+    """Ids of all that a sparse checkout of a commit needs.
+
+    Links too, what is in folders with names of files, and what git reads even where it is not checked out.
+    """
     return frozenset(
         oid
         for mode, oid, path in _entries(git, commit)
-        if mode.startswith(("100", "120")) and any(is_source(one) for one in _with_parents(path))
+        if mode.startswith(("100", "120"))
+        and (path.rpartition("/")[2] in _READ_BY_GIT or any(is_source(one) for one in _with_parents(path)))
     )
 
 

@@ -34,6 +34,8 @@ def add_data(repository: Repository) -> None:
 def test_a_pull_request_fetches_no_data_and_commits_as_if_it_had(hub: Hub, tmp_path: Path) -> None:
     hub.clone.write("odd.py/data.bin", b"in a folder with the name of a file")
     (hub.clone.folder / "zoo/link.py").symlink_to("model.py")
+    hub.clone.write("zoo/.gitattributes", "*.py text eol=crlf\n*.bin -text\n")
+    hub.clone.write(".gitmodules", '[submodule "x"]\n\tpath = x\n\turl = ../x\n')
     add_data(hub.clone)
     hub.push("main")
     before = hub.server.sent
