@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help test lint types unit demo demo-small docs bench property clean
+.PHONY: help test lint types unit demo demo-small docs bench bench-fleet property clean
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -18,6 +18,7 @@ help:
 	@echo "make demo-small  migrate the repository in examples/: seconds"
 	@echo "make docs        write docs/rules/ from the rules, and the schema of report.json"
 	@echo "make bench       speed against peers"
+	@echo "make bench-fleet what many repositories take"
 	@echo "make property    5000 generated modules, before against after"
 
 # torch goes first and alone: resolved together with the rest it may bring gigabytes of another build.
@@ -54,6 +55,10 @@ docs: $(VENV)/.installed
 
 bench: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/speed.py
+
+# CLONES is a folder of clones to measure beside the generated repositories.
+bench-fleet: $(VENV)/.installed
+	$(BIN)/python evaluation/benchmarks/fleet.py $(if $(CLONES),--real $(CLONES))
 
 property: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/property_run.py --cases 5000 --seed 0 --jobs $(JOBS)
