@@ -128,8 +128,8 @@ def _ten_thousand(outcome: FleetOutcome) -> Iterator[str]:
     first = outcome.runs[0]
     overhead, gain = outcome.overhead(first), outcome.gain("local") or 1.0
     yield _paragraph(
-        f"**Time.** A repository takes {overhead:.2f} CPU seconds and what its own check takes. For {_MANY:,} like these "
-        "that makes:"
+        f"**Time.** A repository takes {overhead:.2f} CPU seconds and what its own check takes. For {_MANY:,} like "
+        "these that makes:"
     )
     yield ""
     for one in outcome.baselines:
@@ -137,8 +137,8 @@ def _ten_thousand(outcome: FleetOutcome) -> Iterator[str]:
         yield f"- the {one.kind} ones: {hours:.1f} hours of one core, {hours / gain:.1f} hours with two at a time."
     yield ""
     yield _paragraph(
-        f"**Memory.** Each repository at a time takes up to {first.child / 1e6:.0f} MB, as much as the largest of these; "
-        f"the command itself keeps the list, {outcome.orders / 1e6:.0f} MB for {_MANY:,}, and no rows."
+        f"**Memory.** Each repository at a time takes up to {first.child / 1e6:.0f} MB, as much as the largest of "
+        f"these; the command itself keeps the list, {outcome.orders / 1e6:.0f} MB for {_MANY:,}, and no rows."
     )
     yield ""
     fetched = {run.name: run.fetched / run.repositories for run in outcome.served}
@@ -153,8 +153,8 @@ def _ten_thousand(outcome: FleetOutcome) -> Iterator[str]:
 
 def _forge(requests: Iterable[Requests]) -> Iterator[str]:
     yield _paragraph(
-        "**The forge.** This is the narrower door. Checks ask no API. `fleet pr` asks for each repository (counted at a "
-        "fake of GitHub's API; requests of git do not count against its limits):"
+        "**The forge.** This is the narrower door. Checks ask no API. `fleet pr` asks for each repository (counted at "
+        "a fake of GitHub's API; requests of git do not count against its limits):"
     )
     yield ""
     rows = []
@@ -168,9 +168,9 @@ def _forge(requests: Iterable[Requests]) -> Iterator[str]:
     yield from _table(heads, rows)
     yield ""
     yield _paragraph(
-        f"The last two columns follow from what GitHub's documentation allows a token: {_REQUESTS_AN_HOUR:,} requests an "
-        f"hour, and about {_CREATIONS_AN_HOUR} an hour that make content. A larger fleet is split by organisation and "
-        "token; `--resume` goes on where a limit ended a run. graphmend waits as the forge's headers say, for each "
+        f"The last two columns follow from what GitHub's documentation allows a token: {_REQUESTS_AN_HOUR:,} requests "
+        f"an hour, and about {_CREATIONS_AN_HOUR} an hour that make content. A larger fleet is split by organisation "
+        "and token; `--resume` goes on where a limit ended a run. graphmend waits as the forge's headers say, for each "
         "repository up to `--patience`."
     )
 

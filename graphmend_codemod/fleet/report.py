@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import hashlib
 import html
 import json
 from collections import Counter
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 
 from graphmend_codemod import __version__
 from graphmend_codemod.fleet.rows import CHANGED, Row
-from graphmend_codemod.reporting.report import plural
+from graphmend_codemod.reporting.report import plural, printable
 
 SCHEMA_VERSION = 1
 _BLOCKING = 20
@@ -109,8 +111,10 @@ def as_html(rows: Sequence[Row]) -> str:
     )
     heads = "".join(f"<th>{name}" for name in _COLUMNS)
     body = "".join(_table_row(row) for row in rows)
+    policy = f"default-src 'none'; style-src {_digest(_STYLE)}; script-src {_digest(_SCRIPT)}; base-uri 'none'"
     return (
         "<!doctype html><html lang=en><meta charset=utf-8>"
+        f'<meta http-equiv=Content-Security-Policy content="{policy}">'
         '<meta name=viewport content="width=device-width, initial-scale=1">'
         f"<title>graphmend: {_text(headline(rows))}</title><style>{_STYLE}</style>"
         f"<h1>{_text(headline(rows))}</h1><div class=cards>{shown}</div>{blocked}<h2>Repositories</h2>"
@@ -149,7 +153,11 @@ def _table_row(row: Row) -> str:
 
 
 def _text(words: str) -> str:
-    return html.escape(words, quote=True)
+    return html.escape(printable(words), quote=True)
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 _STYLE = """

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
+
+from graphmend_codemod.forge.credentials import scrubbed
+
+_WITH_SECRET = re.compile(r"https?://[^/\s]*@|[a-z+]+://[^/\s@]*:[^/\s]*@", re.IGNORECASE)
 
 
 class SourceError(Exception):
@@ -36,6 +41,8 @@ def find_targets(source: Path) -> tuple[Target, ...]:
             found = _listed(source)
     except OSError as error:
         raise SourceError(f"{error.filename or source}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{source}: is no list of repositories: it is not UTF-8 text") from error
     unique = {target.location: target for target in found}
     if not unique:
         raise SourceError(f"{source}: names no repository")
@@ -55,11 +62,16 @@ def _clones(folder: Path) -> list[Target]:
 
 def _listed(file: Path) -> list[Target]:
     found = []
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
         text = line.split(" #", 1)[0].strip()
+        if _WITH_SECRET.match(text):
+            # It would be in rows and on pages.
+            raise SourceError(
+                f"{file}:{number}: an address must hold no token or password; set GITHUB_TOKEN or the like"
+            )
         if text and not text.startswith("#"):
             folder = file.parent / text
-            is_folder = "://" not in text and folder.is_dir()
+            is_folder = "://" not in text and os.path.isdir(folder)
             found.append(Target(text.removesuffix(".git"), os.path.abspath(folder) if is_folder else text))
     return found
 
@@ -67,12 +79,12 @@ def _listed(file: Path) -> list[Target]:
 def _all_repos(file: Path) -> list[Target]:
     try:
         output = file.parent / json.loads(file.read_text(encoding="utf-8"))["output_dir"]
-        repositories = json.loads((output / "repos_filtered.json").read_text(encoding="utf-8"))
+        listed = sorted(json.loads((output / "repos_filtered.json").read_text(encoding="utf-8")).items())
     except FileNotFoundError as error:
         raise SourceError(f"{error.filename}: does not exist; run `all-repos-clone` first") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SourceError(f"{file}: is no configuration of all-repos ({error})") from error
     return [
-        Target(name, os.path.abspath(output / name) if (output / name).is_dir() else str(address))
-        for name, address in sorted(repositories.items())
+        Target(name, os.path.abspath(output / name) if (output / name).is_dir() else scrubbed(str(address), None))
+        for name, address in listed
     ]
