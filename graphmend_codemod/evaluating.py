@@ -26,6 +26,8 @@ from graphmend_evaluation.gathering import Gathered, Request, gather
 from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy
 from graphmend_evaluation.remembered_rows import RowMemory
 from graphmend_evaluation.results import ModelMeasurement, ModelRow
+from graphmend_evaluation.speed.options import DEFAULT_BUDGET, SpeedOptions
+from graphmend_evaluation.speed.results import SpeedRow
 from graphmend_evaluation.stage import Arms, Judgement, Stage, without_files
 from graphmend_evaluation.xla.results import XlaRow
 
@@ -104,10 +106,7 @@ class Evaluating:
         if not (row.before.ok and row.after.ok):
             return evaluated
         if wanted.speed and trees.base != trees.head:
-            from graphmend_evaluation.speed.measuring import measure_speed
-
-            self._progress(f"timing {row.model}")
-            speed = measure_speed(trees.base, trees.head, name, folder=folder / "speed", policy=self._policy)
+            speed = self._speed(name, row.model, folder / "speed")
             evaluated = replace(evaluated, speed=replace(speed, model=row.model))
         if wanted.xla_python is not None:
             xla = self._xla(name, folder / "xla", wanted.xla_python)
@@ -119,6 +118,21 @@ class Evaluating:
             flags = measure_flags(trees.head, name, folder=folder / "flags", policy=self._policy)
             evaluated = replace(evaluated, flags=replace(flags, model=row.model))
         return evaluated
+
+    def _speed(self, model: str, shown: str, folder: Path) -> SpeedRow:
+        from graphmend_evaluation.speed.measuring import measure_speed
+
+        trees, budget = self._trees, self._wanted.speed_budget
+        return measure_speed(
+            trees.base,
+            trees.head,
+            model,
+            folder=folder,
+            policy=self._policy,
+            options=SpeedOptions(budget_s=DEFAULT_BUDGET if budget is None else budget),
+            seed=trees.folder / "seed",
+            progress=lambda line: self._progress(f"timing {shown}: {line}"),
+        )
 
     def _xla(self, model: str, folder: Path, python: Path) -> XlaRow:
         from graphmend_evaluation.xla.measuring import measure_xla

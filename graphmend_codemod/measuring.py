@@ -26,7 +26,8 @@ class Wanted:
     """Which models to evaluate, and how.
 
     `named` are `package.module:factory`, `configured` says that they come from the settings. `from_tests` are
-    arguments for pytest; None runs no tests. `timeout` is in seconds a model, `memory` in bytes.
+    arguments for pytest; None runs no tests. `timeout` is in seconds a model, `memory` in bytes, `speed_budget` about
+    how many seconds a model may be timed.
     """
 
     named: tuple[str, ...] = ()
@@ -39,6 +40,7 @@ class Wanted:
     memory: int | None = None
     jobs: int = 1
     speed: bool = False
+    speed_budget: float | None = None
     flags: bool = False
     xla_python: Path | None = None
     resume: bool = True

@@ -46,6 +46,9 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model-memory", type=_positive, metavar="GIB", help="the most memory for one model")
     group.add_argument("--speed", action="store_true", help="also measure cold start, latency and memory")
     group.add_argument(
+        "--speed-budget", type=_positive, metavar="SECONDS", help="about how long to time one model [default: 240]"
+    )
+    group.add_argument(
         "--flags", action="store_true", help="also try Dynamo's capture flags on what still breaks, as advice"
     )
     group.add_argument(
@@ -70,7 +73,8 @@ def wanted(args: argparse.Namespace) -> Wanted:
         timeout=args.model_timeout,
         memory=None if args.model_memory is None else int(args.model_memory * _GIB),
         jobs=options.workers(args),
-        speed=args.speed,
+        speed=args.speed or args.speed_budget is not None,
+        speed_budget=args.speed_budget,
         flags=args.flags,
         xla_python=args.xla_python,
         resume=args.resume,

@@ -163,7 +163,7 @@ def test_a_partner_that_does_not_answer_is_stopped_at_the_time_limit(tmp_path: P
     arguments = ["steady", "--root", str(tmp_path), "--model", "measured:scale"]
     partner = Partner(arguments, worktree=tmp_path, folder=tmp_path, policy=Policy(timeout=2))
     with partner, pytest.raises(MeasureError, match="no answer after 2 s, while") as raised:
-        partner.ask("warm")
+        partner.ask("eager", "warm_up")
     assert raised.value.status is Status.TIMEOUT
 
 
@@ -171,11 +171,11 @@ def test_a_process_that_dies_in_the_steady_state_is_told_with_what_it_did(
     trees: tuple[Path, Path], row: SpeedRow, folder: Path, tmp_path: Path
 ) -> None:
     assert row.ok  # its weights and inputs are there
-    arguments = ["steady", "--root", str(trees[1]), "--model", "measured:deadly", "--configuration", "eager"]
+    arguments = ["steady", "--root", str(trees[1]), "--model", "measured:deadly"]
     arguments += ["--pins", str(folder / "probe"), "--calls", "0", "--device", "cpu"]
     partner = Partner(arguments, worktree=trees[1], folder=tmp_path, policy=Policy())
     with partner, pytest.raises(MeasureError, match="ended with exit code 3 and left no result, while w") as raised:
-        partner.ask("warm")
+        partner.ask("eager", "warm_up")
     assert raised.value.status is Status.CRASHED
 
 
@@ -232,7 +232,7 @@ def test_two_processes_of_one_arm_that_differ_drown_a_small_change() -> None:
     def process(seconds: float) -> list[dict[str, object]]:
         return [{"seconds": [seconds] * 3, "calls_per_s": 1 / seconds}] * 10
 
-    nothing = (None, None)
+    nothing = [None, None]
     alike = steady_result("eager", [process(1.0)] * 2, [process(0.95)] * 2, nothing, nothing)
     assert alike.latency_s.difference.verdict is Verdict.LESS
     unlike = steady_result("eager", [process(1.0), process(1.1)], [process(1.0)] * 2, nothing, nothing)

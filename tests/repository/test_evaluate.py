@@ -163,3 +163,32 @@ def test_models_of_the_repository_s_tests_are_called_by_their_classes(repository
     assert model["row"]["model"] == "zoo.model:Model (recorded 1)"
     assert model["source"] == "tests"
     assert [model["row"][arm]["counts"]["break_events"] for arm in ("before", "after")] == [2, 0]
+
+
+def test_times_stand_in_every_report_with_their_noise_and_what_the_budget_cut(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")  # Inductor's would take most of the time of all tests here
+    migrated(repository)
+    report = tmp_path / "report"
+    code, document = evaluate(
+        repository, "--head", "mend", "--model", "zoo.factories:make", "--speed-budget", "1", report=report
+    )
+    assert code == 0
+    speed = document["models"][0]["speed"]
+    assert (speed["status"], speed["backend"], speed["cold"]["repetitions"]) == ("ok", "aot_eager", 1)
+    assert [steady["configuration"] for steady in speed["steady"]] == ["eager", "aot_eager"]
+    for steady in speed["steady"]:
+        assert {len(steady[f"blocks_{arm}_s"]) for arm in ("before", "after")} == {6}
+        assert steady["latency_s"]["difference"]["noise"] > 0
+    remarks = " ".join(speed["remarks"])
+    assert "1 of 4 cold starts an arm fitted into the 1 s for one model" in remarks
+    assert "6 of 20 rounds fitted into" in remarks
+    assert "one process an arm" in remarks
+    for name in ("report.md", "report.html"):
+        text = (report / name).read_text().replace("\\", "")
+        assert "cold start, CPU time: no difference" not in text, name
+        assert "too few repetitions to tell" in text, name
+        assert "1 of 4 cold starts" in text, name
+        assert "aot_eager" in text, name
+        assert ("±" if name.endswith("md") else "noise ") in text, name

@@ -30,12 +30,16 @@ class State(enum.Enum):
 
 @dataclass(frozen=True)
 class SpeedAnswer:
-    """One quantity over all models. `change` is the geometric mean, a share of before; -0.2 is a fifth less."""
+    """One quantity over all models. `change` is the geometric mean, a share of before; -0.2 is a fifth less.
+
+    `untold` counts models with too few repetitions to tell.
+    """
 
     quantity: str
     models: int
     less: int
     more: int
+    untold: int
     change: float
 
     @property
@@ -47,14 +51,26 @@ class SpeedAnswer:
     def words(self) -> str:
         """`cold start -31% (6 of 8 models less, 2 no difference)`."""
         if not self.differs:
-            return f"{self.quantity}: no difference in {plural(self.models, 'model')}"
+            return f"{self.quantity}: {self.nothing} in {plural(self.models, 'model')}"
         return f"{self.quantity} {percent(self.change)} in {plural(self.models, 'model')} ({self.counted})"
+
+    @property
+    def nothing(self) -> str:
+        """What there is to say where no model differs."""
+        if self.untold == self.models:
+            return Verdict.TOO_FEW.value
+        return self.counted if self.untold else Verdict.NO_DIFFERENCE.value
 
     @property
     def counted(self) -> str:
         """`6 less, 2 no difference`."""
-        same = self.models - self.less - self.more
-        parts = [(self.less, "less"), (self.more, "more"), (same, "no difference")]
+        same = self.models - self.less - self.more - self.untold
+        parts = [
+            (self.less, "less"),
+            (self.more, "more"),
+            (same, Verdict.NO_DIFFERENCE.value),
+            (self.untold, Verdict.TOO_FEW.value),
+        ]
         return ", ".join(f"{count} {word}" for count, word in parts if count)
 
 
@@ -355,7 +371,8 @@ def _speed_answer(quantity: str, found: Sequence[Compared]) -> SpeedAnswer:
     verdicts = Counter(each.difference.verdict for each in found)
     logs = [math.log(max(1 + each.difference.change, 1e-9)) for each in found]
     change = math.exp(sum(logs) / len(logs)) - 1
-    return SpeedAnswer(quantity, len(found), verdicts[Verdict.LESS], verdicts[Verdict.MORE], change)
+    less, more, untold = (verdicts[each] for each in (Verdict.LESS, Verdict.MORE, Verdict.TOO_FEW))
+    return SpeedAnswer(quantity, len(found), less, more, untold, change)
 
 
 def _removed(evaluation: Evaluation, change: str | None) -> tuple[Removed, ...]:

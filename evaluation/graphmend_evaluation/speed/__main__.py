@@ -19,7 +19,7 @@ from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy, torch_is_ins
 from graphmend_evaluation.results import to_json
 from graphmend_evaluation.speed import page
 from graphmend_evaluation.speed.measuring import measure_speed
-from graphmend_evaluation.speed.options import SpeedOptions
+from graphmend_evaluation.speed.options import DEFAULT_BUDGET, SpeedOptions
 from graphmend_evaluation.speed.results import SPEED_SCHEMA, SpeedRow
 
 
@@ -53,6 +53,7 @@ def _run(options: argparse.Namespace, wanted: SpeedOptions) -> int:
                 folder=Path(work) / str(number),
                 policy=Policy(timeout=options.timeout),
                 options=wanted,
+                seed=Path(work) / "seed",
                 progress=lambda line: print(f"  {line}", flush=True),
             )
             rows.append(row)
@@ -81,6 +82,7 @@ def _speed_options(options: argparse.Namespace) -> SpeedOptions:
         rounds=options.rounds,
         processes=options.processes,
         threads=options.threads,
+        budget_s=options.budget,
     )
 
 
@@ -98,6 +100,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=defaults.rounds, help="blocks of calls; 0: no steady state")
     parser.add_argument("--processes", type=int, default=defaults.processes, help="long-lived processes an arm")
     parser.add_argument("--threads", type=int, default=defaults.threads, help="torch's threads on a CPU [default: 1]")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=DEFAULT_BUDGET,
+        help=f"about how many seconds one model may take [default: {DEFAULT_BUDGET:g}]",
+    )
     parser.add_argument("--timeout", type=float, default=DEFAULT_TIMEOUT, help="seconds for one step [default: 600]")
     return parser
 

@@ -93,17 +93,18 @@ class Child:
         from graphmend_evaluation.speed import timing
 
         with os.fdopen(self.options.requests) as requests, os.fdopen(self.options.answers, "w") as answers:
-            served: Any = None
+            model: timing.Placed | None = None
+            served: dict[str, timing.Served] = {}
 
             def serve(request: Mapping[str, Any]) -> Any:
-                nonlocal served
-                if request["ask"] == "warm":
+                nonlocal model
+                configuration, wanted = request["of"], request["ask"]
+                if model is None:
                     model = self.load()
-                    self.stage("warming up")
-                    served = timing.Served(model, self.options.configuration, self.folder)
-                    return served.warm_up()
-                self.stage(f"answering {request['ask']}")
-                return getattr(served, request["ask"])(**request.get("with", {}))
+                if configuration not in served:
+                    served[configuration] = timing.Served(model, configuration, self.folder)
+                self.stage("warming up" if wanted == "warm_up" else f"answering {wanted}")
+                return getattr(served[configuration], wanted)(**request["with"])
 
             for line in requests:
                 answers.write(json.dumps(outcome(functools.partial(serve, json.loads(line)))) + "\n")
@@ -153,7 +154,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--calls", type=_numbers, help="which of the factory's calls, counted from 0")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--backend", default="inductor", help="for torch.compile")
-    parser.add_argument("--configuration", default="eager", help="eager, a backend or reduce-overhead")
     parser.add_argument("--threads", type=int, default=1, help="of torch, on the CPU")
     parser.add_argument("--requests", type=int, help="a pipe to read from")
     parser.add_argument("--answers", type=int, help="a pipe to write to")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,9 +13,11 @@ from typing import Any
 from graphmend_evaluation.isolation import DEFAULT_POLICY, Policy
 from graphmend_evaluation.machine import load_average, this_machine
 from graphmend_evaluation.results import Status, from_json
+from graphmend_evaluation.speed.budget import Budget
+from graphmend_evaluation.speed.caches import copy_caches, drop_caches
 from graphmend_evaluation.speed.gpu import Gpu, gpu_as_found
 from graphmend_evaluation.speed.options import DEFAULT_OPTIONS, SpeedOptions
-from graphmend_evaluation.speed.processes import MeasureError, Partner, ask_once, partners
+from graphmend_evaluation.speed.processes import MeasureError, Partner, answered, ask_once, partners
 from graphmend_evaluation.speed.results import (
     Cold,
     ColdCall,
@@ -29,11 +30,13 @@ from graphmend_evaluation.speed.results import (
 from graphmend_evaluation.speed.statistics import apart, compared, difference, spread
 
 _MODULE = "graphmend_evaluation.speed.child"
+_ARMS = ("base", "head")
 _EAGER, _REDUCE_OVERHEAD = "eager", "reduce-overhead"
 _TRIAL_PASSES = 3
 _FEWEST_PASSES, _MOST_PASSES = 3, 500
+_FEWEST_ROUNDS = 6
+_COLD_SHARE = 0.7
 _BUSY = 0.5
-_CACHES = ("inductor", "triton")
 
 Answer = Mapping[str, Any]
 
@@ -46,17 +49,21 @@ def measure_speed(
     folder: Path,
     policy: Policy = DEFAULT_POLICY,
     options: SpeedOptions = DEFAULT_OPTIONS,
+    seed: Path | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> SpeedRow:
     """Time `model` (`package.module:factory`) in the worktrees `base` and `head`, with the same weights and inputs.
 
     `folder` receives what the processes write; each of them keeps to `policy`, its time limit for a single answer.
+    `seed` is a folder for what the first start of the compiler leaves; calls with the same `options` may share it.
     Never raises for what the model or its factory does; the row's status says it.
     """
     started = time.monotonic()
     loads = [load_average()]
-    measurement = _Measurement((base.resolve(), head.resolve()), model, folder.resolve(), policy, options, progress)
-    found = measurement.measure()
+    folder = folder.resolve()
+    seed = folder / "seed" if seed is None else seed.resolve()
+    trees = (base.resolve(), head.resolve())
+    found = _Measurement(trees, model, folder, seed, policy, options, progress).measure()
     loads.append(load_average())
     machine = _machine(found, loads)
     if max(loads) - 1 > machine.cores * _BUSY:  # one is this measurement's own
@@ -107,6 +114,7 @@ class _Measurement:
         trees: tuple[Path, Path],
         model: str,
         folder: Path,
+        seed: Path,
         policy: Policy,
         options: SpeedOptions,
         progress: Callable[[str], None],
@@ -114,9 +122,11 @@ class _Measurement:
         self._trees = trees
         self._model = model
         self._folder = folder
+        self._seed_folder = seed
         self._policy = policy
         self._options = options
         self._progress = progress
+        self._budget = Budget(options.budget_s)
         self._calls: list[int] = []
         self._gpu_uuid = ""
         self._found = _Found()
@@ -135,19 +145,15 @@ class _Measurement:
                 found.cold = self._cold()
             except MeasureError as error:
                 found.failed(error, "cold start")
-        if self._options.rounds and self._options.processes == 1:
-            self._remark("one process an arm: what chance alone does to a process is not in the noise")
-        for configuration in self._configurations() if self._options.rounds else ():
-            try:
-                found.steady.append(self._steady(configuration))
-            except MeasureError as error:
-                found.failed(error, configuration)
+        if self._options.rounds:
+            self._steady()
         return found
 
     def _seed(self) -> None:
-        self._progress("starting the compiler once")
         arguments = ["seed", "--device", self._options.device, "--backend", self._options.backend]
-        answer = self._ask_once("seed", arguments, self._trees[0])
+        if (answer := answered(self._seed_folder)) is None:
+            self._progress("starting the compiler once")
+            answer = self._ask_once(self._seed_folder, arguments, self._trees[0])
         self._found.device, self._found.backend = answer["device"], answer["backend"]
         if answer["device"] == "cuda":
             self._gpu_uuid = answer["gpu_uuid"]
@@ -158,7 +164,7 @@ class _Measurement:
 
     def _probe(self) -> None:
         self._progress("running it once in eager mode")
-        answer = self._ask_once("probe", self._about("probe", pins=False), self._trees[0])
+        answer = self._ask_once(self._folder / "probe", self._about("probe", pins=False), self._trees[0])
         self._calls = answer["calls"]
         self._found.versions = tuple((name, version) for name, version in answer["versions"])
         self._found.remarks += [f"{error}: left out" for error in answer["errors"]]
@@ -167,64 +173,92 @@ class _Measurement:
 
     def _cold(self) -> Cold:
         answers: tuple[list[Answer], list[Answer]] = ([], [])
-        for number in range(self._options.cold):
-            self._progress(f"cold start {number + 1} of {self._options.cold}")
-            for arm in _order(number):
-                name = f"cold-{number}-{arm}"
-                self._copy_caches("seed", name)
-                arguments = [*self._about("cold"), "--backend", self._found.backend]
-                answers[arm].append(self._ask_once(name, arguments, self._trees[arm]))
-                self._drop_caches(name)
+        count = self._options.cold
+        for number in range(count):
+            if number and not self._budget.allows_another(_COLD_SHARE):
+                self._remark(f"{number} of {count} cold starts an arm fitted into {self._budget}")
+                break
+            with self._budget.one():
+                for arm in _order(number):
+                    self._progress(f"cold start {number + 1} of {count}, {_ARMS[arm]}")
+                    folder = self._folder / f"cold-{number}-{arm}"
+                    copy_caches(self._seed_folder, folder)
+                    arguments = [*self._about("cold"), "--backend", self._found.backend]
+                    answers[arm].append(self._ask_once(folder, arguments, self._trees[arm]))
+                    if number:  # the first one's serve the steady state
+                        drop_caches(folder)
         return cold_result(*answers)
 
-    def _steady(self, configuration: str) -> Steady:
-        slots = [(arm, number) for number in range(self._options.processes) for arm in (0, 1)]
-        names = [f"{configuration}-{arm}-{number}" for arm, number in slots]
-        for name in names:
-            self._copy_caches("seed", name)
-        folders = [self._folder / name for name in names]
+    def _steady(self) -> None:
+        """The steady state of every configuration, all in the same processes; what fails costs only itself."""
+        processes = self._options.processes if self._budget.left(_COLD_SHARE) else 1
+        if processes == 1:
+            self._remark("one process an arm: what chance alone does to a process is not in the noise")
+        slots = [(arm, number) for number in range(processes) for arm in (0, 1)]
+        folders = [self._folder / f"steady-{arm}-{number}" for arm, number in slots]
         trees = [self._trees[arm] for arm, _ in slots]
-        about = [*self._about("steady"), "--configuration", configuration]
-        arguments = [[*about, "--root", str(tree)] for tree in trees]
+        arguments = [[*self._about("steady"), "--root", str(tree)] for tree in trees]
+        for (arm, _), folder in zip(slots, folders, strict=True):
+            folder.mkdir(parents=True, exist_ok=True)
+            known = self._folder / f"cold-0-{arm}"
+            copy_caches(known if self._found.cold is not None else self._seed_folder, folder)
+        timed = {}
         with partners(arguments, worktrees=trees, folders=folders, policy=self._policy) as children:
-            for (arm, number), name, child in zip(slots, names, children, strict=True):
-                self._progress(f"{configuration}: warming up process {number + 1} of {'base' if arm == 0 else 'head'}")
-                if number:
-                    self._copy_caches(f"{configuration}-{arm}-0", name)
-                if not child.ask("warm")["settled"]:
-                    self._remark(f"{configuration}: {'base' if arm == 0 else 'head'} still compiles after its warm-up")
-            self._progress(f"{configuration}: {self._options.rounds} rounds")
-            blocks = self._blocks(children)
+            for configuration in self._configurations():
+                try:
+                    self._warm_up(configuration, children)
+                    timed[configuration] = self._blocks(configuration, children), self._peaks(configuration, children)
+                except MeasureError as error:
+                    self._found.failed(error, configuration)
             if self._found.device == "cuda":  # clocks of an idle GPU would say nothing
                 self._found.gpu = replace(self._found.gpu, clocks=gpu_as_found(self._gpu_uuid).clocks)
-            extra = [self._extra(child, configuration) for child in children[:2]]
-        for name in names:
-            self._drop_caches(name)
-        before, after = ([blocks[i] for i in range(len(slots)) if slots[i][0] == arm] for arm in (0, 1))
-        return steady_result(configuration, before, after, extra[0], extra[1])
+            # The profiler comes last: it may leave something behind that slows calls down.
+            counts = {configuration: self._profiles(configuration, children) for configuration in timed}
+        for configuration, (blocks, peaks) in timed.items():
+            found = steady_result(configuration, blocks[0::2], blocks[1::2], peaks, counts[configuration])
+            self._found.steady.append(found)
+        for folder in (*folders, *(self._folder / f"cold-0-{arm}" for arm in (0, 1))):
+            drop_caches(folder)
 
-    def _blocks(self, children: Sequence[Partner]) -> list[list[Answer]]:
+    def _warm_up(self, configuration: str, children: Sequence[Partner]) -> None:
+        for place, child in enumerate(children):
+            arm, number = place % 2, place // 2
+            self._progress(f"{configuration}: warming up process {number + 1} of {_ARMS[arm]}")
+            if number:
+                copy_caches(children[arm].folder, child.folder)
+            if not child.ask(configuration, "warm_up")["settled"]:
+                self._remark(f"{configuration}: {_ARMS[arm]} still compiles after its warm-up")
+
+    def _blocks(self, configuration: str, children: Sequence[Partner]) -> list[list[Answer]]:
         """Blocks of each child by rounds. Every other round runs backwards, so that a drift hits all alike."""
-        trial = [median(child.ask("block", passes=_TRIAL_PASSES)["seconds"]) for child in children]
+        trial = [median(child.ask(configuration, "block", passes=_TRIAL_PASSES)["seconds"]) for child in children]
         one_pass = max(trial) * len(self._calls)
         passes = min(max(round(self._options.block_s / max(one_pass, 1e-6)), _FEWEST_PASSES), _MOST_PASSES)
         blocks: list[list[Answer]] = [[] for _ in children]
         for number in range(self._options.rounds):
+            if number >= _FEWEST_ROUNDS and not self._budget.left():
+                self._remark(f"{configuration}: {number} of {self._options.rounds} rounds fitted into {self._budget}")
+                break
+            self._progress(f"{configuration}: round {number + 1} of {self._options.rounds}")
             order = range(len(children))
             for i in order if number % 2 == 0 else reversed(order):
-                blocks[i].append(children[i].ask("block", passes=passes))
+                blocks[i].append(children[i].ask(configuration, "block", passes=passes))
         return blocks
 
-    def _extra(self, child: Partner, configuration: str) -> tuple[int | None, ProfileCounts | None]:
-        """Memory, and counts of the profiler, after all that is timed."""
-        peak = child.ask("peak_bytes", passes=_TRIAL_PASSES)
+    def _peaks(self, configuration: str, children: Sequence[Partner]) -> list[int | None]:
+        """Memory of the first process of each arm."""
+        return [child.ask(configuration, "peak_bytes", passes=_TRIAL_PASSES) for child in children[:2]]
+
+    def _profiles(self, configuration: str, children: Sequence[Partner]) -> list[ProfileCounts | None]:
+        """Counts of the profiler in the first process of each arm."""
         if not self._options.profile:
-            return peak, None
+            return [None, None]
+        self._progress(f"{configuration}: counting with the profiler")
         try:
-            return peak, from_json(ProfileCounts, child.ask("profile"))
+            return [from_json(ProfileCounts, child.ask(configuration, "profile")) for child in children[:2]]
         except MeasureError as error:
             self._remark(f"{configuration}: nothing counted, the profiler failed: {error}")
-            return peak, None
+            return [None, None]
 
     def _remark(self, line: str) -> None:
         if line not in self._found.remarks:
@@ -244,22 +278,10 @@ class _Measurement:
             options += ["--pins", str(self._folder / "probe"), "--calls", calls]
         return options
 
-    def _ask_once(self, name: str, arguments: Sequence[str], tree: Path) -> Any:
-        folder = self._folder / name
+    def _ask_once(self, folder: Path, arguments: Sequence[str], tree: Path) -> Any:
         folder.mkdir(parents=True, exist_ok=True)
         arguments = [*arguments, "--root", str(tree)]
         return ask_once(_MODULE, arguments, worktree=tree, folder=folder, policy=self._policy)
-
-    def _copy_caches(self, source: str, target: str) -> None:
-        self._drop_caches(target)
-        (self._folder / target).mkdir(parents=True, exist_ok=True)
-        for cache in _CACHES:
-            if (self._folder / source / cache).is_dir():
-                shutil.copytree(self._folder / source / cache, self._folder / target / cache)
-
-    def _drop_caches(self, name: str) -> None:
-        for cache in _CACHES:
-            shutil.rmtree(self._folder / name / cache, ignore_errors=True)
 
 
 def cold_result(before: Sequence[Answer], after: Sequence[Answer]) -> Cold:
@@ -294,10 +316,10 @@ def steady_result(
     configuration: str,
     before: Sequence[Sequence[Answer]],
     after: Sequence[Sequence[Answer]],
-    extra_before: tuple[int | None, ProfileCounts | None],
-    extra_after: tuple[int | None, ProfileCounts | None],
+    peaks: Sequence[int | None],
+    counts: Sequence[ProfileCounts | None],
 ) -> Steady:
-    """Blocks of each process of both arms, put together.
+    """Blocks of each process of both arms, put together, with memory and the profiler's counts of each arm.
 
     A round's value is the mean over the arm's processes; how far those are apart is noise that no number of rounds
     makes smaller.
@@ -312,12 +334,12 @@ def steady_result(
         latency_s=Compared(spread(singles[0]), spread(singles[1]), difference(*rounds, noise=noise)),
         calls_per_s_before=median(rates[0]),
         calls_per_s_after=median(rates[1]),
-        peak_bytes_before=extra_before[0],
-        peak_bytes_after=extra_after[0],
+        peak_bytes_before=peaks[0],
+        peak_bytes_after=peaks[1],
         blocks_before_s=tuple(rounds[0]),
         blocks_after_s=tuple(rounds[1]),
-        profile_before=extra_before[1],
-        profile_after=extra_after[1],
+        profile_before=counts[0],
+        profile_after=counts[1],
     )
 
 

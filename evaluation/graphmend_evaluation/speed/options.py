@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+DEFAULT_BUDGET = 240.0
+"""Seconds for one model, for commands whose user says nothing else."""
+
 
 @dataclass(frozen=True)
 class SpeedOptions:
@@ -13,7 +16,9 @@ class SpeedOptions:
     all long-lived processes take a block of calls of about `block_s` seconds each, 0 for no steady state;
     `processes` is how many of those each arm has: two show what chance alone does to a process. `configurations` are
     `eager`, names of backends and `reduce-overhead`; None for `eager` and the backend, and on CUDA `reduce-overhead`.
-    `threads` are torch's on the CPU. `profile` asks for counts from the profiler.
+    `threads` are torch's on the CPU. `profile` asks for counts from the profiler. `budget_s` is about how long one
+    model may take: fewer cold starts (one at least), rounds (six at least) and processes are made when it is used up,
+    and a remark says so; None for no limit.
 
     Raises `ValueError` for the backend `eager`, which would share its name with the model that is not compiled, and
     for counts that measure nothing.
@@ -21,13 +26,14 @@ class SpeedOptions:
 
     device: str = "auto"
     backend: str = "inductor"
-    cold: int = 5
+    cold: int = 4
     rounds: int = 20
     block_s: float = 0.05
     processes: int = 2
     configurations: tuple[str, ...] | None = None
     threads: int = 1
     profile: bool = True
+    budget_s: float | None = None
 
     def __post_init__(self) -> None:
         if self.backend == "eager":

@@ -23,6 +23,7 @@ from graphmend_evaluation.isolation import (
 from graphmend_evaluation.results import Status
 
 _MODULE = "graphmend_evaluation.speed.child"
+_RESULT = "result.json"
 _LONGEST_PAUSE = 0.25
 _PIECE = 1 << 16
 # Only this package is taken from where it lies: what else is installed beside it is not the child's.
@@ -55,7 +56,7 @@ def ask_once(
 
     Raises `MeasureError` when it says that it could not, or left nothing.
     """
-    result = folder / "result.json"
+    result = folder / _RESULT
     result.unlink(missing_ok=True)
     command = child_command(module, [*arguments, "--out", str(folder), *_limits(policy)], python=python)
     try:
@@ -68,6 +69,14 @@ def ask_once(
         return _returned(result.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise MeasureError(Status.CRASHED, how_it_ended(ending, folder)) from None
+
+
+def answered(folder: Path) -> Any:
+    """What an earlier child left in `folder`; None where none was, or where it could not do it."""
+    try:
+        return _returned((folder / _RESULT).read_text(encoding="utf-8"))
+    except (FileNotFoundError, MeasureError):
+        return None
 
 
 class Partner:
@@ -103,13 +112,13 @@ class Partner:
             self._requests.close()
         os.close(self._answers)
 
-    def ask(self, what: str, **arguments: Any) -> Any:
-        """The answer to a request, which must come within the policy's time limit.
+    def ask(self, configuration: str, what: str, **arguments: Any) -> Any:
+        """The answer to a request about one configuration, which must come within the policy's time limit.
 
         Raises `MeasureError` for an answer that is a failure, no answer, or an interruption.
         """
         try:
-            self._requests.write(json.dumps({"ask": what, "with": arguments}) + "\n")
+            self._requests.write(json.dumps({"of": configuration, "ask": what, "with": arguments}) + "\n")
             self._requests.flush()
         except BrokenPipeError:
             raise self._ended(None) from None

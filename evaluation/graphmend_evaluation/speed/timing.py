@@ -276,11 +276,13 @@ class Served:
                 known = clock.compilations
                 self._pass()
                 self._placed.wait()
-                if number + 1 >= _FEWEST_WARM_UPS and clock.compilations == known:
+                settled = number + 1 >= _FEWEST_WARM_UPS and clock.compilations == known
+                if settled:
                     break
-            else:
-                return {"compilations": clock.compilations, "settled": False}
-        return {"compilations": clock.compilations, "settled": True}
+        # What is there now stays: looking through it before each block takes longer than the block.
+        gc.collect()
+        gc.freeze()
+        return {"compilations": clock.compilations, "settled": settled}
 
     def block(self, passes: int) -> dict[str, Any]:
         """Seconds per call of each of `passes`, and calls per second without waiting between them."""
