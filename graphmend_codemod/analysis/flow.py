@@ -56,7 +56,8 @@ class Place:
 class Flow:
     """Runs once over a function; `places` are the statements that Dynamo can reach, in source order.
 
-    Without `follow_leaks` it is faster, and nothing may be concluded about who else refers to a tensor. `answers`
+    Without `follow_leaks` it is faster, and nothing may be concluded about who else refers to a tensor, nor about where
+    gradients flow. `answers`
     keeps what rules worked out about a node, by question, node and environment. `lists` are parameters that are tensors
     built from the list that another parameter is. `splits` is true where a name holds a tensor under torch.compile and
     something else in eager mode: then nothing that is known of a value holds for both.
@@ -132,8 +133,10 @@ class Flow:
             before, state = state, self._statement(statement, state)
             self._blocks.pop()
             if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return):
-                # What follows a compile path that returns is the original text beside it.
-                self._handled += self.evaluator.value(statement.test, before.env).compiling is True
+                # What follows a compile path that returns is the original text beside it, unless the path is for one
+                # type of an argument: then it is what the others take.
+                path = self.evaluator.value(statement.test, before.env).compiling is True
+                self._handled += path and not _asks_for_type(statement.test)
         self._handled = handled
         return state
 
@@ -159,7 +162,7 @@ class Flow:
         leaked = state.leaked | self._leaks(node, state.env)
         if isinstance(node, ast.Assign):
             value = self.evaluator.value(node.value, state.env)
-            if value.kind is Kind.TENSOR:
+            if self.follow_leaks and value.kind is Kind.TENSOR:
                 value = replace(value, roots=gradients.roots(self.evaluator, node.value, state.env))
             for target in node.targets:
                 self._bind(target, value, env)
@@ -238,7 +241,9 @@ class Flow:
             return
         old = env.get(node.target.id, UNKNOWN)
         value = self.evaluator.value(ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value), env)
-        if old.is_tensor:
+        if old.is_tensor and not self.follow_leaks:
+            value = replace(old, grad=old.grad or value.grad)
+        elif old.is_tensor:
             added = gradients.roots(self.evaluator, node.value, env)
             own = gradients.roots(self.evaluator, ast.Name(node.target.id, ast.Load()), env)
             value = replace(old, grad=old.grad or value.grad, roots=own | added)
@@ -412,6 +417,10 @@ def walk_with_root(root: ast.AST) -> Iterator[ast.AST]:
     """`root` and every node below it that runs in its scope."""
     yield root
     yield from walk_scope(root)
+
+
+def _asks_for_type(test: ast.expr) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "isinstance" for node in walk_scope(test))
 
 
 def _bound_in(*nodes: ast.AST) -> Iterator[str]:

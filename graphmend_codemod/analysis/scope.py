@@ -17,12 +17,14 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 def dotted(node: ast.expr) -> str | None:
     """`a.b.c` for a chain of attributes on a name, else None."""
     parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
+    while node.__class__ is ast.Attribute:
+        parts.append(node.attr)  # type: ignore[attr-defined]
+        node = node.value  # type: ignore[attr-defined]
+    if node.__class__ is not ast.Name:
         return None
-    parts.append(node.id)
+    if not parts:
+        return node.id  # type: ignore[attr-defined, no-any-return]
+    parts.append(node.id)  # type: ignore[attr-defined]
     return ".".join(reversed(parts))
 
 
@@ -32,7 +34,7 @@ _LEAVES = frozenset(
         "module", "level", "conversion", "simple", "rest", "kwd_attrs", "tag", "str",
     }
 )  # fmt: skip
-_WITH_GAPS = (ast.Dict, ast.arguments)
+_WITH_GAPS = frozenset({ast.Dict, ast.arguments})
 NODE_FIELDS: dict[type[Any], tuple[str, ...]] = {
     kind: tuple(name for name in kind._fields if name not in _LEAVES)
     for kind in vars(ast).values()
@@ -44,7 +46,7 @@ NODE_FIELDS.update({ast.Constant: (), ast.MatchSingleton: ()})
 
 def put_children(node: ast.AST, fields: tuple[str, ...], found: list[Any]) -> None:
     """Put the nodes in these fields of `node` at the end of `found`."""
-    if isinstance(node, _WITH_GAPS):
+    if node.__class__ in _WITH_GAPS:
         found += [item for name in fields for item in _listed(getattr(node, name)) if item is not None]
         return
     for name in fields:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from graphmend_codemod.project.spelling import dotted
@@ -25,8 +26,8 @@ READS_VALUES = frozenset({"item", "tolist"})
 REDUCES = frozenset({"sum", "mean"})
 NUMPY_NUMBERS = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
 """Functions of numpy that have a twin in `math`."""
-CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select"})
-"""Functions and methods whose result has as many rows as a condition holds for; `where` with one argument as well."""
+CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "bincount"})
+"""Functions and methods whose result has as many rows as the data says; `where` with one argument as well."""
 _PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})
 _AS_THEIR_ARGUMENTS = frozenset(
     {"int", "float", "bool", "min", "max", "sum", "any", "all", "abs", "round", "getattr", "tuple"}
@@ -52,6 +53,7 @@ _PYTHON_ANNOTATION_WORDS = frozenset(
 )
 
 
+@cache
 def is_python_annotation(text: str) -> bool:
     """True for `bool`, `Optional[int]`, `str | None` and the like: never a tensor."""
     words = text.replace("[", " ").replace("]", " ").replace(",", " ").replace("|", " ").replace(".", " ").split()
@@ -104,9 +106,12 @@ def needs(node: ast.expr, names: list[str]) -> bool:
     return False
 
 
+_NEVER_OF_TENSORS = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
+
+
 def _compared(node: ast.Compare) -> Iterable[ast.expr]:
     operator = node.ops[0].__class__
-    if operator is ast.Is or operator is ast.IsNot:
+    if operator in _NEVER_OF_TENSORS:
         return ()
     sides = (node.left, *node.comparators)
     return () if any(map(_is_text, sides)) else sides

@@ -15,6 +15,7 @@ import ast
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -136,7 +137,7 @@ def reduced(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     """`x[mask].sum()`, `x.masked_select(mask).mean()`."""
     if node.value is None:
         return None
-    for part in ast.walk(node.value):
+    for part in walk_in_layers(node.value):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in {"sum", "mean"}:
             chosen = None if part.args or part.keywords else _chosen(site, part.func.value)
             if chosen is not None:

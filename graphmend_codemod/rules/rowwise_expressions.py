@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.site import Site
 
 if TYPE_CHECKING:
@@ -376,7 +377,7 @@ def is_minus_one(node: ast.expr) -> bool:
 
 def bound_in(node: ast.AST) -> set[str]:
     """Local names that a statement binds."""
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    return {part.id for part in walk(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
 
 
 def self_cast(node: ast.AST) -> str | None:
