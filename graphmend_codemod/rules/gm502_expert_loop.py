@@ -206,7 +206,7 @@ rule = Rule(
 )
 
 
-@rule.on(ast.For, candidate="rows")
+@rule.on(ast.For)
 def expert_loop(site: Site, node: ast.For) -> Verdict | None:
     """`for i, expert in enumerate(self.experts): ... expert(x[rows]) ...`, or `... expert(x[start:end]) ...`."""
     if not _chooses_rows(site, node):
