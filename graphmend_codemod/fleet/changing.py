@@ -10,7 +10,7 @@ from graphmend_codemod import bot, migration, pull_request
 from graphmend_codemod.cli import options as command_line
 from graphmend_codemod.fleet.answering import answer, arguments
 from graphmend_codemod.fleet.order import MIGRATE, Order
-from graphmend_codemod.fleet.rows import CLEAN, FAILED, MIGRATED, Row
+from graphmend_codemod.fleet.rows import CLEAN, FAILED, LEFT, MIGRATED, Row
 from graphmend_codemod.forge.location import looks_remote
 from graphmend_codemod.measuring import Arm
 from graphmend_codemod.migrated import NOTHING_DONE, Migration, why_left
@@ -40,7 +40,7 @@ def _migrate(order: Order) -> Row:
     )
     if made.exit_code == NOTHING_DONE:
         return answer(order, FAILED, error=str(made.problems[0]))
-    return _migrated(order, MIGRATED if made.commits else CLEAN, made)
+    return _migrated(order, MIGRATED if made.commits else LEFT if made.remaining else CLEAN, made)
 
 
 def _pull_request(order: Order) -> Row:

@@ -11,7 +11,7 @@ from pathlib import Path
 from graphmend_codemod.cli import options as command_line
 from graphmend_codemod.fleet.answering import answer, arguments
 from graphmend_codemod.fleet.order import CHECK, Order, order_from_json
-from graphmend_codemod.fleet.rows import CLEAN, FAILED, FINDINGS, Row
+from graphmend_codemod.fleet.rows import CLEAN, FAILED, FINDINGS, LEFT, Row
 from graphmend_codemod.fleet.snapshot import snapshot
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.repository.git import RepositoryError, without_git_environment
@@ -65,7 +65,7 @@ def _check(order: Order) -> Row:
     left = (f"{one.code}: {why_left(one)}" for one in findings if not one.fixable)
     return answer(
         order,
-        FINDINGS if any(one.fixable for one in findings) else CLEAN,
+        FINDINGS if any(one.fixable for one in findings) else LEFT if findings else CLEAN,
         sites=len(findings),
         left=left,
         remarks=map(str, problems),

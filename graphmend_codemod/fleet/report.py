@@ -7,16 +7,18 @@ import dataclasses
 import hashlib
 import html
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod import __version__
+from graphmend_codemod.fleet.order import CHECK
 from graphmend_codemod.fleet.rows import CHANGED, Row
 from graphmend_codemod.reporting.report import plural, printable
 
 SCHEMA_VERSION = 1
-_BLOCKING = 20
+_BLOCKING = 15
 
 
 @dataclass(frozen=True)
@@ -63,15 +65,37 @@ def headline(rows: Sequence[Row]) -> str:
     return ", ".join(parts)
 
 
-def blocking(rows: Sequence[Row]) -> list[tuple[str, int, int]]:
-    """What keeps sites most often: reason, sites, repositories."""
-    sites: Counter[str] = Counter()
+@dataclass(frozen=True)
+class Blocking:
+    """What keeps sites: a reason, how many others differ from it in names and numbers alone, and how often they do."""
+
+    reason: str
+    alike: int
+    sites: int
+    repositories: int
+
+    def __str__(self) -> str:
+        return self.reason if not self.alike else f"{self.reason} and {self.alike} like it"
+
+
+def blocking(rows: Sequence[Row]) -> list[Blocking]:
+    """What keeps sites most often. Reasons that differ in names and numbers alone count as one."""
+    kinds: dict[str, Counter[str]] = {}
     repositories: Counter[str] = Counter()
     for row in rows:
         for reason, count in row.left:
-            sites[reason] += count
-            repositories[reason] += 1
-    return [(reason, count, repositories[reason]) for reason, count in sites.most_common(_BLOCKING)]
+            kinds.setdefault(_kind(reason), Counter())[reason] += count
+        repositories.update({_kind(reason) for reason, _ in row.left})
+    found = [
+        Blocking(reasons.most_common(1)[0][0], len(reasons) - 1, reasons.total(), repositories[kind])
+        for kind, reasons in kinds.items()
+    ]
+    return sorted(found, key=lambda one: (-one.sites, -one.repositories, one.reason))[:_BLOCKING]
+
+
+def _kind(reason: str) -> str:
+    code, _, words = reason.partition(": ")
+    return f"{code}: {re.sub(r'[0-9]+', '0', re.sub(r'`[^`]*`', '``', words))}"
 
 
 def as_json(rows: Sequence[Row]) -> str:
@@ -80,9 +104,7 @@ def as_json(rows: Sequence[Row]) -> str:
         "schema": SCHEMA_VERSION,
         "graphmend": __version__,
         "totals": dataclasses.asdict(totals(rows)),
-        "blocking": [
-            {"reason": reason, "sites": count, "repositories": where} for reason, count, where in blocking(rows)
-        ],
+        "blocking": [dataclasses.asdict(one) for one in blocking(rows)],
         "repositories": [dataclasses.asdict(row) for row in rows],
     }
     return json.dumps(document, indent=2) + "\n"
@@ -93,7 +115,7 @@ def as_html(rows: Sequence[Row]) -> str:
     told = totals(rows)
     cards: list[tuple[str, object]] = [
         ("repositories", told.repositories),
-        ("changed", told.changed),
+        ("with fixes" if all(row.action == CHECK for row in rows) else "changed", told.changed),
         ("failed", told.failed),
     ]
     cards += [("sites", told.sites), ("fixed", told.fixed)]
@@ -101,15 +123,15 @@ def as_html(rows: Sequence[Row]) -> str:
         cards.append(("graph breaks", f"{told.breaks_before} → {told.breaks_after}"))
     shown = "".join(f"<div class=card><b>{value}</b>{name}</div>" for name, value in cards)
     reasons = "".join(
-        f"<tr><td>{_text(reason)}<td class=n>{count}<td class=n>{where}" for reason, count, where in blocking(rows)
+        f"<tr><td>{_words(str(one))}<td class=n>{one.sites}<td class=n>{one.repositories}" for one in blocking(rows)
     )
     blocked = (
-        "<h2>What blocks most</h2><table class=sortable><thead><tr><th>reason<th>sites<th>repositories</thead>"
-        f"<tbody>{reasons}</tbody></table>"
+        "<h2>What blocks most</h2><div class=wide><table class=sortable><thead><tr><th>reason<th class=n>sites"
+        f"<th class=n>repositories</thead><tbody>{reasons}</tbody></table></div>"
         if reasons
         else ""
     )
-    heads = "".join(f"<th>{name}" for name in _COLUMNS)
+    heads = "".join(f"<th{' class=n' if name in _NUMBERS else ''}>{name}" for name in _COLUMNS)
     body = "".join(_table_row(row) for row in rows)
     policy = f"default-src 'none'; style-src {_digest(_STYLE)}; script-src {_digest(_SCRIPT)}; base-uri 'none'"
     return (
@@ -119,7 +141,7 @@ def as_html(rows: Sequence[Row]) -> str:
         f"<title>graphmend: {_text(headline(rows))}</title><style>{_STYLE}</style>"
         f"<h1>{_text(headline(rows))}</h1><div class=cards>{shown}</div>{blocked}<h2>Repositories</h2>"
         "<p>Click a column's name to sort by it.</p>"
-        f"<table class=sortable><thead><tr>{heads}</thead><tbody>{body}</tbody></table>"
+        f"<div class=wide><table class=sortable><thead><tr>{heads}</thead><tbody>{body}</tbody></table></div>"
         f"<footer>graphmend {__version__}</footer><script>{_SCRIPT}</script></html>\n"
     )
 
@@ -138,6 +160,9 @@ _COLUMNS = (
 )
 
 
+_NUMBERS = frozenset({"sites", "fixed", "breaks", "seconds", "memory MB"})
+
+
 def _table_row(row: Row) -> str:
     breaks = "" if row.breaks_before is None else f"{row.breaks_before} → {row.breaks_after}"
     link = ""
@@ -148,12 +173,17 @@ def _table_row(row: Row) -> str:
     kind = "bad" if row.failed else "changed" if row.status in CHANGED else "good"
     return (
         f"<tr><td>{_text(row.name)}<td>{_text(row.action)}<td class={kind}>{_text(row.status)}{numbers}<td>{link}"
-        f"<td class=n>{row.seconds:.1f}<td class=n>{row.memory / 1e6:.0f}<td>{_text(note)}"
+        f"<td class=n>{row.seconds:.1f}<td class=n>{row.memory / 1e6:.0f}<td>{_words(note)}"
     )
 
 
 def _text(words: str) -> str:
     return html.escape(printable(words), quote=True)
+
+
+def _words(text: str) -> str:
+    """Words with code in backticks."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _text(text))
 
 
 def _digest(text: str) -> str:
@@ -165,10 +195,13 @@ body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:78rem;paddin
 h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}.cards{display:flex;gap:.8rem;flex-wrap:wrap}
 .card{border:1px solid #d5dae3;border-radius:.5rem;padding:.6rem 1rem;min-width:6rem;color:#566}
 .card b{display:block;font-size:1.4rem;color:#1c2330}table{border-collapse:collapse;width:100%}
-th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #e4e8ee;vertical-align:top;overflow-wrap:anywhere}
-th{cursor:pointer;position:sticky;top:0;background:#f4f6f9;white-space:nowrap}.n{text-align:right;white-space:nowrap}
+th,td{text-align:left;padding:.3rem .6rem;border-bottom:1px solid #e4e8ee;vertical-align:top;overflow-wrap:break-word}
+th{cursor:pointer;background:#f4f6f9;white-space:nowrap}.n{text-align:right;white-space:nowrap}.wide{overflow-x:auto}
+code{font-size:.92em;background:#f1f3f7;padding:.05rem .25rem;border-radius:.25rem;overflow-wrap:anywhere}
+td:first-child{min-width:11rem}.bad,.changed,.good{white-space:nowrap}
 .bad{color:#b3261e;font-weight:600}.changed{color:#8a5a00}.good{color:#1b6e3c}footer{margin:2rem 0;color:#667}
-@media(prefers-color-scheme:dark){body,.card b{background:#14181f;color:#e6e9ef}th{background:#1e2530}
+@media(prefers-color-scheme:dark){body,.card b{background:#14181f;color:#e6e9ef}
+.card{color:#a9b2c0}th,code{background:#1e2530}
 td,th,.card{border-color:#333c4a}.bad{color:#ff8a80}.changed{color:#ffcc66}.good{color:#7ddc9a}a{color:#8ab4f8}}
 """
 _SCRIPT = """

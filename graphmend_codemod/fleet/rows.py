@@ -12,7 +12,7 @@ from pathlib import Path
 FAILED, NOT_RUN = "failed", "not run"
 TOO_LONG, TOO_MUCH_MEMORY, TOO_MUCH_DISK = "time limit", "memory limit", "disk limit"
 FAILURES = frozenset({FAILED, NOT_RUN, TOO_LONG, TOO_MUCH_MEMORY, TOO_MUCH_DISK})
-CLEAN, FINDINGS, MIGRATED = "clean", "findings", "migrated"
+CLEAN, LEFT, FINDINGS, MIGRATED = "clean", "nothing to fix", "findings", "migrated"
 CHANGED = frozenset({FINDINGS, MIGRATED, "opened", "updated", "closed"})
 
 _TABLE = """

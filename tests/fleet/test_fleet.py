@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.cli.main import main
-from graphmend_codemod.fleet.rows import FAILED, TOO_LONG, TOO_MUCH_DISK, TOO_MUCH_MEMORY
+from graphmend_codemod.fleet.report import blocking
+from graphmend_codemod.fleet.rows import FAILED, TOO_LONG, TOO_MUCH_DISK, TOO_MUCH_MEMORY, Row
 from tests.fleet.tools import Fleet
 from tests.forge.github_fake import Repo
 from tests.forge.tools import BRANCH, TOKEN, Hub, adopt
@@ -227,10 +228,18 @@ def test_the_report_is_one_page_and_json(fleet: Fleet, tmp_path: Path, capsys: p
     text = page.read_text()
     assert "<script>alert" not in text
     assert "What blocks most" in text
+    assert "Content-Security-Policy" in text
     assert "http" not in text.replace("http-equiv", "")
     document = json.loads(data.read_text())
     assert document["totals"]["repositories"] == 2
     assert {found["repositories"] for found in document["blocking"]} == {1}
+
+
+def test_reasons_that_differ_in_names_alone_are_one_kind() -> None:
+    left = (("GM101: `a` has 2 elements", 2), ("GM101: `b.c` has 12 elements", 3), ("GM102: `a` has 2 elements", 1))
+    rows = [Row("one", "one", "check", "findings", left=left), Row("two", "two", "check", "findings", left=left[:1])]
+    found = [(str(one), one.sites, one.repositories) for one in blocking(rows)]
+    assert found == [("GM101: `a` has 2 elements and 1 like it", 7, 2), ("GM102: `a` has 2 elements", 1, 1)]
 
 
 def test_a_list_that_is_not_there_is_told(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
