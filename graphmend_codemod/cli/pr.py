@@ -157,7 +157,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(outcome: Outcome, dry_run: bool) -> None:
     """The answer first."""
-    would = "dry run: " if dry_run else ""
+    from graphmend_codemod.pull_request import CHANGES
+
+    would = "dry run: would be " if dry_run and outcome.done in CHANGES else "dry run: " if dry_run else ""
     where = f" {outcome.pull_request.url}" if outcome.pull_request is not None else ""
     from graphmend_codemod.reporting.migration import headline
     from graphmend_codemod.reporting.report import printable

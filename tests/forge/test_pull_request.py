@@ -162,6 +162,7 @@ def test_a_dry_run_shows_everything_and_changes_nothing(hub: Hub) -> None:
     hub.push("main")
     ran = hub.pr("--dry-run")
     assert ran.code == 1
+    assert ran.out.startswith("dry run: would be opened\n")
     assert "  would push branch" in ran.out
     assert f"  would open a draft pull request from octo/zoo:{BRANCH} to main: Remove 2 graph break sites" in ran.out
     assert "  would add the labels fast\n  would ask for review by ada, octo/owners\n" in ran.out
