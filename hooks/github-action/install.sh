@@ -4,5 +4,5 @@ set -euo pipefail
 source_folder="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 environment="$RUNNER_TEMP/graphmend"
 "${PYTHON:-python3}" -m venv --system-site-packages "$environment"
-"$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$source_folder[bot]"
+"$environment/bin/python" -m pip install --quiet --disable-pip-version-check "${source_folder}[bot]"
 echo "$environment/bin" >>"$GITHUB_PATH"

