@@ -18,13 +18,13 @@ def dotted(node: ast.expr) -> str | None:
     """`a.b.c` for a chain of attributes on a name, else None."""
     parts: list[str] = []
     while node.__class__ is ast.Attribute:
-        parts.append(node.attr)  # type: ignore[attr-defined]
-        node = node.value  # type: ignore[attr-defined]
+        parts.append(node.attr)
+        node = node.value
     if node.__class__ is not ast.Name:
         return None
     if not parts:
-        return node.id  # type: ignore[attr-defined, no-any-return]
-    parts.append(node.id)  # type: ignore[attr-defined]
+        return node.id
+    parts.append(node.id)
     return ".".join(reversed(parts))
 
 

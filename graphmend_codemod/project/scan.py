@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import re
-import sys
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.origins import origins
-from graphmend_codemod.project.body import (
-    Body,
-    import_root,
-    imported,
-    imported_from,
-    settle,
-    types_of,
-    walk,
-    walk_construction,
-)
+from graphmend_codemod.project.body import Body, settle
 from graphmend_codemod.project.candidates import is_python_annotation
 from graphmend_codemod.project.held import Held
+from graphmend_codemod.project.references import UNINTERESTING_ROOTS, Around, Pending, finish
 from graphmend_codemod.project.spelling import Lines, decorator, dotted, value_of
 from graphmend_codemod.project.summary import (
     Attribute,
@@ -30,34 +20,9 @@ from graphmend_codemod.project.summary import (
     ModuleSummary,
     Value,
 )
+from graphmend_codemod.project.walking import import_root, imported, imported_from, walk, walk_construction
 
-_BUILTINS = frozenset(dir(builtins)) - {"super"}
-_UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {
-    "einops", "jax", "flax", "numpy", "pandas", "PIL", "scipy", "tensorflow", "torch", "torchvision", "tqdm",
-    "typing_extensions",
-}  # fmt: skip
-
-
-_TENSOR_METHODS = frozenset(
-    {
-        "add", "any", "argmax", "clone", "contiguous", "copy_", "cpu", "detach", "device", "dim", "dtype", "expand",
-        "fill_", "flatten", "float", "gather", "half", "is_floating_point", "item", "long", "masked_fill",
-        "masked_fill_", "max", "mean",
-        "min", "mul", "mul_", "ndim", "new_ones", "new_zeros", "numel", "permute", "pow", "repeat", "reshape",
-        "requires_grad", "shape", "size", "softmax", "split", "sqrt", "squeeze", "std", "sum", "tolist", "transpose",
-        "type", "type_as", "unbind", "unsqueeze", "view", "view_as", "zero_",
-    }
-)  # fmt: skip
-"""Methods that are followed only on names whose class is said: nearly always they belong to tensors."""
 _COMPILE_CALL = re.compile(r"compile\s*\(")
-
-
-class _Pending(NamedTuple):
-    """A function whose summary waits for its class or module to be known."""
-
-    summary: FunctionSummary
-    body: Body
-    local: set[str]
 
 
 class _Class(NamedTuple):
@@ -78,7 +43,7 @@ class _Scan:
         self.bindings: list[Binding] = []
         self.stars: list[str] = []
         self.exports: tuple[str, ...] | None = None
-        self.functions: list[_Pending] = []
+        self.functions: list[Pending] = []
         self.classes: list[ClassSummary] = []
         self.methods: set[str] = set()
         self.held = Held()
@@ -94,7 +59,8 @@ def summarise(tree: ast.Module, text: str) -> ModuleSummary:
         walk([*loose], body)
     top = FunctionSummary("", 1, 1, compiles=tuple(body.compiles))
     bound = {binding.name for binding in scan.bindings if _may_lead_home(binding)}
-    functions = [_finish(each, bound, scan) for each in scan.functions]
+    around = Around(bound, scan.methods, bool(scan.stars), scan.held)
+    functions = [finish(each, around) for each in scan.functions]
     return ModuleSummary(
         bindings=tuple(scan.bindings),
         stars=tuple(scan.stars),
@@ -117,7 +83,7 @@ def _with_lists(functions: list[FunctionSummary], tree: ast.Module, text: str) -
 
 
 def _may_lead_home(binding: Binding) -> bool:
-    return binding.kind != "import" or import_root(binding.target) not in _UNINTERESTING_ROOTS
+    return binding.kind != "import" or import_root(binding.target) not in UNINTERESTING_ROOTS
 
 
 def _module(statements: list[ast.stmt], scan: _Scan, conditional: bool) -> None:
@@ -238,7 +204,7 @@ def _class_body(statements: list[ast.stmt], owner: _Class, scan: _Scan) -> None:
                 _class_body(block, owner, scan)
 
 
-def _attributes(pending: _Pending, lines: Lines) -> list[Attribute]:
+def _attributes(pending: Pending, lines: Lines) -> list[Attribute]:
     body = pending.body
     construction = pending.summary.name == "__init__"
     untouched = set(body.parameters).difference(body.stores, [body.own]) if construction else set()
@@ -282,7 +248,7 @@ def _function(
         imports=tuple(body.imports),
     )
     local = {*parameters, *body.stores, *(name for name, _ in body.imports)}
-    scan.functions.append(_Pending(summary, body, local))
+    scan.functions.append(Pending(summary, body, local))
     settle(body)
     body.test = body.test or bool(outer and _free(body, local)) or bool(not owner and _asks_self(body))
     for name in body.changes:
@@ -325,97 +291,3 @@ def _signature(arguments: ast.arguments, lines: Lines) -> tuple[tuple[str, ...],
         if extra is not None and extra.annotation is not None:
             annotations[extra.arg] = f"{shape}[{annotations[extra.arg]}]"
     return tuple(each.arg for each in every), annotations
-
-
-def _finish(pending: _Pending, bound: set[str], scan: _Scan) -> FunctionSummary:
-    summary, body = pending.summary, pending.body
-    if summary.owner and not body.test:
-        asked = [name[5:] for name in body.asked if name.startswith("self.")]
-        body.test = not all(scan.held.is_python(summary.owner, name) for name in asked)
-    types: dict[str, list[str]] = {}
-    for name, spelled in body.types:
-        types.setdefault(name, []).append(spelled)
-    for name, annotation in body.parameters.items():
-        if annotation and name != body.own and not is_python_annotation(annotation):
-            types.setdefault(name, []).append(f":{annotation}")
-    keep = _Keep(pending, bound, scan, types)
-    refs = [f"{kept}()" for call in body.calls if (kept := keep.ref(call, True))]
-    refs += [kept for read in body.reads.difference(body.calls) if (kept := keep.ref(read, False))]
-    names = body.names.difference(body.calls, pending.local, _BUILTINS).union(keep.inner & body.names)
-    refs += [kept for name in names if (kept := keep.ref(name, False))]
-    return _with_body(summary, body, sorted(set(refs)), types)
-
-
-class _Keep:
-    """Which of the names that a function uses are worth following."""
-
-    def __init__(self, pending: _Pending, bound: set[str], scan: _Scan, types: dict[str, list[str]]) -> None:
-        body, summary = pending.body, pending.summary
-        self._local, self._bound, self._methods = pending.local, bound, scan.methods
-        self._types, self._values = types, body.values()
-        self._open = bool(scan.stars or summary.outer)
-        self._own = body.own or ("self" if "self" in body.parameters or summary.outer else "")
-        self._renamed = bool(body.own)
-        self._imports = {name for name, target in summary.imports if import_root(target) not in _UNINTERESTING_ROOTS}
-        self.inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
-
-    def ref(self, used: str, called: bool) -> str:
-        """The reference to keep, an empty string for none."""
-        root, _, rest = used.partition(".")
-        if root in (self._own, "super()"):
-            if not rest and not called:
-                return ""
-            return f"self{used[len(root) :]}" if self._renamed and root == self._own else used
-        if root == "?":
-            return used if rest in self._methods else ""
-        if root in self._imports or root in self.inner:
-            return used
-        if root in self._local:
-            if root in self._types:
-                return used if rest or called else ""
-            if root in self._values and rest not in _TENSOR_METHODS:
-                return used if rest or called else ""
-            return f"?.{rest}" if rest in self._methods else ""
-        if root in self._bound or (self._open and root not in _BUILTINS):
-            return used
-        return ""
-
-
-def _with_body(summary: FunctionSummary, body: Body, refs: list[str], types: dict[str, list[str]]) -> FunctionSummary:
-    values = body.values()
-    todo = sorted({ref.partition(".")[0].removesuffix("()") for ref in refs})
-    seen: set[str] = set()
-    pairs: dict[tuple[str, str], None] = {}
-    while todo:
-        name = todo.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        for spelled in [*types.get(name, ()), *(known for value in values.get(name, ()) for known in types_of(value))]:
-            pairs[name, spelled] = None
-            todo.append(spelled.partition(".")[0].removesuffix("()"))
-    candidates = tuple(
-        word
-        for word, present in (
-            ("test", body.test),
-            ("log", body.log),
-            ("value", body.value),
-            ("rows", body.rows or (body.loops and body.pieces)),
-        )
-        if present
-    )
-    return summary._replace(
-        refs=tuple(refs),
-        types=tuple(pairs),
-        returned=_returned(body),
-        compiles=tuple(body.compiles),
-        candidates=candidates,
-    )
-
-
-def _returned(body: Body) -> tuple[str, ...]:
-    inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
-    names = [name for name in body.returned if name in inner]
-    if body.returned and all(name in ("True", "False") or name.endswith("ing()") for name in body.returned):
-        names += list(body.returned)
-    return tuple(names)

@@ -1,0 +1,140 @@
+"""What assignments tell: which names a function binds, and what its instance gets."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from graphmend_codemod.project.body import Body
+from graphmend_codemod.project.spelling import dotted
+
+_REGISTRATIONS = {"register_buffer": "buffer", "register_parameter": "parameter"}
+REGISTRATIONS = frozenset(_REGISTRATIONS)
+"""Methods that give an instance an attribute by name."""
+
+
+def assign(node: ast.Assign, body: Body, stack: list[Any]) -> bool:
+    for target in node.targets:
+        _store(target, node.value, body, stack)
+    stack.append(node.value)
+    return False
+
+
+def annotated(node: ast.AnnAssign, body: Body, stack: list[Any]) -> bool:
+    if isinstance(node.target, ast.Name):
+        body.types[node.target.id, f":{body.lines.annotation(node.annotation)}"] = None
+    if node.value is None:
+        if isinstance(node.target, ast.Name):
+            body.stores.add(node.target.id)
+        return False
+    _store(node.target, node.value, body, stack)
+    stack.append(node.value)
+    return False
+
+
+def augmented(node: ast.AugAssign, body: Body, stack: list[Any]) -> bool:
+    target = node.target
+    if isinstance(target, ast.Name):
+        body.stores.add(target.id)
+        body.assigned.append((target.id, node.value))
+    elif isinstance(target, ast.Attribute) and dotted(target.value) == body.own:
+        body.attributes.append((target.attr, "changed", None))
+    else:
+        stack.append(target)
+    stack.append(node.value)
+    return False
+
+
+def named(node: ast.NamedExpr, body: Body, stack: list[Any]) -> bool:
+    _store(node.target, node.value, body, stack)
+    stack.append(node.value)
+    return False
+
+
+def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> None:
+    kind = target.__class__
+    if kind is ast.Name:
+        name = target.id  # type: ignore[attr-defined]
+        body.stores.add(name)
+        body.assigned.append((name, value))
+    elif kind is ast.Attribute:
+        if body.own and target.value.__class__ is ast.Name and target.value.id == body.own:  # type: ignore[attr-defined]
+            body.attributes.append((target.attr, "", value))  # type: ignore[attr-defined]
+        else:
+            stack.append(target.value)  # type: ignore[attr-defined]
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+            for part, given in zip(target.elts, value.elts, strict=True):
+                _store(part, given, body, stack)
+        else:
+            for part in target.elts:
+                _unpacked(part, value, body, stack)
+    else:
+        body.rows = body.rows or (body.loops and kind is ast.Subscript and _may_be_mask(target.slice))  # type: ignore[attr-defined]
+        stack.append(target)
+
+
+def _unpacked(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> None:
+    if isinstance(target, ast.Starred):
+        target = target.value
+    if isinstance(target, ast.Name):
+        body.stores.add(target.id)
+        body.assigned.append((target.id, value))
+    elif isinstance(target, ast.Attribute) and body.own and dotted(target.value) == body.own:
+        body.attributes.append((target.attr, "other", None))
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for part in target.elts:
+            _unpacked(part, value, body, stack)
+    else:
+        stack.append(target)
+
+
+def _may_be_mask(index: ast.expr) -> bool:
+    """True for an index that may choose rows by a condition: `y[m == i]`, `y[m[:, i]]`, `y[i, rows]`, `y[a:b]`."""
+    kind = index.__class__
+    if kind is ast.Tuple:
+        return any(map(_may_be_mask, index.elts))  # type: ignore[attr-defined]
+    if kind is ast.Slice:
+        return index.lower.__class__ is ast.Name and index.upper.__class__ is ast.Name  # type: ignore[attr-defined]
+    return kind is ast.Compare or kind is ast.Subscript or kind is ast.Name
+
+
+def loop_target(target: ast.expr, iterated: ast.expr, body: Body) -> None:
+    called = iterated.func.id if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) else ""
+    if called == "enumerate" and isinstance(target, ast.Tuple) and isinstance(target.elts[0], ast.Name):
+        body.stores.add(target.elts[0].id)
+        target = target.elts[-1]
+    counts = called == "range"
+    for part in ast.walk(target):
+        if isinstance(part, ast.Name):
+            body.stores.add(part.id)
+            if not counts:
+                body.dynamic.add(part.id)
+
+
+def registration(node: ast.Call, spelled: str, body: Body) -> None:
+    owner, _, last = spelled.rpartition(".")
+    if last in _REGISTRATIONS and owner == body.own and node.args:
+        first = node.args[0]
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            value = node.args[1] if len(node.args) > 1 else None
+            body.attributes.append((first.value, _REGISTRATIONS[last], value))
+
+
+def types_of(value: ast.expr) -> Iterator[str]:
+    """What is known of an assigned value: `C()` for a call, `other` for an alias, both arms of a choice."""
+    if isinstance(value, ast.Call):
+        if spelled := dotted(value.func):
+            yield spelled + "()"
+            if spelled.rpartition(".")[2] == "partial" and value.args and (inner := dotted(value.args[0])):
+                yield inner
+    elif isinstance(value, (ast.Name, ast.Attribute)):
+        if spelled := dotted(value):
+            yield spelled
+    elif isinstance(value, ast.IfExp):
+        yield from types_of(value.body)
+        yield from types_of(value.orelse)
+    elif isinstance(value, ast.BoolOp):
+        for part in value.values:
+            yield from types_of(part)

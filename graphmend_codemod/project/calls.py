@@ -1,0 +1,76 @@
+"""What calls tell: what is called, and whether it may read a tensor back or write a message."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from graphmend_codemod.project.assignments import REGISTRATIONS, registration
+from graphmend_codemod.project.body import Body
+from graphmend_codemod.project.candidates import (
+    CHOOSES_ROWS,
+    LOG_METHODS,
+    NUMPY_NUMBERS,
+    READS_VALUES,
+    REDUCES,
+    is_log_call,
+)
+from graphmend_codemod.project.spelling import dotted
+
+_SPECIAL_CALLS = frozenset({"compile", "isinstance", *REGISTRATIONS})
+
+
+def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
+    function = node.func
+    spelled = function.id if function.__class__ is ast.Name else dotted(function)
+    if spelled:
+        body.calls.add(spelled)
+        last = spelled.rpartition(".")[2]
+        if last in _SPECIAL_CALLS:
+            _special(node, spelled, last, body)
+    elif function.__class__ is ast.Attribute:
+        last = function.attr
+        body.calls.add(f"?.{last}")
+        stack.append(function.value)
+    else:
+        last = ""
+        stack.append(function)
+    if last in LOG_METHODS and not body.log:
+        body.log = is_log_call(node)
+    elif (last in READS_VALUES and not node.args) or last == "repeat_interleave":
+        body.value = True
+    elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
+        body.pieces = True
+    elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
+        body.value = True
+    elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):
+        body.rows = True
+    stack += node.args
+    for keyword in node.keywords:
+        stack.append(keyword.value)
+    return False
+
+
+def _special(node: ast.Call, spelled: str, last: str, body: Body) -> None:
+    if last == "compile" and (node.args or node.keywords):
+        body.compiles.append((spelled, dotted(node.args[0] if node.args else node.keywords[0].value)))
+    elif last == "isinstance" and len(node.args) == 2:
+        _isinstance(node.args, body)
+    else:
+        registration(node, spelled, body)
+
+
+def _isinstance(arguments: list[ast.expr], body: Body) -> None:
+    subject = arguments[0]
+    if isinstance(subject, ast.Name):
+        kinds = arguments[1].elts if isinstance(arguments[1], ast.Tuple) else [arguments[1]]
+        for kind in kinds:
+            if spelled := dotted(kind):
+                body.types[subject.id, f":{spelled}"] = None
+
+
+def _is_masked(node: ast.Call) -> bool:
+    """True for `x[mask].sum()`."""
+    if node.args or not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Subscript):
+        return False
+    return isinstance(node.func.value.slice, (ast.Name, ast.Compare))
