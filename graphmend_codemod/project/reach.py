@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.project import families
+from graphmend_codemod.project.definitions import Module
 from graphmend_codemod.project.facts import ReachedFunction
-from graphmend_codemod.project.index import Module, ProjectIndex
+from graphmend_codemod.project.index import ProjectIndex
 from graphmend_codemod.project.receivers import Receivers
 from graphmend_codemod.project.summary import ClassSummary, FunctionSummary, Value
 

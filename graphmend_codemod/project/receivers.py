@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from graphmend_codemod.project.definitions import Module
 from graphmend_codemod.project.facts import AttributeKind
-from graphmend_codemod.project.index import Module, ProjectIndex, is_property
+from graphmend_codemod.project.index import ProjectIndex, is_property
 from graphmend_codemod.project.summary import FunctionSummary, Value
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
