@@ -10,6 +10,7 @@ from graphmend_codemod.project.body import Body
 from graphmend_codemod.project.candidates import (
     CHOOSES_ROWS,
     LOG_METHODS,
+    MARKS,
     NUMPY_NUMBERS,
     READS_VALUES,
     REDUCES,
@@ -37,11 +38,13 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         stack.append(function)
     if last in LOG_METHODS and not body.log:
         body.log = is_log_call(node)
-    elif (last in READS_VALUES and not node.args) or last == "repeat_interleave":
+    elif (last in READS_VALUES and not node.args) or last == "repeat_interleave" or last in MARKS:
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
         body.pieces = True
-    elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
+    elif (last == "arange" and len(node.args) > 1 and isinstance(node.args[1], ast.BinOp)) or (
+        last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy."))
+    ):
         body.value = True
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):
         body.rows = True

@@ -28,6 +28,10 @@ NUMPY_NUMBERS = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sq
 """Functions of numpy that have a twin in `math`."""
 CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "bincount"})
 """Functions and methods whose result has as many rows as the data says; `where` with one argument as well."""
+MARKS = frozenset({"mark_static_address", "mark_dynamic", "maybe_mark_dynamic", "mark_unbacked", "graph_break"})
+"""Functions of `torch._dynamo` that Dynamo does not trace."""
+COUNT = "t.sum()"
+"""How a summary notes that a function may return a 0-dim tensor: `return (mask > 0).sum()`."""
 _PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})
 _AS_THEIR_ARGUMENTS = frozenset(
     {"int", "float", "bool", "min", "max", "sum", "any", "all", "abs", "round", "getattr", "tuple"}

@@ -48,6 +48,7 @@ class FunctionFacts:
     compiling_predicate: bool = (
         False  # its value says whether torch.compile is tracing (wraps torch.compiler.is_compiling)
     )
+    counts: bool = False  # it may return a 0-dim tensor, `mask.sum()`, whatever its annotation says
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from graphmend_codemod.project import families
+from graphmend_codemod.project.candidates import COUNT
 from graphmend_codemod.project.definitions import Definitions, Load, Module
 from graphmend_codemod.project.facts import AttributeFact, AttributeKind, ClassFacts, FunctionFacts
 from graphmend_codemod.project.modules import Layout
@@ -109,6 +110,7 @@ class ProjectIndex(Definitions):
             self._annotation(module, outer, function.returns) or None,
             tuple(self.decorators(module, function)),
             self._says_compiling(module, function),
+            COUNT in function.returned,
         )
 
     def _says_compiling(self, module: Module, function: FunctionSummary) -> bool:

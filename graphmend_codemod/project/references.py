@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.project.assignments import types_of
 from graphmend_codemod.project.body import Body
-from graphmend_codemod.project.candidates import is_python_annotation
+from graphmend_codemod.project.candidates import COUNT, is_python_annotation
 from graphmend_codemod.project.held import Held
 from graphmend_codemod.project.summary import FunctionSummary
 from graphmend_codemod.project.walking import import_root
@@ -144,4 +144,6 @@ def _returned(body: Body) -> tuple[str, ...]:
     names = [name for name in body.returned if name in inner]
     if body.returned and all(name in ("True", "False") or name.endswith("ing()") for name in body.returned):
         names += list(body.returned)
+    if COUNT in body.returned:
+        names.append(COUNT)
     return tuple(names)

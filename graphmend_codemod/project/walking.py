@@ -12,6 +12,7 @@ from typing import Any
 from graphmend_codemod.project.assignments import annotated, assign, augmented, loop_target, named, registration
 from graphmend_codemod.project.body import Body
 from graphmend_codemod.project.calls import call
+from graphmend_codemod.project.candidates import COUNT
 from graphmend_codemod.project.spelling import dotted
 
 _IGNORED_FIELDS = frozenset({"ctx", "op", "ops", "type_comment", "kind", "conversion", "annotation", "type_params"})
@@ -114,6 +115,8 @@ def _return(node: ast.Return, body: Body, stack: list[Any]) -> bool:
     if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.And):
         value = _after_hasattr(value)
     spelled = dotted(value)
+    if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "sum" and not value.args + value.keywords:
+        body.returned[COUNT] = None
     if not spelled and isinstance(value, ast.Call):
         spelled = dotted(value.func) + "()"
         for argument in value.args:

@@ -476,6 +476,11 @@ NUMBERS = (
     "    spread[chosen == i] = expert({t}[chosen == i])\n{t} = {t} + spread",
     "{t} = {t}.reshape({t}.shape[0], np.prod({t}.shape[1:]))",
     "steps = np.ceil(np.log1p({t}.shape[0])).astype(int).item()\n{t} = {t} * steps",
+    "spread = torch.zeros_like({t})\ntorch._dynamo.mark_static_address(spread)\n{t} = {t} + spread",
+    "torch._dynamo.maybe_mark_dynamic({t}, 0)\ntorch._dynamo.maybe_mark_dynamic({u}, 0)",
+    "start = {m}.sum()\nplaces = torch.arange(start, start + {t}.shape[0], device={t}.device)\n"
+    "{t} = {t} * places[:, None]",
+    "start = {t}.argmax()\nplaces = torch.arange(start, start + 4)\n{t} = {t}.sum() + places",
 )
 """Numbers and rows that are read out of tensors; `pairs` is a list of sizes."""
 
