@@ -18,6 +18,7 @@ from graphmend_codemod.findings import Finding
 from graphmend_codemod.interruption import interruptible, uninterrupted
 from graphmend_codemod.measuring import Culprit, Judge, Measure, Measured, MeasuringError, Sites, Trees, Wanted
 from graphmend_codemod.migrated import Migration, RuleCommit, why_left
+from graphmend_codemod.reading_once import reading_once
 from graphmend_codemod.reporting import commit_message
 from graphmend_codemod.reporting import migration as views
 from graphmend_codemod.repository.checkout import (
@@ -104,7 +105,7 @@ def migrate(
         heedful(f"checking out {base}")
         with temporary_folder() as folder, worktree(checkout, base, folder) as tree:
             run = _Run(request, checkout, tree, folder, heedful)
-            fixed = run.fix(engine or Engine())
+            fixed = run.fix(engine or reading_once())
             fixed, measured = run.prove(fixed, branch, measure or measuring.measure)
             if tree.submodules:
                 noted = (*noted, f"submodules are not migrated: {', '.join(tree.submodules)}")

@@ -37,11 +37,14 @@ class FixResult:
     files: int
 
 
-def check(paths: Sequence[Path], settings: Settings, *, jobs: int = 1, cache: bool = True) -> CheckResult:
-    """Check files and folders. Reads only. `paths` empty means the project root."""
+def check(
+    paths: Sequence[Path], settings: Settings, *, jobs: int = 1, cache: bool = True, checker: Checker | None = None
+) -> CheckResult:
+    """Check files and folders. Reads only. `paths` empty means the project root. `checker` may know some already."""
     files = discover(paths, settings)
     with without_cyclic_collector():
-        found = Checker(settings, jobs=jobs, cache=cache).check(files.files, named=files.named)
+        checker = checker or Checker(settings, jobs=jobs, cache=cache)
+        found = checker.check(files.files, named=files.named)
     return CheckResult(found.findings, (*files.problems, *found.problems), len(files.files))
 
 
@@ -65,13 +68,14 @@ def fix(
     jobs: int = 1,
     cache: bool = True,
     vetoes: Sequence[Veto] = (),
+    checker: Checker | None = None,
 ) -> FixResult:
     """Fix files to a fixpoint: safe fixes, with `settings.unsafe_fixes` unsafe ones too. Writes only if `write`.
 
-    What `vetoes` forbid is left, with the veto's reason.
+    What `vetoes` forbid is left, with the veto's reason. `checker` may know some findings already.
     """
     files = discover(paths, settings)
-    checker = Checker(settings, jobs=jobs, cache=cache, remember=True)
+    checker = checker or Checker(settings, jobs=jobs, cache=cache, remember=True)
     fixing = Fixing(checker, settings, vetoes)
     with without_cyclic_collector():
         fixing.run(files.files, named=files.named)

@@ -117,7 +117,7 @@ def slow_fix(paths, settings, **options):
     time.sleep(600)
     return done
 
-migration.Engine = lambda: rule_by_rule.Engine(fix=slow_fix)
+migration.reading_once = lambda: rule_by_rule.Engine(fix=slow_fix)
 sys.exit(main(sys.argv[1:]))
 """
 
