@@ -76,10 +76,13 @@ class FlagRow:
 
     @property
     def advice(self) -> tuple[str, ...]:
-        """One line for each setting that helps or that breaks the model, the best first."""
+        """One line for each setting that helps or that breaks the model, the best first.
+
+        The best setting with one more, which adds nothing, is left out.
+        """
         best = self.best
         ordered = sorted(self.trials, key=lambda trial: trial is not best)
-        return tuple(line for line in (self._line(trial) for trial in ordered) if line)
+        return tuple(line for line in (self._line(trial) for trial in ordered if not _only_more(trial, best)) if line)
 
     def _line(self, trial: FlagTrial) -> str:
         if trial.verdict is FlagVerdict.HELPS:
@@ -144,6 +147,13 @@ def _verdict(before: int, after: int | None, problem: str) -> FlagVerdict:
 
 def _recompiles(compiled: Compiled) -> int | None:
     return None if compiled.counts is None else compiled.counts.recompiles
+
+
+def _only_more(trial: FlagTrial, best: FlagTrial | None) -> bool:
+    """Whether a setting that helps is the best one and another."""
+    if best is None or best.dynamic or trial.verdict is not FlagVerdict.HELPS:
+        return False
+    return set(trial.flags) > set(best.flags)
 
 
 def _instruction(trial: FlagTrial) -> str:

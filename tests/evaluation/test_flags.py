@@ -123,7 +123,8 @@ def test_fewest_breaks_and_then_fewest_flags_are_best() -> None:
     row = judged(trial(0, SCALARS, SHAPES), trial(0, SHAPES, recompiles=3))
     assert row.best is not None
     assert row.best.flags == (SHAPES,)
-    assert row.advice[0].endswith("1 -> 0 breaks, results right, 2 more recompiles")
+    (advice,) = row.advice
+    assert advice.endswith("1 -> 0 breaks, results right, 2 more recompiles")
 
 
 def test_skipped_frame_is_no_success() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from graphmend_evaluation.isolation import clean_environment
-from graphmend_evaluation.results import BreakSite, Counts
-from graphmend_evaluation.survey import table
+from graphmend_evaluation.results import BreakSite, Counts, to_json
+from graphmend_evaluation.survey import migrated, table
 from graphmend_evaluation.survey.__main__ import main
 from graphmend_evaluation.survey.row import Row, append, read
+from tests.evaluation.report_samples import measured, troubled
 
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
@@ -123,3 +125,25 @@ def worker(folder: Path, *arguments: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def test_a_migration_of_many_types_becomes_a_dated_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evaluation = troubled(measured())
+    report = tmp_path / "report.json"
+    report.write_text(json.dumps(to_json(evaluation)))
+    code = migrated.main([str(report), "--results", str(tmp_path / "results")])
+    (page,) = (tmp_path / "results").iterdir()
+    text = page.read_text()
+    assert page.name == f"{evaluation.date[:10]}-migrate.md"
+    assert f"**{migrated.answer(evaluation)}**" in text
+    assert migrated.answer(evaluation).startswith(f"{evaluation.breaks[0]} -> {evaluation.breaks[1]} graph breaks in ")
+    assert migrated.answer(evaluation) in capsys.readouterr().out
+    assert code == (1 if "CHANGED" in text else 0)
+    assert "## Taken back" in text
+    assert all(f"`{model.name}`" in text for model in evaluation.models)
+
+
+def test_what_is_no_report_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "report.json").write_text("[]")
+    assert migrated.main([str(tmp_path / "report.json"), "--results", str(tmp_path)]) == 2
+    assert "is not a report.json of graphmend" in capsys.readouterr().err
