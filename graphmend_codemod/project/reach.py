@@ -400,9 +400,13 @@ def _takes_self(function: FunctionSummary) -> bool:
 
 
 def _wrappers(module: Module, decorator: FunctionSummary) -> Iterator[FunctionSummary]:
-    """The nested functions that a decorator returns, or that the functions it returns return."""
+    """The nested functions that a decorator returns, or that the functions it returns return.
+
+    What it returns and calls as well, as in `return decorate if f is None else decorate(f)`, is a decorator itself.
+    """
     inner = {function.name: function for function in module.nested.get(decorator.qualname, ())}
-    returned = [inner[name] for name in decorator.returned if name in inner]
-    for function in returned:
-        deeper = list(_wrappers(module, function))
-        yield from deeper or [function]
+    for name in decorator.returned:
+        function = inner.get(name.removesuffix("()"))
+        if function is not None:
+            deeper = list(_wrappers(module, function))
+            yield from deeper if deeper or name.endswith("()") else [function]

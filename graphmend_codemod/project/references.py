@@ -141,7 +141,8 @@ def _with_body(summary: FunctionSummary, body: Body, refs: list[str], types: dic
 
 def _returned(body: Body) -> tuple[str, ...]:
     inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
-    names = [name for name in body.returned if name in inner]
+    called = {name for name in inner if f"{name}()" in body.returned}
+    names = [f"{name}()" if name in called else name for name in body.returned if name in inner]
     if body.returned and all(name in ("True", "False") or name.endswith("ing()") for name in body.returned):
         names += list(body.returned)
     if COUNT in body.returned:

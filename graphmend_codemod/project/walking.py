@@ -109,9 +109,15 @@ def _with(node: ast.With | ast.AsyncWith, body: Body, stack: list[Any]) -> bool:
 
 
 def _return(node: ast.Return, body: Body, stack: list[Any]) -> bool:
-    value = node.value
-    if value is None:
+    if node.value is None:
         return False
+    choice = isinstance(node.value, ast.IfExp)
+    for value in (node.value.body, node.value.orelse) if choice else (node.value,):  # type: ignore[attr-defined]
+        _returned(value, body)
+    return True
+
+
+def _returned(value: ast.expr, body: Body) -> None:
     if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.And):
         value = _after_hasattr(value)
     spelled = dotted(value)
@@ -125,7 +131,6 @@ def _return(node: ast.Return, body: Body, stack: list[Any]) -> bool:
     elif isinstance(value, ast.Constant):
         spelled = repr(value.value) if value.value in (True, False, None) else "..."
     body.returned[spelled or "..."] = None
-    return True
 
 
 def _after_hasattr(value: ast.BoolOp) -> ast.expr:

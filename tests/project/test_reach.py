@@ -147,6 +147,36 @@ def test_decorators_put_their_wrappers_around_forward(tmp_path: Path) -> None:
     assert by_name["option.decorator.wrapped"].class_qualified is None
 
 
+def test_a_decorator_with_optional_arguments_is_not_traced_itself(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        import functools
+        import torch.nn as nn
+        def documented(function=None, *, title=""):
+            def decorate(function):
+                print("documents")
+                return function
+            if function is not None:
+                return decorate(function)
+            return decorate
+        def counted(function=None, *, step=1):
+            def decorate(function):
+                @functools.wraps(function)
+                def wrapper(*args):
+                    return function(*args)
+                return wrapper
+            return decorate if function is None else decorate(function)
+        class A(nn.Module):
+            @documented
+            @counted(step=2)
+            def forward(self, x):
+                return x
+        """,
+    )
+    assert found == {"A.forward", "counted.decorate.wrapper"}
+
+
 def test_a_wrapper_around_several_classes_belongs_to_none(tmp_path: Path) -> None:
     text = """
         def update(forward):
