@@ -154,6 +154,7 @@ SINCE = {
     "_assert_async(": (2, 1),
     "compiler.is_dynamo_compiling(": (2, 1),
     "library.custom_op(": (2, 4),
+    ".cond(": (2, 6),
 }
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
 

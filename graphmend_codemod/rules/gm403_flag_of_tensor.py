@@ -4,9 +4,9 @@
 an error or which values some names get, torch.compile can do that with the 0-dim tensor (GM101, GM102 and GM301 write
 it), so under `torch.compile` the flag stays a tensor. Eager mode reads it back, as before.
 
-A flag that is handed to other functions chooses code deeper down, often code whose shapes depend on the data. That has
-to be brought into a form that can be traced first, with masks in place of indices, and can then stand under
-`torch.cond`; the reason names where the flag decides.
+A flag that is handed to other functions chooses code deeper down. It stays a tensor where the function that decides by
+it can hand it to `torch.cond` (GM106), which takes code whose shapes do not depend on the data; otherwise the reason
+names where the flag decides, and what stands against it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import ast
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import walk, walk_scope
+from graphmend_codemod.analysis.torch_api import SINCE
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.flag_choice import Choice, choices
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -131,6 +133,9 @@ def flag(site: Site, node: ast.Assign) -> Verdict | None:
     if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
     message = f"reads a flag back from the device: `{purity.short(node.value)}`"
+    choice = _choice(site, target.id)
+    if choice is not None:
+        return _decided_below(site, node, message, choice)
     reason = _why_not(site, target.id)
     if reason is None and not site.value(tensor).is_single:
         reason = f"`{purity.short(tensor)}` is not known to be a tensor"
@@ -139,6 +144,36 @@ def flag(site: Site, node: ast.Assign) -> Verdict | None:
     path = f"if {site.compiling}:\n    {_COMMENT}\n    {target.id} = {site.text(tensor)}\nelse:\n    "
     parts = (path, site.original(node, 1))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _choice(site: Site, name: str) -> Choice | None:
+    line = site.evaluator.scope.node.lineno
+    found = (each for each in choices(site.source.text) if each.reader.node.lineno == line)
+    return next((each for each in found if each.flag == name), None)
+
+
+def _decided_below(site: Site, node: ast.Assign, message: str, choice: Choice) -> Verdict:
+    """The verdict on a flag by which another function chooses code: a tensor where that can take one."""
+    reason, target = choice.reason, site.settings.target_torch
+    if site.torch is None:
+        reason = "the name `torch` is taken by something else in this module"
+    if target is not None and target < SINCE[".cond("]:
+        reason = reason or "it needs `torch.cond`, which is newer than the torch that the project supports"
+    if reason is not None:
+        return Verdict(message, declined=f"`{choice.flag}` chooses code in `{choice.decider.qualname}`: {reason}")
+    tensor = _read_of(site, node.value)
+    conditions = [site.compiling, *([f"not {site.torch}.is_grad_enabled()"] if choice.packed is not None else [])]
+    header = " and ".join([*conditions, *(f"not {name}" for name in choice.guards)])
+    path = f"if {header}:\n    {_COMMENT}\n    {choice.flag} = {site.text(tensor)}\nelse:\n    "
+    return Verdict(
+        message, edit=Edit((Replacement(site.span(node), (path, site.original(node, 1))),), imports=site.imports)
+    )
+
+
+def _read_of(site: Site, node: ast.expr) -> ast.expr:
+    """`t` for `t.item()` and `bool(t)`."""
+    tensor = _truth_of(site, node)
+    return node if tensor is None else tensor
 
 
 def _truth_of(site: Site, node: ast.expr) -> ast.expr | None:

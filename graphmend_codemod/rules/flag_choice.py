@@ -1,0 +1,270 @@
+"""Flags that are read from a tensor in one function and choose code in another one of the same module.
+
+`flag = mask.any().item()` is handed down, call by call, to the function that decides by it: its *decider*. Where the
+decider can be traced for either value and returns the same kind of result for both, `torch.cond` may hold the two.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.purity import short
+from graphmend_codemod.analysis.scope import parameters, walk_scope
+from graphmend_codemod.rules.packed_rows import Packed, packed_in, why_not_static
+from graphmend_codemod.rules.traceable import why_not_traced
+from graphmend_codemod.source import parse_text
+
+_READ = re.compile(r"=\s*(?:bool\()?\w+(?:\.flatten\(\))?\.(?:any|all)\(\)(?:\.item\(\)|\))")
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A flag, from where it is read to where it decides; `reason` says why the two cannot be put under `torch.cond`.
+
+    `reader` and `decider` are functions with the flag's name in each. `conditions` must hold in the reader for the flag
+    to stay a tensor: `guards` (names that must be false there), and no gradients where rows are packed. `packed` is
+    the statement in the decider that packs rows, `guards_below` are its names of the guards.
+    """
+
+    reader: Definition
+    flag: str
+    decider: Definition
+    parameter: str
+    guards: tuple[str, ...] = ()
+    guards_below: tuple[str, ...] = ()
+    packed: Packed | None = None
+    reason: str | None = None
+
+
+@lru_cache(maxsize=4)
+def choices(text: str) -> tuple[Choice, ...]:
+    """All flags of a module that choose code in another function of it. Parses the text only where it may hold one."""
+    if _READ.search(text) is None:
+        return ()
+    calls = ModuleCalls(parse_text(text))
+    return tuple(
+        choice
+        for reader in calls.definitions.values()
+        for node in walk_scope(reader.node)
+        if isinstance(node, ast.Assign) and (read := _flag(node)) is not None
+        if (choice := _Following(calls, reader, node, *read).choice()) is not None
+    )
+
+
+def _flag(node: ast.Assign) -> tuple[str, str] | None:
+    """The flag's name and the mask's for `flag = mask.any().item()`."""
+    target, value = node.targets[0], node.value
+    if not isinstance(target, ast.Name) or len(node.targets) != 1 or not isinstance(value, ast.Call):
+        return None
+    read = value.func.value if isinstance(value.func, ast.Attribute) and value.func.attr == "item" else None
+    if isinstance(value.func, ast.Name) and value.func.id == "bool" and len(value.args) == 1:
+        read = value.args[0]
+    found = re.fullmatch(r"(\w+)(?:\.flatten\(\))?\.any\(\)", ast.unparse(read)) if read is not None else None
+    return (target.id, found[1]) if found is not None else None
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A function that gets the flag. `given` maps its names to those of the reader."""
+
+    function: Definition
+    flag: str
+    given: Mapping[str, str]
+
+
+class _Following:
+    """Follows one flag down."""
+
+    def __init__(self, calls: ModuleCalls, reader: Definition, read: ast.Assign, flag: str, mask: str) -> None:
+        self.calls, self.reader, self.read, self.flag, self.mask = calls, reader, read, flag, mask
+
+    def choice(self) -> Choice | None:
+        """The choice, None when no other function of the module decides by the flag."""
+        own = {node.id: node.id for node in walk_scope(self.reader.node) if isinstance(node, ast.Name)}
+        todo, deciders, reasons = [_Step(self.reader, self.flag, own)], [], []
+        seen: set[tuple[str, int]] = set()
+        while todo:
+            step = todo.pop(0)
+            key = (step.function.qualname, step.function.node.lineno)
+            if key in seen:
+                continue
+            seen.add(key)
+            reasons += [f"`{self.flag}` is bound in several places"] * self._bound_again(step)
+            if step.function is not self.reader and _tests(step.function, step.flag):
+                deciders.append(step)
+                continue
+            below, other = self._handed_down(step)
+            todo += below
+            if step.function is not self.reader:
+                reasons += [f"`{step.flag}` is used as a Python value in `{short(each)}`" for each in other]
+        if not deciders:
+            return None
+        reason = reasons[0] if reasons else None
+        if len(deciders) > 1:
+            reason = reason or f"`{self.flag}` chooses code in several functions"
+        return self._judged(deciders[0], reason)
+
+    def _bound_again(self, step: _Step) -> bool:
+        """True when a function binds the flag other than by reading it, or beside that on a compile path."""
+        for node in walk_scope(step.function.node):
+            if isinstance(node, ast.Name) and node.id == step.flag and not isinstance(node.ctx, ast.Load):
+                beside = step.function is self.reader and self._beside_read(node)
+                if not beside:
+                    return True
+        return False
+
+    def _beside_read(self, name: ast.Name) -> bool:
+        if any(name is target for target in self.read.targets):
+            return True
+        for node in walk_scope(self.reader.node):
+            if isinstance(node, ast.If) and self.read in node.orelse and "is_compiling()" in ast.unparse(node.test):
+                return any(name is part for statement in node.body for part in ast.walk(statement))
+        return False
+
+    def _handed_down(self, step: _Step) -> tuple[list[_Step], list[ast.AST]]:
+        """Calls that hand the flag on, and the nodes that use it for something else."""
+        below: list[_Step] = []
+        allowed: set[int] = set()
+        for node in walk_scope(step.function.node):
+            if not isinstance(node, ast.Call):
+                continue
+            call = _called_by_name(node)
+            callee = self.calls.callee(step.function, call)
+            if callee is None:
+                continue
+            arguments = callee.arguments(call)
+            flags = [p for p, given in arguments.items() if isinstance(given, ast.Name) and given.id == step.flag]
+            for parameter in flags:
+                allowed.add(id(arguments[parameter]))
+                given = {
+                    p: step.given[each.id]
+                    for p, each in arguments.items()
+                    if isinstance(each, ast.Name) and each.id in step.given and not _rebinds(callee, p)
+                }
+                below.append(_Step(callee, parameter, given))
+        return below, [node for node in _uses(step.function, step.flag) if id(node) not in allowed]
+
+    def _judged(self, step: _Step, reason: str | None) -> Choice:
+        decider = step.function
+        packed = packed_in(self.calls, decider)
+        own_guards, misused = self._own_uses()
+        below = tuple(dict.fromkeys(_guards(decider, step.flag)))
+        above = [step.given.get(name) for name in below]
+        guards = tuple(dict.fromkeys([*own_guards, *(name for name in above if name is not None)]))
+        reason = reason or misused or self._why_no_mask(step, packed)
+        if None in above:
+            reason = reason or f"`{below[above.index(None)]}` may have another value where the flag is read"
+        changed = next((name for name in guards if self._changes_below(name)), None)
+        if changed is not None:
+            reason = reason or f"`{changed}` changes after the flag is read"
+        reason = reason or why_not_traced(self.calls, decider, step.flag, below, packed)
+        if packed is not None:
+            reason = reason or why_not_static(self.calls, decider, packed)
+        return Choice(self.reader, self.flag, decider, step.flag, guards, below, packed, reason)
+
+    def _why_no_mask(self, step: _Step, packed: Packed | None) -> str | None:
+        if packed is None:
+            return None
+        if step.given.get(packed.mask) != self.mask:
+            return f"`{packed.mask}` may be another mask than the one that `{self.flag}` was read from"
+        bound = [
+            node.value
+            for node in walk_scope(self.reader.node)
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == self.mask
+        ]
+        known = len(bound) == 1 and isinstance(bound[0], ast.Compare)
+        return None if known else f"`{self.mask}` is not known to be a bool mask"
+
+    def _own_uses(self) -> tuple[list[str], str | None]:
+        """Names that keep the reader from using the flag where they are false, or the use that nothing guards."""
+        _, used = self._handed_down(_Step(self.reader, self.flag, {}))
+        guards: list[str] = []
+        for node in used:
+            guard = _guard_of(self.reader, node)
+            if guard is None:
+                return [], f"`{self.flag}` is used as a Python value in `{short(_around(self.reader, node))}`"
+            guards.append(guard)
+        return guards, None
+
+    def _changes_below(self, name: str) -> bool:
+        return any(
+            isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+            for node in walk_scope(self.reader.node)
+            if getattr(node, "lineno", 0) > self.read.lineno
+        )
+
+
+def _called_by_name(call: ast.Call) -> ast.Call:
+    """`layer(x)` for `checkpoint(layer.__call__, x)`."""
+    first = call.args[0] if call.args else None
+    if isinstance(first, ast.Attribute) and first.attr == "__call__":
+        return ast.Call(func=first.value, args=call.args[1:], keywords=[])
+    return call
+
+
+def _uses(function: Definition, name: str) -> list[ast.Name]:
+    return [
+        node
+        for node in walk_scope(function.node)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    ]
+
+
+def _rebinds(function: Definition, name: str) -> bool:
+    return any(
+        isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+        for node in walk_scope(function.node)
+    )
+
+
+def _tests(function: Definition, flag: str) -> bool:
+    return any(
+        isinstance(node, (ast.If, ast.IfExp)) and any(part.id == flag for part in _names(node.test))
+        for node in walk_scope(function.node)
+    )
+
+
+def _names(node: ast.AST) -> Iterator[ast.Name]:
+    yield from (part for part in ast.walk(node) if isinstance(part, ast.Name))
+
+
+def _around(function: Definition, node: ast.AST) -> ast.AST:
+    return next((each for each in walk_scope(function.node) if node in ast.iter_child_nodes(each)), node)
+
+
+def _guard_of(function: Definition, use: ast.AST) -> str | None:
+    """The name that must be true for `use` to be evaluated: `guard and flag`, or `if guard:` around it."""
+    for node in walk_scope(function.node):
+        first = node.values[0] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else None
+        rest = node.values[1:] if isinstance(node, ast.BoolOp) else []
+        if isinstance(first, ast.Name) and any(part is use for value in rest for part in ast.walk(value)):
+            return first.id
+        inside = node.body if isinstance(node, ast.If) and node.test is not use else []
+        if any(part is use for statement in inside for part in ast.walk(statement)):
+            guard = node.test if isinstance(node, ast.If) else None
+            if isinstance(guard, ast.Name):
+                return guard.id
+    return None
+
+
+def _guards(decider: Definition, flag: str) -> Iterator[str]:
+    """Parameters that are tested together with the flag, or add to the result: it is taken for a plain one without."""
+    names = {each.arg for each in parameters(decider.node)}
+    for node in walk_scope(decider.node):
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+            named = [value.id for value in node.values if isinstance(value, ast.Name)]
+            if flag in named:
+                yield from (name for name in named if name != flag and name in names and not _rebinds(decider, name))
+
+
+def is_dispatched(choice: Choice) -> bool:
+    """True when the decider already hands the flag to `torch.cond`."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "cond"
+        for node in walk_scope(choice.decider.node)
+    )

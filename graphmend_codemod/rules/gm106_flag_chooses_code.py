@@ -1,0 +1,162 @@
+"""flag-chooses-code (GM106): a function chooses code by a flag that was read from a tensor, one or more calls above.
+
+`flag = mask.any().item()` breaks the graph where it is read, and what it is needed for is an `if flag:` further down.
+Under `torch.compile` the flag stays a 0-dim tensor (GM403 writes that), and the function that decides by it hands it to
+`torch.cond`, which holds both forms of the function and runs one of them. Eager mode never gets there: the flag is a
+Python bool in it, and all that the function does stays as it was.
+
+What cannot be captured under `torch.cond` is an error, not a graph break. So the function, and all of the module that
+it calls, may only use operations and layers of torch whose sizes do not depend on data, without effects, and assertions
+in it must tell the sizes of what it returns. Rows that are packed by a mask are one exception, see GM506. Results that
+have another size or number for each value, such as attention weights on request, keep the flag a Python bool.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.flag_choice import Choice, choices, is_dispatched
+from graphmend_codemod.rules.site import Site
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x, masked=None):
+        ...
+        assert y.size() == x.size()
+        return y
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor):
+        mask = x > 3
+        if torch.compiler.is_compiling():
+            masked = mask.any()
+        else:
+            masked = mask.any().item()
+        return self.part(x, masked)
+"""
+
+rule = Rule(
+    code="GM106",
+    slug="flag-chooses-code",
+    title="choose code by a flag with torch.cond",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(),
+    examples=(
+        Example(
+            before="""
+            y = x * 2
+            if masked:
+                y = self.linear(y)
+            """,
+            after="""
+            if torch.compiler.is_compiling() and isinstance(masked, torch.Tensor):
+                # The graph holds both forms, and one of them runs.
+                def forward_if(masked):
+                    \"\"\"What `forward` returns where `masked` is True or False.\"\"\"
+                    return self.forward(x, masked)
+
+                return torch.cond(masked, lambda: forward_if(True), lambda: forward_if(False))
+            y = x * 2
+            if masked:
+                y = self.linear(y)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)", "torch.ones(2, 4) * 4"),
+        ),
+        Declined(
+            source="""
+            y = x * 2
+            if masked:
+                y = y[y > 1]
+            """,
+            because="may choose rows by data",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            y = x * 2
+            if masked is not None:
+                y = self.linear(y)
+            """,
+            setup=_SETUP.replace("masked = mask.any().item()", "masked = mask.any()"),
+        ),
+    ),
+)
+
+_COMMENT = "# The graph holds both forms, and one of them runs."
+
+
+@rule.on(ast.If, candidate="test")
+def choosing_branch(site: Site, node: ast.If) -> Verdict | None:
+    """`if flag:` in the function that decides by it."""
+    choice = _choice(site)
+    if choice is None or is_dispatched(choice) or node is not _first(site, choice):
+        return None
+    message = f"chooses code by a flag that `{choice.reader.qualname}` reads from a tensor: `{choice.parameter}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    if choice.reason is not None:
+        return Verdict(message, declined=choice.reason)
+    return Verdict(message, edit=_edit(site, choice))
+
+
+def _choice(site: Site) -> Choice | None:
+    """The choice that the function of this site makes."""
+    line = site.evaluator.scope.node.lineno
+    found = (each for each in choices(site.source.text) if each.decider.qualname == site.function)
+    return next((each for each in found if each.decider.node.lineno == line), None)
+
+
+def _first(site: Site, choice: Choice) -> ast.AST | None:
+    """The first `if` of the function that tests the flag."""
+    tests = [
+        node
+        for node in walk_scope(site.evaluator.scope.node)
+        if isinstance(node, ast.If)
+        if any(isinstance(part, ast.Name) and part.id == choice.parameter for part in ast.walk(node.test))
+    ]
+    return min(tests, key=lambda node: node.lineno, default=None)
+
+
+def _edit(site: Site, choice: Choice) -> Edit:
+    function, flag = site.evaluator.scope.node, choice.parameter
+    own = function.args.args[0].arg
+    name = site.free_name(f"{function.name}_if")
+    call = site.call(f"return {own}.{function.name}(", choice.decider.parameters, deeper=2)
+    documentation = f'"""What `{function.name}` returns where `{flag}` is True or False."""'
+    first = _first_statement(function)
+    # All that is written stands at the depth of the function's body, wherever the `if` is.
+    lines = [
+        f"if {site.compiling} and isinstance({flag}, {site.torch}.Tensor):",
+        f"    {_COMMENT}",
+        f"    def {name}({flag}):",
+        f"        {documentation}",
+        f"        {call}",
+        "",
+        f"    return {site.torch}.cond({flag}, lambda: {name}(True), lambda: {name}(False))",
+        "",
+    ]
+    return Edit((Replacement(site.span(first), ("\n".join(lines), site.original(first))),), imports=site.imports)
+
+
+def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:
+    first = function.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return function.body[1] if documented else first

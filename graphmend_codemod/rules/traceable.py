@@ -1,0 +1,310 @@
+"""Whether a function of a module, and all that it calls, can be traced under `torch.cond` for either value of a flag.
+
+What cannot be captured there is an error, not a graph break. So only known forms are let through: operations of torch
+with sizes that do not depend on data, layers of torch, tests of sizes, of None and of Python flags, no effects.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.purity import short
+from graphmend_codemod.analysis.scope import dotted, parameters, walk_scope
+from graphmend_codemod.rules.packed_rows import COUNT, Packed, handed_roles, roles_of
+
+_LIBRARIES = frozenset({"torch", "nn", "F", "math"})
+_BUILTINS = frozenset("len list tuple range isinstance getattr zip enumerate min max int".split())
+_READS = frozenset(
+    """item tolist numpy nonzero argwhere unique unique_consecutive masked_select bincount repeat_interleave equal
+    allclose is_nonzero cpu cuda""".split()
+)
+_MORE_METHODS = frozenset("size dim new_zeros new_ones new_full new_empty as_strided stride where copy_ zero_".split())
+_FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Try, ast.While, ast.With, ast.AsyncWith, ast.AsyncFor, ast.ClassDef)
+_MORE_FORBIDDEN = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.FunctionDef, ast.Import)
+
+
+def why_not_traced(
+    calls: ModuleCalls, decider: Definition, flag: str, guards: Collection[str], packed: Packed | None
+) -> str | None:
+    """The condition that fails for `decider`, which decides by its parameter `flag`; its `guards` are false.
+
+    `packed` is its statement that packs rows, for which there is a form with static sizes.
+    """
+    args = decider.node.args
+    if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or decider.node.decorator_list:
+        return f"the signature of `{decider.qualname}` is not plain"
+    if not decider.owner:
+        return f"`{decider.qualname}` is no method"
+    for node in _uses(decider, flag):
+        if not _only_tests(decider, node, guards):
+            return f"`{decider.qualname}` uses `{flag}` for more than choosing code"
+    reason = _why_not_in(calls, decider, packed, packed.roles if packed is not None else {}, set())
+    return reason or _why_not_one_result(decider, flag, guards, packed)
+
+
+def _uses(function: Definition, name: str) -> list[ast.Name]:
+    return [
+        node
+        for node in walk_scope(function.node)
+        if isinstance(node, ast.Name) and node.id == name and not _in_dispatch(function, node)
+    ]
+
+
+def _in_dispatch(function: Definition, node: ast.AST) -> bool:
+    """True in the statement that hands the flag to `torch.cond`, once there is one."""
+    return any(_is_dispatch(each) and any(part is node for part in ast.walk(each)) for each in function.node.body)
+
+
+def _is_dispatch(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.If)
+        and "isinstance" in ast.unparse(statement.test)
+        and "cond(" in ast.unparse(statement)
+    )
+
+
+def _only_tests(function: Definition, use: ast.Name, guards: Collection[str]) -> bool:
+    """True for `if flag:`, `if not flag:`, `a if flag and guard else b`."""
+    if not isinstance(use.ctx, ast.Load):
+        return False
+    for node in walk_scope(function.node):
+        if isinstance(node, (ast.If, ast.IfExp)) and any(part is use for part in ast.walk(node.test)):
+            test = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
+            named = test.values if isinstance(test, ast.BoolOp) else [test]
+            return all(isinstance(each, ast.Name) and (each is use or each.id in guards) for each in named)
+    return False
+
+
+def _why_not_in(
+    calls: ModuleCalls, function: Definition, packed: Packed | None, roles: Mapping[str, str], seen: set[str]
+) -> str | None:
+    if function.qualname in seen:
+        return None
+    seen.add(function.qualname)
+    counted = roles.keys() | _counted_names(function)
+    packing = {id(part) for part in ast.walk(packed.statement)} if packed is not None else set()
+    for node in _live(function):
+        if id(node) in packing:
+            continue
+        reason = _why_not_form(function, node)
+        if reason is None and isinstance(node, ast.Subscript) and not _is_static_index(node.slice, counted):
+            reason = f"`{short(node)}` in `{function.qualname}` may choose rows by data"
+        if reason is None and isinstance(node, ast.Call):
+            callee = calls.callee(function, node)
+            if callee is not None and (packed is None or roles_of(callee) is None):
+                reason = _why_not_in(calls, callee, packed, handed_roles(callee, node, roles), seen)
+            elif callee is None and not _is_known(calls, function, node):
+                reason = f"`{short(node)}` in `{function.qualname}` is not known to be traced"
+        if reason is not None:
+            return reason
+    return None
+
+
+def _counted_names(function: Definition) -> set[str]:
+    """Variables of loops over ranges."""
+    return {
+        part.id
+        for node in walk_scope(function.node)
+        if isinstance(node, ast.For) and getattr(getattr(node.iter, "func", None), "id", "") in {"range", "enumerate"}
+        for part in ast.walk(node.target.elts[0] if isinstance(node.target, ast.Tuple) else node.target)
+        if isinstance(part, ast.Name)
+    }
+
+
+def _is_static_index(node: ast.expr, counted: Collection[str]) -> bool:
+    """True for slices, numbers, variables that count, and indices of packed rows."""
+    if isinstance(node, ast.Tuple):
+        return all(_is_static_index(part, counted) for part in node.elts)
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.operand, ast.Constant)
+    root = node.value if isinstance(node, ast.Subscript) else node
+    return isinstance(node, (ast.Slice, ast.Constant)) or (isinstance(root, ast.Name) and root.id in counted)
+
+
+def _live(function: Definition) -> Iterator[ast.AST]:
+    """Nodes that run, without a dispatch that was put in front."""
+    for statement in function.node.body:
+        if not _is_dispatch(statement):
+            yield statement
+            yield from walk_scope(statement)
+
+
+def _why_not_form(function: Definition, node: ast.AST) -> str | None:
+    where = f"in `{function.qualname}`"
+    if isinstance(node, (*_FORBIDDEN, *_MORE_FORBIDDEN)):
+        return f"`{short(node)}` {where} cannot be traced under `torch.cond`"
+    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Delete)):
+        targets = node.targets if isinstance(node, (ast.Assign, ast.Delete)) else [node.target]
+        if any(isinstance(part, ast.Attribute) for target in targets for part in _places(target)):
+            return f"`{short(node)}` {where} writes an attribute"
+        written = [_root(part) for target in targets for part in _places(target) if isinstance(part, ast.Subscript)]
+        given = {each.arg for each in parameters(function.node)}
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            written.append(node.target.id)
+        late = [name for name in written if name in given and name not in _bound_to_new(function)]
+        if late and function.node.name == "forward":
+            return f"`{short(node)}` {where} writes into an argument"
+    if isinstance(node, (ast.If, ast.IfExp)) and not _is_python(function, node.test):
+        return f"`{short(node.test)}` {where} may depend on data"
+    if isinstance(node, ast.Assert) and any(
+        isinstance(part, ast.Attribute) and part.attr in {"any", "all"} for part in ast.walk(node.test)
+    ):
+        return f"`{short(node.test)}` {where} may depend on data"
+    if isinstance(node, ast.Raise):
+        return None if _is_static_error(function, node) else f"`{short(node)}` {where} may depend on data"
+    if isinstance(node, ast.For) and not _is_counted(node.iter):
+        return f"`{short(node.iter)}` {where} may depend on data"
+    return None
+
+
+def _places(target: ast.expr) -> list[ast.expr]:
+    return list(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else [target]
+
+
+def _root(node: ast.expr) -> str | None:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _bound_to_new(function: Definition) -> set[str]:
+    return {
+        target.id
+        for node in walk_scope(function.node)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _is_python(function: Definition, test: ast.expr) -> bool:
+    """True for tests of None, of sizes, and of parameters and attributes that are Python flags."""
+    if isinstance(test, ast.BoolOp):
+        return all(_is_python(function, each) for each in test.values)
+    if isinstance(test, ast.UnaryOp):
+        return _is_python(function, test.operand)
+    if isinstance(test, ast.Compare):
+        sides = [test.left, *test.comparators]
+        none = any(isinstance(side, ast.Constant) and side.value is None for side in sides)
+        return none or all(_is_size(side) or isinstance(side, ast.Constant) for side in sides)
+    if isinstance(test, ast.Name):
+        return any(_is_flag(each, default) for each, default in _defaults(function) if each.arg == test.id)
+    return isinstance(test, ast.Attribute) and ast.unparse(test) == "self.training"
+
+
+def _defaults(function: Definition) -> Iterator[tuple[ast.arg, ast.expr | None]]:
+    args = [*function.node.args.posonlyargs, *function.node.args.args]
+    defaults = function.node.args.defaults
+    yield from zip(args, [*([None] * (len(args) - len(defaults))), *defaults], strict=True)
+
+
+def _is_flag(argument: ast.arg, default: ast.expr | None) -> bool:
+    """True for `flag=False`, `flag: bool`, and a flag without a value, which is what the choice is about."""
+    python = isinstance(default, ast.Constant) and (isinstance(default.value, bool) or default.value is None)
+    annotated = argument.annotation is not None and "bool" in ast.unparse(argument.annotation)
+    return python or annotated
+
+
+def _is_size(node: ast.expr) -> bool:
+    text = ast.unparse(node)
+    return any(each in text for each in (".size(", ".shape", ".dim(", "len(")) and not any(
+        isinstance(part, ast.Call) and getattr(part.func, "attr", "") in _READS for part in ast.walk(node)
+    )
+
+
+def _is_static_error(function: Definition, node: ast.Raise) -> bool:
+    return any(
+        isinstance(each, ast.If) and node in each.body and _is_python(function, each.test)
+        for each in walk_scope(function.node)
+    )
+
+
+def _is_counted(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"range", "enumerate", "zip"}
+
+
+def _is_known(calls: ModuleCalls, function: Definition, call: ast.Call) -> bool:
+    """True for a function or method of torch with a size that does not depend on data, a layer of torch, a builtin."""
+    name = dotted(call.func)
+    if isinstance(call.func, ast.Name):
+        literal = call.func.id == "float" and all(isinstance(each, ast.Constant) for each in call.args)
+        return literal or call.func.id in _BUILTINS
+    if not isinstance(call.func, ast.Attribute) or call.func.attr in _READS:
+        return False
+    if name is not None and name.partition(".")[0] in _LIBRARIES:
+        # `torch.where(mask)` alone is `nonzero`.
+        return call.func.attr != "where" or len(call.args) > 1
+    if name is not None and name.startswith("self."):
+        made = calls.constructions(function.owner, call.func.attr) if name.count(".") == 1 else []
+        return bool(made) and all((dotted(each.func) or "").startswith(("nn.", "torch.nn.")) for each in made)
+    known = torch_api.RETURNS_TENSOR | _MORE_METHODS | torch_api.CASTS.keys() | torch_api.PYTHON_METHODS.keys()
+    return call.func.attr in known or call.func.attr in {"to", "type_as", "masked_fill_"}
+
+
+def _why_not_one_result(decider: Definition, flag: str, guards: Collection[str], packed: Packed | None) -> str | None:
+    """Both values of the flag must give tensors of the same sizes, which assertions in the function say."""
+    returns = [node for node in _live(decider) if isinstance(node, ast.Return)]
+    last = decider.node.body[-1]
+    if returns != [last] or not isinstance(last, ast.Return) or last.value is None:
+        return f"`{decider.qualname}` returns in several places"
+    value = last.value
+    if isinstance(value, ast.IfExp) and any(
+        isinstance(part, ast.Name) and part.id in guards for part in ast.walk(value.test)
+    ):
+        value = value.orelse
+    if isinstance(value, ast.Name) and not _is_sized(decider, value.id, flag, packed):
+        value = _bound_unguarded(decider, value.id, guards) or value
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    for part in parts:
+        inner: ast.expr = part
+        while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+            inner = inner.func.value
+        if not isinstance(inner, ast.Name) or not _is_sized(decider, inner.id, flag, packed):
+            return f"`{short(part)}` is not known to have the same size whatever `{flag}` is"
+    return None
+
+
+def _bound_unguarded(decider: Definition, name: str, guards: Collection[str]) -> ast.expr | None:
+    """What a name is bound to, once, where the guards are false."""
+    guarded = {
+        id(part)
+        for node in walk_scope(decider.node)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id in guards
+        for statement in node.body
+        for part in ast.walk(statement)
+    }
+    bound = [
+        node
+        for node in walk_scope(decider.node)
+        if isinstance(node, (ast.Assign, ast.AugAssign)) and id(node) not in guarded
+        if ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target) == name
+    ]
+    return bound[0].value if len(bound) == 1 and isinstance(bound[0], ast.Assign) else None
+
+
+def _is_sized(decider: Definition, name: str, flag: str, packed: Packed | None) -> bool:
+    """True when an assertion at the top of the function tells a tensor's size, and no branch binds it below."""
+    asserted = [
+        statement.lineno
+        for statement in decider.node.body
+        if isinstance(statement, ast.Assert)
+        if ast.unparse(statement.test).startswith((f"{name}.size()", f"list({name}.size())", f"{name}.shape =="))
+        if not any(
+            isinstance(part, ast.Name) and packed is not None and packed.roles.get(part.id) == COUNT
+            for part in ast.walk(statement.test)
+        )
+    ]
+    if not asserted:
+        return False
+    return not any(
+        isinstance(part, ast.Name)
+        and part.id == name
+        and isinstance(part.ctx, ast.Store)
+        and part.lineno > asserted[-1]
+        for node in walk_scope(decider.node)
+        if isinstance(node, ast.If)
+        for part in ast.walk(node)
+    )

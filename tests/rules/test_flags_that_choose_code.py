@@ -1,0 +1,158 @@
+"""Flags that are read from a tensor and choose code two calls below, with rows packed by the mask they came from."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, declined, fixed, noop
+from tests.tools.observe import Scenario
+
+_MODEL = '''
+import math
+
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query = nn.Linear(4, 4)
+        self.special = nn.Linear(4, 4)
+
+    def forward(self, x, mask=None, is_special=None, output_attentions=False):
+        """Rows that the mask chooses look at all rows, the others at themselves."""
+        y = self.query(x) / math.sqrt(4)
+        if is_special:
+            count, chosen, places, free = self.indices(mask)
+            y = y + self._from_special(y, count=count, chosen=chosen, places=places, free=free)
+            probabilities, special = self._special(x, count, chosen, places, free)
+            of_special = special[places[0], :, places[1]]
+            y[chosen] = of_special.view(len(places[0]), -1)
+        assert y.size() == x.size(), "Unexpected size"
+        outputs = (y.contiguous(),)
+        if output_attentions:
+            outputs += (y.mean(),)
+        return outputs + (probabilities,) if (is_special and output_attentions) else outputs
+
+    @staticmethod
+    def indices(mask):
+        """Compute indices of special rows"""
+        # helper
+        counts = mask.long().sum(dim=1)
+        count = counts.max()
+        chosen = mask.nonzero(as_tuple=True)
+        taken = torch.arange(count, device=mask.device) < counts.unsqueeze(dim=-1)
+        places = taken.nonzero(as_tuple=True)
+        free = (taken == 0).nonzero(as_tuple=True)
+        return count, chosen, places, free
+
+    def _from_special(self, y, count, chosen, places, free):
+        keys = y.new_zeros(y.shape[0], count, y.shape[2])
+        keys[places] = y[chosen]
+        scores = torch.einsum("bld,bsd->bsl", (y, keys))
+        scores[free[0], free[1], :] = torch.finfo(scores.dtype).min
+        return torch.einsum("bsl,bsd->bld", (torch.softmax(scores, dim=1), keys))
+
+    def _special(self, x, count, chosen, places, free):
+        special = x.new_zeros(count, x.shape[0], x.shape[2])
+        special[places[::-1]] = x[chosen]
+        scores = torch.einsum("sbd,bld->bsl", (self.special(special), x))
+        probabilities = torch.softmax(scores, dim=-1)
+        return probabilities, torch.einsum("bsl,bld->bds", (probabilities, x))
+
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention = Attention()
+
+    def forward(self, x, mask=None, is_special=None, output_attentions=False):
+        outputs = self.attention(x, mask=mask, is_special=is_special, output_attentions=output_attentions)
+        return (x + outputs[0],) + outputs[1:]
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer() for _ in range(2)])
+
+    def forward(self, x: torch.Tensor, marks: torch.Tensor, output_attentions: bool = False):
+        mask = marks > 0
+        is_special = mask.flatten().any().item()
+        special = () if (output_attentions and is_special) else None
+        for layer in self.layers:
+            outputs = layer(x, mask=mask, is_special=is_special, output_attentions=output_attentions)
+            x = outputs[0]
+            if output_attentions:
+                if is_special:
+                    special = special + (outputs[2],)
+        return x, special
+'''
+_RULES = ("GM106", "GM403", "GM506")
+_NO_GRADIENTS = (Scenario(False, "off"), Scenario(False, "inference"))
+_INPUTS = (
+    "(torch.ones(2, 3, 4), torch.zeros(2, 3))",
+    "(torch.randn(2, 3, 4), torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 1.0]]))",
+    "(torch.randn(2, 3, 4), torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))",
+    "(torch.randn(2, 3, 4), torch.ones(2, 3))",
+)
+
+
+def test_a_flag_two_calls_up_leaves_one_graph() -> None:
+    after, result = fixed(_MODEL, select=_RULES)
+    assert sorted(finding.code for fix in result.fixes for finding in fix.applied) == list(_RULES)
+    compiles(after, _INPUTS, scenarios=_NO_GRADIENTS)
+
+
+def test_eager_mode_cannot_tell() -> None:
+    after, _ = fixed(_MODEL, select=_RULES)
+    behaves(_MODEL, after, [*_INPUTS, "(torch.ones(2, 3, 4), torch.ones(2, 3), True)"])
+
+
+@pytest.mark.parametrize("scenario", [Scenario(False, "parameters"), Scenario(True, "leaves")])
+def test_gradients_and_results_of_other_sizes_are_those_of_eager_mode(scenario: Scenario) -> None:
+    after, _ = fixed(_MODEL, select=_RULES)
+    compiles(after, _INPUTS[1:2], scenarios=(scenario,), strict=False)
+    compiles(after, ["(torch.ones(2, 3, 4), torch.ones(2, 3), True)"], scenarios=(scenario,), strict=False)
+
+
+@pytest.mark.parametrize("order", [_RULES, tuple(reversed(_RULES))])
+def test_one_rule_at_a_time_comes_to_the_same(order: tuple[str, ...]) -> None:
+    together, _ = fixed(_MODEL, select=_RULES)
+    after = _MODEL
+    for code in order:
+        after, _ = fixed(after, select=(code,))
+    assert after == together
+    noop(after, select=_RULES)
+
+
+def test_another_break_in_the_function_that_decides_is_still_found() -> None:
+    source = _MODEL.replace("        outputs = (y.con", "        n = mask.sum().item()\n        outputs = (y.con")
+    after, _ = fixed(_MODEL, select=_RULES)
+    assert "_static_places(mask)" in after
+    assert {finding.code for finding in checked(source).findings} >= {"GM106", "GM403", "GM506"}
+    declined(source, because="`mask.sum().item()` in `Attention.forward` is not known to be traced", select=_RULES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("y = y + self._from", "print(count)\n            y = y + self._from", "is not known to be traced"),
+        ("y = y + self._from", "self.last = y\n            y = y + self._from", "writes an attribute"),
+        ('        assert y.size() == x.size(), "Unexpected size"\n', "", "is not known to have the same size"),
+        ("special[places[::-1]] = x[chosen]", "special[places[::-1]] += x[chosen]", "does more with"),
+        ("special[places[::-1]] = x[chosen]", "special[places[::-1]] = x[chosen].cumsum(0)", "does more with"),
+        ("mask = marks > 0", "mask = marks", "is not known to be a bool mask"),
+        ("mask=mask, is_special=is_special, output_attentions=output_attentions)\n            x =",
+         "mask=~mask, is_special=is_special, output_attentions=output_attentions)\n            x =", "another mask"),
+        ("        special = () if", "        x = x * int(is_special)\n        special = () if", "Python value"),
+        ("            x = outputs[0]", "            x = outputs[0]\n            is_special = False", "several places"),
+        ("y[chosen] = of_special.view(len(places[0]), -1)", "y[chosen] += 1", "does more with"),
+    ],
+)  # fmt: skip
+def test_what_is_not_proven_is_declined(old: str, new: str, because: str) -> None:
+    assert old in _MODEL
+    declined(_MODEL.replace(old, new), because=because, select=_RULES)
