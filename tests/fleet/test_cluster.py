@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -42,7 +44,14 @@ def _start(*arguments: str) -> subprocess.Popen[str]:
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """One scheduler, two workers of one thread, as processes."""
+    """One scheduler, two workers of one thread."""
+    with started(workers=2) as cluster:
+        yield cluster
+
+
+@contextlib.contextmanager
+def started(workers: int) -> Iterator[Cluster]:
+    """A cluster of processes."""
     scheduler = _start("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--no-show")
     assert scheduler.stderr is not None
     address = ""
@@ -52,11 +61,11 @@ def cluster() -> Iterator[Cluster]:
             address = found[1]
             break
     options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-    workers = [_start("dask_worker", address, *options) for _ in range(2)]
+    processes = [_start("dask_worker", address, *options) for _ in range(workers)]
     try:
-        yield Cluster(address, scheduler, workers)
+        yield Cluster(address, scheduler, processes)
     finally:
-        for process in (*workers, scheduler):
+        for process in (*processes, scheduler):
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
@@ -111,6 +120,40 @@ def test_a_scheduler_that_stops_ends_the_run_and_the_rest_is_done_later(
     done = fleet.run("check", tmp_path / "clones", "--resume")
     assert done.returncode == 1, done
     assert not any(row.failed for row in fleet.rows().values())
+
+
+def test_a_repository_that_kills_every_worker_ends_the_run_and_is_named(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """joblib would wait for ever: after four dead workers Dask gives the task up and joblib does not hear of it."""
+    real, wrapper = shutil.which("git"), tmp_path / "bin/git"
+    wrapper.parent.mkdir()
+    # What git is started by is the repository's process, and its parent the worker.
+    kill = 'kill -9 "$(ps -o ppid= -p $PPID | tr -d " ")"'
+    wrapper.write_text(f'#!/bin/sh\ncase "$*" in *clones/broken*) {kill};; esac\nexec {real} "$@"\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}")
+    script = tmp_path / "run.py"
+    script.write_text(
+        "import sys\nfrom pathlib import Path\n"
+        "from graphmend_codemod.fleet.order import Limits, Options\n"
+        "from graphmend_codemod.fleet.running import run_all\n"
+        "from graphmend_codemod.fleet.sources import find_targets\n"
+        "targets = [one for one in find_targets(Path(sys.argv[1])) if one.name in {'broken', '00', '01'}]\n"
+        "rows = run_all(targets, Options('check'), Limits(5.0), jobs=1, scheduler=sys.argv[2], grace=8.0)\n"
+        "for row in rows:\n    print(row.name, row.status, row.error, flush=True)\n"
+    )
+    with started(workers=5) as cluster:
+        began = time.monotonic()
+        command = [sys.executable, str(script), str(tmp_path / "clones"), cluster.address]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+        dead = sum(worker.poll() is not None for worker in cluster.workers)
+    rows = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert {"broken", "00", "01"} == set(rows), done
+    assert rows["broken"].startswith("not run")
+    assert "run again with --resume" in rows["broken"]
+    assert dead >= 4
+    assert time.monotonic() - began < 90
 
 
 def test_a_scheduler_that_is_not_there_is_told(fleet: Fleet, tmp_path: Path) -> None:

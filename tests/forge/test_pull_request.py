@@ -276,3 +276,17 @@ def test_the_mark_holds_nothing_but_digests(hub: Hub) -> None:
     line = hub.pulls[0].body.rstrip().splitlines()[-1]
     mark = json.loads(line.removeprefix("<!-- graphmend-mark ").removesuffix(" -->"))
     assert set(mark) == {"all", "each", "title", "closed"}
+
+
+def test_the_forge_is_asked_no_more_often_than_the_guide_says(hub: Hub) -> None:
+    def asked() -> int:
+        before = hub.asked("/api/v3/")
+        hub.pr()
+        return hub.asked("/api/v3/") - before
+
+    assert [asked(), asked()] == [3, 2]
+    hub.clone.write("zoo/model.py", CLEAN)
+    hub.clone.commit()
+    hub.push("main")
+    assert asked() == 8
+    assert hub.pulls[0].state == "closed"
