@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphmend_evaluation import child_process
 from graphmend_evaluation.compilations import INDUCTOR, Compilations, Compiled, Way
-from graphmend_evaluation.measure import Arm, ArmError, die_with_parent, limit_memory
+from graphmend_evaluation.measure import Arm, ArmError
 from graphmend_evaluation.results import CallResult, Counts, Status, from_json, to_json
 
 if TYPE_CHECKING:
@@ -52,9 +52,7 @@ class _Ways(Arm):
 
     def write(self, found: Compilations) -> None:
         """The result as far as it goes."""
-        unfinished = self.folder / f"{RESULT}.part"
-        unfinished.write_text(json.dumps(to_json(found), indent=1) + "\n", encoding="utf-8")
-        unfinished.replace(self.folder / RESULT)
+        child_process.write_json(self.folder / RESULT, to_json(found), indent=1)
 
     def _one(self, factory: Factory, way: Way) -> Compiled:
         self._stage(f"compiling: {way.name}")
@@ -103,23 +101,17 @@ def _counted_inductor(recorder: Any) -> Any:
 def main(arguments: list[str] | None = None) -> int:
     """Compile, and write `compilations.json`. Exit code 0 when there is a result, whatever it says."""
     options = _parser().parse_args(arguments)
-    die_with_parent()
-    limit_memory(options.memory_bytes)
+    child_process.begin(options)
     arm = _Ways(options.root.resolve(), options.model, options.out.resolve(), None)
-    arm.folder.mkdir(parents=True, exist_ok=True)
     ways = [from_json(Way, each) for each in json.loads(options.ways)]
     arm.write(arm.compile(ways, only_if_broken=options.only_if_broken))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="graphmend_evaluation.compile_ways", description="Compile in several ways.")
-    parser.add_argument("--root", type=Path, required=True, help="the worktree whose code is compiled")
-    parser.add_argument("--model", required=True, help="package.module:factory")
-    parser.add_argument("--out", type=Path, required=True, help="a folder for the result")
+    parser = child_process.parser("compile_ways", "Compile one model in several ways.")
     parser.add_argument("--ways", required=True, help="a JSON array of compilations.Way")
     parser.add_argument("--only-if-broken", action="store_true", help="stop when the first way leaves no break")
-    parser.add_argument("--memory-bytes", type=int, help="limit of address space")
     return parser
 
 

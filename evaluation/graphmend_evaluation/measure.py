@@ -17,7 +17,6 @@ attributes of classes) does not reach the other, and the repository is imported 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import os
 import signal
@@ -28,6 +27,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from graphmend_evaluation import child_process
 from graphmend_evaluation.results import (
     CallResult,
     Comparison,
@@ -41,8 +41,6 @@ from graphmend_evaluation.worktree import LoadError, add_to_path, own_files, own
 
 if TYPE_CHECKING:
     from graphmend_evaluation.loading import Factory
-
-_PR_SET_PDEATHSIG = 1
 
 
 class ArmError(Exception):
@@ -120,7 +118,7 @@ class Arm:
 
         eager, compiled = runs.load(self.folder / "eager.pt"), runs.load(self.folder / "compiled.pt")
         if all(call.error is not None for call in eager):
-            raise LoadError(f"the model raises in eager mode: {_one_line(str(eager[0].error))}")
+            raise LoadError(f"the model raises in eager mode: {child_process.one_line(str(eager[0].error))}")
         return tuple(
             CallResult(
                 eager_error=plain.error,
@@ -151,7 +149,7 @@ class Arm:
         sys.stderr.flush()
         process = os.fork()
         if process == 0:
-            die_with_parent()
+            child_process.die_with_parent()
             _answer(work, answer)
         _, ending = os.waitpid(process, 0)
         if not answer.is_file():
@@ -169,75 +167,32 @@ class Arm:
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and write `result.json`."""
     options = _parser().parse_args(arguments)
-    die_with_parent()
-    limit_memory(options.memory_bytes)
+    child_process.begin(options)
     arm = Arm(options.root.resolve(), options.model, options.out.resolve(), options.against)
-    arm.folder.mkdir(parents=True, exist_ok=True)
-    result = json.dumps(to_json(arm.measure()), indent=1)
-    unfinished = arm.folder / "result.json.part"
-    unfinished.write_text(result + "\n", encoding="utf-8")
-    unfinished.replace(arm.folder / "result.json")
+    child_process.write_json(arm.folder / "result.json", to_json(arm.measure()), indent=1)
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="graphmend_evaluation.measure", description="Measure one model.")
-    parser.add_argument("--root", type=Path, required=True, help="the worktree whose code is measured")
-    parser.add_argument("--model", required=True, help="package.module:factory")
-    parser.add_argument("--out", type=Path, required=True, help="a folder for the result")
+    parser = child_process.parser("measure", "Measure one model.")
     parser.add_argument("--against", type=Path, help="the folder of an earlier measurement to compare with")
-    parser.add_argument("--memory-bytes", type=int, help="limit of address space")
     return parser
-
-
-def limit_memory(limit: int | None) -> None:
-    """Limit this process's address space, in bytes."""
-    if limit is None:
-        return
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-
-
-def die_with_parent() -> None:
-    """The time limit is the parent's: a child that outlives a killed parent would have none."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _answer(work: Callable[[], Any], path: Path) -> NoReturn:
     """Write what `work` returns, or why it cannot, and end this process whatever happens."""
     try:
-        unfinished = path.with_suffix(".part")
-        unfinished.write_text(json.dumps(_outcome(work)), encoding="utf-8")
-        unfinished.replace(path)
+        child_process.write_json(path, child_process.outcome(work))
         sys.stdout.flush()
         sys.stderr.flush()
     finally:
         os._exit(0)
 
 
-def _outcome(work: Callable[[], Any]) -> dict[str, Any]:
-    try:
-        return {"returned": work()}
-    except LoadError as error:
-        return {"failed": str(error)}
-    except MemoryError:
-        return {"failed": "out of memory"}
-    except SystemExit as error:
-        return {"failed": f"the model called sys.exit({error.code!r})"}
-    except BaseException as error:  # the model is the user's code: whatever it raises costs its own row
-        return {"failed": f"{type(error).__name__}: {_one_line(str(error))}"}
-
-
 def _death(ending: int) -> str:
     if os.WIFSIGNALED(ending):
         return f"ended by {signal.Signals(os.WTERMSIG(ending)).name}"
     return f"ended with exit code {os.WEXITSTATUS(ending)} and no result"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:300]
 
 
 if __name__ == "__main__":

@@ -55,12 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--paths", nargs="+", action="extend", default=[], metavar="PATH", help="limit it to these, relative to REPO"
     )
-    parser.add_argument(
-        "--evaluate",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="compile the models before and after [default: where torch is installed]",
-    )
+    models.add_evaluate_option(parser)
     parser.add_argument("--keep", action="store_true", help="keep fixes that do not earn their place, too")
     models.add_model_options(parser)
     parser.add_argument("--report", metavar="DIR", help="where to write report.md and report.json [default: in .git]")

@@ -12,6 +12,16 @@ from graphmend_codemod.measuring import Wanted
 _GIB = 2**30
 
 
+def add_evaluate_option(parser: argparse.ArgumentParser) -> None:
+    """Whether to evaluate, for commands that have other things to do."""
+    parser.add_argument(
+        "--evaluate",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="compile the models before and after [default: where torch is installed]",
+    )
+
+
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Where models come from, and what they may use."""
     group = parser.add_argument_group("models", "A factory takes no arguments and returns the module and its inputs.")

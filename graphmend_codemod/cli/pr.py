@@ -83,12 +83,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="SECONDS",
         help="the longest that one fetch or push may take [default: 900]",
     )
-    parser.add_argument(
-        "--evaluate",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="compile the models before and after [default: where torch is installed]",
-    )
+    models.add_evaluate_option(parser)
     parser.add_argument(
         "--from",
         dest="earlier",

@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from graphmend_evaluation.measure import die_with_parent, limit_memory
+from graphmend_evaluation import child_process
 from graphmend_evaluation.worktree import add_to_path
 
 PLUGIN = "graphmend_evaluation.recording.pytest_plugin"
@@ -18,8 +18,7 @@ PLUGIN = "graphmend_evaluation.recording.pytest_plugin"
 def main(arguments: list[str] | None = None) -> int:
     """Run the tests with the work tree's own packages before installed ones. Pytest's exit code."""
     options = _parser().parse_args(arguments)
-    die_with_parent()
-    limit_memory(options.memory_bytes)
+    child_process.begin(options)
     for package in options.package:
         add_to_path(options.root, package)
     import pytest
@@ -33,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--root", type=Path, required=True, help="the worktree whose tests run")
     parser.add_argument("--settings", type=Path, required=True, help="what the plugin records, and where to")
     parser.add_argument("--package", action="append", default=[], help="a package of the worktree")
-    parser.add_argument("--memory-bytes", type=int, help="limit of address space")
+    child_process.add_memory_option(parser)
     parser.add_argument("pytest", nargs=argparse.REMAINDER, help="arguments for pytest")
     return parser
 

@@ -14,12 +14,12 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graphmend_evaluation.measure import die_with_parent, limit_memory
-from graphmend_evaluation.worktree import LoadError, add_to_path, own_versions
+from graphmend_evaluation import child_process
+from graphmend_evaluation.worktree import add_to_path, own_versions
 
 COLD_CALLS = 4
 
@@ -107,49 +107,28 @@ class Child:
                 return getattr(served[configuration], wanted)(**request["with"])
 
             for line in requests:
-                answers.write(json.dumps(outcome(functools.partial(serve, json.loads(line)))) + "\n")
+                answer = child_process.outcome(functools.partial(serve, json.loads(line)))
+                answers.write(json.dumps(answer) + "\n")
                 answers.flush()
-
-
-def outcome(work: Callable[[], Any]) -> dict[str, Any]:
-    """What `work` returns, or why it cannot."""
-    try:
-        return {"returned": work()}
-    except LoadError as error:
-        return {"failed": str(error)}
-    except MemoryError:
-        return {"failed": "out of memory"}
-    except SystemExit as error:
-        return {"failed": f"the model called sys.exit({error.code!r})"}
-    except Exception as error:  # the model is the user's code: whatever it raises costs its own row
-        return {"failed": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Play the role."""
     options = _parser().parse_args(arguments)
-    die_with_parent()
-    limit_memory(options.memory_bytes)
+    child_process.begin(options)
     # Processor seconds of a pool of compiler processes could not be told apart from other waiting.
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-    options.out.mkdir(parents=True, exist_ok=True)
     child = Child(options)
     if options.role == "steady":
         child.steady()
         return 0
-    found = outcome(getattr(child, options.role))
-    unfinished = options.out / "result.json.part"
-    unfinished.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    unfinished.replace(options.out / "result.json")
+    child_process.write_json(options.out / "result.json", child_process.outcome(getattr(child, options.role)))
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="graphmend_evaluation.speed.child", description="Measure one model's speed.")
+    parser = child_process.parser("speed.child", "Measure one model's speed.", one_model=False)
     parser.add_argument("role", choices=("seed", "probe", "cold", "steady"))
-    parser.add_argument("--out", type=Path, required=True, help="a folder for the result")
-    parser.add_argument("--root", type=Path, help="the worktree whose code is measured")
-    parser.add_argument("--model", help="package.module:factory")
     parser.add_argument("--pins", type=Path, help="a folder with weights and inputs")
     parser.add_argument("--calls", type=_numbers, help="which of the factory's calls, counted from 0")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
@@ -157,7 +136,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=1, help="of torch, on the CPU")
     parser.add_argument("--requests", type=int, help="a pipe to read from")
     parser.add_argument("--answers", type=int, help="a pipe to write to")
-    parser.add_argument("--memory-bytes", type=int, help="limit of address space")
     return parser
 
 

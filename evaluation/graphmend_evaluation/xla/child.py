@@ -9,14 +9,12 @@ saved in `FOLDER` for later runs.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
-from graphmend_evaluation.measure import die_with_parent, limit_memory
-from graphmend_evaluation.speed.child import outcome
+from graphmend_evaluation import child_process
 from graphmend_evaluation.worktree import LoadError, add_to_path
 
 HOW_TO_INSTALL = (
@@ -28,14 +26,10 @@ HOW_TO_INSTALL = (
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and write `result.json`."""
     options = _parser().parse_args(arguments)
-    die_with_parent()
-    limit_memory(options.memory_bytes)
+    child_process.begin(options)
     os.environ.setdefault("PJRT_DEVICE", "CPU")
-    options.out.mkdir(parents=True, exist_ok=True)
-    found = outcome(lambda: _check() if options.mode == "check" else _measure(options))
-    unfinished = options.out / "result.json.part"
-    unfinished.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    unfinished.replace(options.out / "result.json")
+    found = child_process.outcome(lambda: _check() if options.mode == "check" else _measure(options))
+    child_process.write_json(options.out / "result.json", found)
     return 0
 
 
@@ -73,13 +67,9 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="graphmend_evaluation.xla.child", description="One model under torch_xla.")
+    parser = child_process.parser("xla.child", "One model under torch_xla.", one_model=False)
     parser.add_argument("--mode", choices=("check", "openxla", "lazy"), required=True)
-    parser.add_argument("--out", type=Path, required=True, help="a folder for the result")
-    parser.add_argument("--root", type=Path, help="the worktree whose code is measured")
-    parser.add_argument("--model", help="package.module:factory")
     parser.add_argument("--pins", type=Path, help="a folder with weights and inputs")
-    parser.add_argument("--memory-bytes", type=int, help="limit of address space")
     return parser
 
 
