@@ -102,8 +102,8 @@ def open_pull_request(
     """Bring the repository's pull request to where it should be.
 
     `workspace` is an empty bare repository, `transfer` says how to reach a project's, `fetched` hears of the base's
-    commit when it is there. Raises `ForgeError`,
-    `MigrationError`, `SettingsError`, and `Interrupted`; what was done until then is found by the next run.
+    commit when it is there. Raises `ForgeError`, `MigrationError`, `SettingsError`, and `Interrupted`; what was done
+    until then is found by the next run.
     """
     with interruptible() as interruption, _one_kind_of_error():
 
