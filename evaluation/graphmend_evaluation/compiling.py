@@ -11,6 +11,7 @@ from pathlib import Path
 from graphmend_evaluation.compilations import INDUCTOR, Compilations, Compiled, Way
 from graphmend_evaluation.isolation import DEFAULT_POLICY, Policy, how_it_ended, run_child
 from graphmend_evaluation.results import Status, from_json, to_json
+from graphmend_evaluation.speed.caches import drop_caches, share_headers
 
 _RESULT = "compilations.json"
 _START = (
@@ -57,9 +58,18 @@ def compile_in_ways(
     return replace(found, compiled=(*found.compiled, *stopped), seconds=ending.seconds)
 
 
-def compile_with_inductor(worktree: Path, model: str, *, folder: Path, policy: Policy = DEFAULT_POLICY) -> Compiled:
-    """`model` under Inductor, with torch's own choice of dynamic sizes, compared with eager mode call by call."""
+def compile_with_inductor(
+    worktree: Path, model: str, *, folder: Path, headers: Path, policy: Policy = DEFAULT_POLICY
+) -> Compiled:
+    """`model` under Inductor, with torch's own choice of dynamic sizes, compared with eager mode call by call.
+
+    `headers` is a folder for the C++ headers that Inductor compiles, which calls may share; the rest of what it keeps
+    is removed.
+    """
+    share_headers(headers, folder)
     found = compile_in_ways(worktree, model, [INDUCTOR_WAY], folder=folder, policy=policy)
+    share_headers(folder, headers)
+    drop_caches(folder)
     if found.compiled:
         return found.compiled[0]
     return Compiled(INDUCTOR_WAY, found.status, found.message, found.seconds)

@@ -59,7 +59,8 @@ def _measure(model: str, arms: Arms, folder: Path, policy: Policy, options: Opti
     after = row.after.counts
     inductor, flags = None, None
     if options.inductor and after is not None and len(row.after.calls) > 1:
-        inductor = compile_with_inductor(arms.after, model, folder=folder / "inductor", policy=policy)
+        headers = folder.parent / "headers"
+        inductor = compile_with_inductor(arms.after, model, folder=folder / "inductor", headers=headers, policy=policy)
     if options.flags and is_first and after is not None and not after.whole:
         flags = measure_flags(arms.after, model, folder=folder / "flags", policy=policy)
     return _One(row, inductor, flags)

@@ -17,6 +17,11 @@ def copy_caches(source: Path, target: Path) -> None:
     for name in _CACHES:
         if (source / name).is_dir():
             shutil.copytree(source / name, target / name, copy_function=_copied, dirs_exist_ok=True)
+    share_headers(source, target)
+
+
+def share_headers(source: Path, target: Path) -> None:
+    """Let the process of `target` use the C++ headers that the one of `source` compiled."""
     for headers in source.glob(_HEADERS):
         own = target / headers.relative_to(source)
         shutil.copytree(headers, own, copy_function=_linked, dirs_exist_ok=True)

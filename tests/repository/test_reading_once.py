@@ -1,0 +1,84 @@
+"""A migration whose project is read and analysed once: the same commits, and no fix of a text that it has not seen."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphmend_codemod import checking, runner
+from graphmend_codemod.analysing import Analysed, Task
+from graphmend_codemod.fixing import Veto
+from graphmend_codemod.migration import Migration, Request, migrate
+from graphmend_codemod.reading_once import reading_once
+from graphmend_codemod.rule_by_rule import Engine
+from graphmend_codemod.settings import Settings, load_settings
+from tests.repository.tools import BROKEN, Repository
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiny_model" / "tiny_model"
+
+
+def migrated(repository: Repository, branch: str, engine: Engine) -> Migration:
+    return migrate(Request(repository.folder, load_settings, branch=branch, cache=False, evaluate=False), engine=engine)
+
+
+@pytest.fixture
+def many_rules(repository: Repository) -> Repository:
+    """Break sites of five rules in three files."""
+    shutil.copytree(EXAMPLE, repository.folder / "tiny_model", ignore=shutil.ignore_patterns("__pycache__"))
+    repository.commit()
+    return repository
+
+
+def test_the_commits_are_those_of_rules_that_read_the_project_anew(many_rules: Repository) -> None:
+    anew = migrated(many_rules, "anew", Engine())
+    once = migrated(many_rules, "once", reading_once())
+    assert len({commit.rule.code for commit in once.commits}) == 5
+    for shown in ("%T", "%B"):
+        log = [many_rules.git("log", "--reverse", f"--format={shown}", f"main..{name}") for name in ("anew", "once")]
+        assert log[0] == log[1]
+    assert (anew.remaining, anew.problems, anew.files) == (once.remaining, once.problems, once.files)
+
+
+def test_a_file_is_analysed_again_only_when_it_has_changed(
+    many_rules: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analysed: list[str] = []
+    analyse = checking.analyse
+
+    def counted(task: Task, *rest: object) -> Analysed:
+        analysed.append(task.path)
+        return analyse(task, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(checking, "analyse", counted)
+    once = migrated(many_rules, "once", reading_once())
+    changes = sum(len(commit.files) for commit in once.commits)
+    assert len(analysed) <= len(set(analysed)) + changes
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before its first fix", "after its first fix"])
+def test_a_file_that_something_else_changes_meanwhile_is_left_as_it_was_known(
+    repository: Repository, first: bool
+) -> None:
+    repository.write("second.py", BROKEN)
+    repository.commit()
+    engine = reading_once()
+    calls = 0
+
+    def meddling_fix(
+        paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool, vetoes: Sequence[Veto]
+    ) -> runner.FixResult:
+        nonlocal calls
+        calls += 1
+        if first or calls == 2:
+            with (settings.root / "second.py").open("a") as file:
+                file.write("# meddled\n")
+        return engine.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
+
+    outcome = migrated(repository, "mend", replace(engine, fix=meddling_fix))
+    assert "meddled" not in repository.git("show", "mend:second.py")
+    assert "torch.where" in repository.git("show", "mend:zoo/model.py")
+    assert any(problem.path == "second.py" and "was changed by some" in problem.message for problem in outcome.problems)
