@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod import checking, runner
-from graphmend_codemod.analysing import Analysed, Task
+from graphmend_codemod.analysing import Analysed, Task, analyse
 from graphmend_codemod.fixing import Veto
-from graphmend_codemod.migration import Migration, Request, migrate
+from graphmend_codemod.migrated import Migration
+from graphmend_codemod.migration import Request, migrate
 from graphmend_codemod.reading_once import reading_once
 from graphmend_codemod.rule_by_rule import Engine
 from graphmend_codemod.settings import Settings, load_settings
@@ -47,7 +48,6 @@ def test_a_file_is_analysed_again_only_when_it_has_changed(
     many_rules: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analysed: list[str] = []
-    analyse = checking.analyse
 
     def counted(task: Task, *rest: object) -> Analysed:
         analysed.append(task.path)
