@@ -24,7 +24,7 @@ LOG_METHODS = frozenset(
 READS_VALUES = frozenset({"item", "tolist"})
 """Methods that read a tensor back to Python."""
 REDUCES = frozenset({"sum", "mean"})
-NUMPY_NUMBERS = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
+NUMPY_NUMBERS = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod", "lcm", "gcd"})
 """Functions of numpy that have a twin in `math`."""
 CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "bincount"})
 """Functions and methods whose result has as many rows as the data says; `where` with one argument as well."""

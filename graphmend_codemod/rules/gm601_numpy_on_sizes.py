@@ -71,6 +71,19 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.ones(2, 5, 3)",),
         ),
+        Example(
+            before="""
+            steps = np.lcm(4, length)
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                steps = math.lcm(4, length)
+            else:
+                steps = np.lcm(4, length)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 6)",),
+        ),
         Declined(
             source="""
             steps = np.ceil(x.sum()).astype(int).item()
@@ -88,6 +101,7 @@ rule = Rule(
 )
 
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
+_OF_TWO = frozenset({"lcm", "gcd"})
 
 
 @rule.on(ast.Assign, ast.Return, words=("np", "numpy"))
@@ -131,8 +145,19 @@ def _numpy_function(site: Site, node: ast.expr) -> str | None:
     return name if qualified.startswith("numpy.") and name in _SAME_IN_MATH else None
 
 
+def _function_of_two(site: Site, node: ast.expr) -> str | None:
+    """`lcm` for a call of `np.lcm` with two arguments, integers as both libraries want them."""
+    if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
+        return None
+    qualified = site.resolve(node.func) or ""
+    name = qualified.removeprefix("numpy.")
+    return name if qualified.startswith("numpy.") and name in _OF_TWO else None
+
+
 def _is_number(site: Site, node: ast.Call) -> bool:
-    """True for a product of sizes, and for a call that makes a Python number of a cast numpy number."""
+    """True for a product of sizes, `np.lcm(a, b)`, and a call that makes a Python number of a cast numpy number."""
+    if _function_of_two(site, node) is not None:
+        return all(_python_number(site, argument) for argument in node.args)
     if _numpy_function(site, node) == "prod":
         return _is_shape(node.args[0])
     inner: ast.expr | None = None
@@ -165,6 +190,10 @@ def _in_math(site: Site, node: ast.expr) -> str:
     if name is not None:
         assert isinstance(node, ast.Call)
         return f"math.{name}({_in_math(site, node.args[0])})"
+    name = _function_of_two(site, node)
+    if name is not None:
+        assert isinstance(node, ast.Call)
+        return f"math.{name}({', '.join(_in_math(site, argument) for argument in node.args)})"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
         inner = _core(node.func.value)
         return _as_type("int", _in_math(site, inner)) if inner is not node.func.value else _in_math(site, inner)
@@ -194,6 +223,8 @@ def _python_number(site: Site, node: ast.expr) -> bool:
     if isinstance(node, ast.Name) and (given := _given(site, node.id)) is not None:
         return _python_number(site, given)
     value = site.value(node)
+    if isinstance(node, ast.Attribute) and ast.unparse(node.value) in {"config", "self.config"}:
+        return not value.is_tensor
     return value.is_python and value.origin in {Origin.SHAPE, Origin.CONFIG, Origin.CONSTANT}
 
 
