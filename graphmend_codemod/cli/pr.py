@@ -130,6 +130,10 @@ def run(args: argparse.Namespace) -> int:
         if args.earlier is not None:
             if checkout is None:
                 raise options.CommandError("--from needs a clone that holds the branch; name its folder")
+            if args.evaluate or request.wanted.anything or args.select or args.ignore or args.unsafe_fixes is not None:
+                raise options.CommandError(
+                    "--from takes a branch as it was made; give models and rules to `graphmend migrate`"
+                )
             request = replace(request, earlier=earlier_migration(checkout, args.earlier, args.report))
         with ProgressLine(sys.stderr) as progress:
             outcome = bot.run_bot(

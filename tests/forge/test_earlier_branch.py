@@ -124,3 +124,10 @@ def test_an_address_has_no_branch_to_take(hub: Hub) -> None:
     ran = hub.pr("--from", "mended")
     assert ran.code == 2
     assert "--from needs a clone" in ran.err
+
+
+@pytest.mark.parametrize("option", [("--select", "GM1"), ("--model", "zoo.model:make"), ("--unsafe-fixes",)])
+def test_what_only_a_migration_can_do_is_refused(zoo: Hub, option: tuple[str, ...]) -> None:
+    ran = propose(zoo, *option)
+    assert ran.code == 2
+    assert "--from takes a branch as it was made" in ran.err
