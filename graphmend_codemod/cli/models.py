@@ -56,7 +56,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model-memory", type=_positive, metavar="GIB", help="the most memory for one model")
     group.add_argument("--speed", action="store_true", help="also measure cold start, latency and memory")
     group.add_argument(
-        "--speed-budget", type=_positive, metavar="SECONDS", help="about how long to time one model [default: 240]"
+        "--speed-budget", type=_positive, metavar="SECONDS", help="about how long to time one model [default: 300]"
     )
     group.add_argument(
         "--flags", action="store_true", help="also try Dynamo's capture flags on what still breaks, as advice"

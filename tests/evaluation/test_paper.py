@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -161,6 +162,7 @@ def test_markdown_names_versions_rows_and_what_did_not_run() -> None:
     assert "| t5 | 3 (-100%) | 6 -> 1 |" in text
     assert "with flags" not in text
     assert all(f"- {each.model}: " in text for each in NOT_RUN)
+    assert re.search(r"Seconds of each row, .*: t5 \d+\.", text)
 
 
 def test_table_travels_as_json() -> None:

@@ -58,10 +58,13 @@ def _run(options: argparse.Namespace) -> int:
         print(f"{each.model}: not run: {each.reason}")
     folder = options.results or work / "results"
     about = table.about_this_run(results)
+    seconds = time.monotonic() - started
     if options.update:
         results, not_run = files.merged(folder, results, not_run)
+    else:
+        about["whole run"] = f"{seconds:.0f} s with the migration, {options.jobs} models at a time"
     files.write_table(results, not_run, about, folder)
-    print(f"\n{time.monotonic() - started:.0f} s. The table and all measurements are in {folder}")
+    print(f"\n{seconds:.0f} s. The table and all measurements are in {folder}")
     print(f"The migrated repository is {arms.repository}, its branch {prepare.BRANCH}")
     return 1 if any(measured.problems for measured in results) else 0
 

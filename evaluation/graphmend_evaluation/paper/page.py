@@ -69,6 +69,7 @@ def _sections(
     remarks = [f"- {line.strip()}" for line in table.remarks(results) if line.strip()]
     if remarks:
         yield "\n".join(remarks)
+    yield table.took(results)
     newest = max((each.date for each in results), default="")
     earlier = [f"{each.row.name} ({each.date})" for each in results if each.date != newest]
     if earlier:

@@ -51,6 +51,12 @@ class Measured:
         return (*found, *(f"Inductor: {problem}" for compiled in self.inductor for problem in compiled.problems))
 
     @property
+    def seconds(self) -> float:
+        """How long all child processes of the row took, one after the other."""
+        arms = sum(model.before.seconds + model.after.seconds for model in self.models)
+        return arms + sum(each.seconds for each in self.inductor) + (0.0 if self.flags is None else self.flags.seconds)
+
+    @property
     def whole(self) -> bool:
         """True when after the migration every call of every factory runs as one graph."""
         return all(model.after.counts is not None and model.after.counts.whole for model in self.models)
@@ -97,6 +103,7 @@ def lines(results: Sequence[Measured]) -> Iterator[str]:
         if number == 0:
             yield "  ".join("-" * width for width in widths)
     yield from remarks(results)
+    yield took(results)
 
 
 def markdown(results: Sequence[Measured], not_run: Sequence[NotRun], about: dict[str, str]) -> str:
@@ -114,7 +121,7 @@ def markdown(results: Sequence[Measured], not_run: Sequence[NotRun], about: dict
         "and random numbers before and after, bit for bit; *compiled* compares with eager within each dtype's\n"
         "tolerance, *Inductor* does the same with that backend and torch's own choice of dynamic sizes, after the\n"
         "migration; *messages* counts log records and warnings of the first call.\n\n"
-        f"{as_markdown(results)}\n\n{told_below}{chr(10) if told_below else ''}"
+        f"{as_markdown(results)}\n\n{told_below}{chr(10) * 2 if told_below else ''}{took(results)}\n"
         + (f"\n## Rows that were not run\n\n{hub}\n" if not_run else "")
     )
 
@@ -256,6 +263,12 @@ def _verdict(measured: Measured) -> str:
     if measured.whole or counts is None:
         return "one graph"
     return f"still breaks at {len(counts.sites)} site{'' if len(counts.sites) == 1 else 's'}"
+
+
+def took(results: Sequence[Measured]) -> str:
+    """How long each row took."""
+    seconds = ", ".join(f"{each.row.name} {each.seconds:.0f}" for each in results)
+    return f"Seconds of each row, for both arms and all that was asked for beside them: {seconds}."
 
 
 def remarks(results: Sequence[Measured]) -> Iterator[str]:

@@ -35,7 +35,7 @@ _EAGER, _REDUCE_OVERHEAD = "eager", "reduce-overhead"
 _TRIAL_PASSES = 3
 _FEWEST_PASSES, _MOST_PASSES = 3, 500
 _FEWEST_ROUNDS = 6
-_COLD_SHARE = 0.7
+_COLD_SHARE = 0.8
 _BUSY = 0.5
 
 Answer = Mapping[str, Any]

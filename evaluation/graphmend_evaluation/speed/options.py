@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DEFAULT_BUDGET = 240.0
+DEFAULT_BUDGET = 300.0
 """Seconds for one model, for commands whose user says nothing else."""
 
 
