@@ -110,6 +110,10 @@ class ModuleCalls:
             yield each
             todo += self._bases[each]
 
+    def is_heir(self, name: str, ancestor: str) -> bool:
+        """True when a class of the module is a subclass of another one."""
+        return name != ancestor and ancestor in self._family(name)
+
     def method(self, owner: str, name: str) -> Key | None:
         """A method of a class or of its bases in this module."""
         found = (self._methods[each][name] for each in self._family(owner) if name in self._methods.get(each, {}))

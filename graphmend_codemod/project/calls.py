@@ -42,7 +42,7 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
         body.pieces = True
-    elif (last == "arange" and len(node.args) > 1 and isinstance(node.args[1], ast.BinOp)) or (
+    elif (last == "arange" and node.args and isinstance(node.args[-1], (ast.BinOp, ast.Subscript))) or (
         last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy."))
     ):
         body.value = True

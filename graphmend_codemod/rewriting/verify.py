@@ -83,6 +83,11 @@ class _Comparison:
                 self._demand(type(before) is type(after) and self._kept(start, end, after))
                 return
         self._demand(type(before) is type(after))
+        if isinstance(before, ast.arguments) and isinstance(after, ast.arguments):
+            # A parameter that is added with its default stands in the region of the one before it.
+            edited = {self._region(each, self.old, new=False) for each in before.args}
+            kept = [each for each in after.defaults if self._region(each, self.new, new=True) not in edited - {None}]
+            after = ast.arguments(**{**dict(ast.iter_fields(after)), "defaults": kept})
         for name in before._fields:
             self._values(getattr(before, name, None), getattr(after, name, None))
 

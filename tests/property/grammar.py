@@ -480,6 +480,10 @@ NUMBERS = (
     "torch._dynamo.maybe_mark_dynamic({t}, 0)\ntorch._dynamo.maybe_mark_dynamic({u}, 0)",
     "start = {m}.sum()\nplaces = torch.arange(start, start + {t}.shape[0], device={t}.device)\n"
     "{t} = {t} * places[:, None]",
+    "places = None\nif places is None:\n    places = torch.arange({t}.shape[0])\nlength = places[-1] + 1\n"
+    "{t} = {t} * torch.ones(length)[:, None]",
+    "places = None\nif places is None:\n    places = torch.arange(1, 1 + {t}.size(0))\nlength = places[-1] + 1\n"
+    "{t} = {t} + torch.arange(length).sum()",
     "start = {t}.argmax()\nplaces = torch.arange(start, start + 4)\n{t} = {t}.sum() + places",
 )
 """Numbers and rows that are read out of tensors; `pairs` is a list of sizes."""

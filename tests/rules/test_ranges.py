@@ -1,0 +1,91 @@
+"""Sizes of ranges: what is known of them, and what may have changed since."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, declined, fixed
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def later(self, positions):
+        length = positions[-1] + 1
+        return torch.arange(length) > positions.reshape(-1, 1)
+
+    def forward(self, x, start=0, positions=None):
+        if positions is None:
+            positions = torch.arange(start, start + x.shape[0], device=x.device)
+        mask = self.later(positions)
+        return x.sum() * mask
+"""
+
+
+def codes(source: str) -> set[str]:
+    return {finding.code for finding in checked(source).findings}
+
+
+def test_a_range_that_does_not_start_at_zero_keeps_its_end() -> None:
+    after, _ = fixed(_MODEL)
+    behaves(_MODEL, after, ["torch.ones(3)", "torch.ones(2), 4", "torch.ones(2), 0, torch.tensor([1, 5])"])
+    compiles(after, ["torch.ones(3)"])
+    compiles(after, ["torch.ones(3), 2"])
+
+
+def test_positions_that_somebody_gives_keep_the_original_expression() -> None:
+    after, _ = fixed(_MODEL)
+    behaves(_MODEL, after, ["torch.ones(3), 0, torch.tensor([7, 9, 8])"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        mask =", "        positions.add_(1)\n        mask ="),
+        ("        mask =", "        positions[0] = 9\n        mask ="),
+        ("        mask =", "        positions = positions + 1\n        mask ="),
+        ("        length =", "        positions = positions * 2\n        length ="),
+        ("start + x.shape[0], device", "start + self.limit, device"),
+        ("return torch.arange(length) >", "return length +"),
+    ],
+)
+def test_a_size_that_is_not_the_end_of_the_range_is_left_alone(old: str, new: str) -> None:
+    assert "GM405" not in codes(_MODEL.replace(old, new))
+
+
+def test_a_method_that_another_class_replaces_gets_no_new_argument() -> None:
+    heir = "\n\nclass Other(Model):\n    def later(self, positions):\n        return positions > 0\n"
+    declined(_MODEL + heir, because="another class replaces `Model.later`")
+
+
+def test_a_function_that_takes_anything_gets_no_new_argument() -> None:
+    declined(_MODEL.replace("(self, positions):", "(self, positions, **more):"), because="other parameters than plain")
+
+
+def test_a_range_in_a_block_of_its_own_is_left_alone() -> None:
+    made = "        if positions is None:\n            positions ="
+    inner = "        if start:\n            if positions is None:\n                positions ="
+    assert made in _MODEL
+    assert "GM405" not in codes(_MODEL.replace(made, inner))
+
+
+def test_a_number_of_a_floating_dtype_is_not_counted_from() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        start = x.sum()
+        places = torch.arange(start, start + 4)
+        return places * x.sum()
+"""
+    after, _ = fixed(source)
+    assert "start.dtype == torch.int64" in after
+    behaves(source, after, ["torch.ones(3) / 2", "torch.ones(3, dtype=torch.long)"])
+    compiles(after, ["torch.ones(3, dtype=torch.long)"])
