@@ -25,6 +25,7 @@ from graphmend_evaluation.evaluation import (
 from graphmend_evaluation.gathering import Gathered, Request, gather
 from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy
 from graphmend_evaluation.remembered_rows import RowMemory
+from graphmend_evaluation.reporting import view
 from graphmend_evaluation.results import ModelMeasurement, ModelRow
 from graphmend_evaluation.speed.options import DEFAULT_BUDGET, SpeedOptions
 from graphmend_evaluation.speed.results import SpeedRow
@@ -97,7 +98,9 @@ class Evaluating:
             return measured
         models = tuple(self._finished(each, number) for number, each in enumerate(evaluation.models))
         seconds = round(time.monotonic() - self._started, 1)
-        return replace(measured, evaluation=replace(evaluation, models=models, seconds=seconds))
+        evaluation = replace(evaluation, models=models, seconds=seconds)
+        times = tuple(each.words for each in view.answer(evaluation).speed)
+        return replace(measured, evaluation=evaluation, times=times)
 
     def _finished(self, evaluated: ModelEvaluation, number: int) -> ModelEvaluation:
         row, wanted, trees = evaluated.row, self._wanted, self._trees

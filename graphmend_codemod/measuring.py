@@ -119,12 +119,13 @@ class Culprit:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of the models. `evaluation` holds all of it, for the report of its own."""
+    """What came of the models. `evaluation` holds all of it, for the report of its own; `times` tell about speed."""
 
     models: tuple[ModelResult, ...] = ()
     culprits: tuple[Culprit, ...] = ()
     remarks: tuple[str, ...] = ()
     evaluation: Evaluation | None = None
+    times: tuple[str, ...] = ()
 
 
 class Judge(Protocol):

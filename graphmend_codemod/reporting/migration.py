@@ -47,6 +47,8 @@ def lines(outcome: Migration, paint: Paint) -> Iterator[str]:
     yield paint.bold(f"{headline(outcome)}.")
     for result in outcome.models:
         yield from _model_lines(result, bool(outcome.commits), paint)
+    for line in outcome.measured.times:
+        yield f"  {line}"
     if outcome.taken_back:
         yield ""
         yield f"Taken back after evaluation: {plural(len(outcome.taken_back), 'site')}"
@@ -57,6 +59,8 @@ def lines(outcome: Migration, paint: Paint) -> Iterator[str]:
     yield ""
     if outcome.report is not None:
         yield f"Report: {printable(str(outcome.report / 'report.md'))}"
+        if outcome.measured.evaluation is not None:
+            yield f"Models: {printable(str(outcome.report / 'evaluation' / 'report.html'))}"
     if outcome.commits and not outcome.dry_run:
         git = _git_from_here(outcome)
         yield f"Review: {git} {_review(outcome)}"
@@ -70,6 +74,8 @@ def markdown(outcome: Migration, folder: Path) -> str:
         parts.append("\n".join(f"- {escaped(remark)}" for remark in outcome.remarks))
     if outcome.models:
         parts += ["## Models", "\n".join(_model_table(outcome)), *_model_details(outcome)]
+        if outcome.measured.times:
+            parts.append("\n".join(f"- {escaped(line)}" for line in outcome.measured.times))
         if measured_with(outcome.models):
             parts.append(f"Measured{measured_with(outcome.models)}.")
     if outcome.commits:
