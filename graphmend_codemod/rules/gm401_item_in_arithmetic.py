@@ -12,10 +12,11 @@ tensor might not. Numbers that are used as sizes, in Python arithmetic or as arg
 from __future__ import annotations
 
 import ast
+import re
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_scope
-from graphmend_codemod.analysis.values import BOOL
+from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import number_of
@@ -89,6 +90,14 @@ rule = Rule(
             because="may have another dtype than `count`",
             setup=_SETUP,
         ),
+        Declined(
+            source="""
+            longest = other.max().item()
+            x = x / longest
+            """,
+            because="`other` is not known to be a tensor",
+            setup=_SETUP.replace("ids: torch.LongTensor", "other"),
+        ),
         Clean(
             source="""
             x = x / x.max()
@@ -98,6 +107,7 @@ rule = Rule(
     ),
 )
 
+_METHOD_READ = re.compile(r".+\.(?:a?max|a?min|sum|mean|argmax|argmin)\(\)\.item\(\)", re.DOTALL)
 _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 
 
@@ -106,11 +116,13 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = t.item()`."""
     target = node.targets[0]
     tensor = number_of(site, node.value)
+    message = f"reads a number back from the device: `{purity.short(node.value)}`"
+    if tensor is None and (unknown := _reduced(site, node.value)) is not None:
+        return Verdict(message, declined=f"`{purity.short(unknown)}` is not known to be a tensor")
     if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
     if site.value(tensor).dtype == BOOL:
         return None
-    message = f"reads a number back from the device: `{purity.short(node.value)}`"
     reason = _why_not(site, node, target.id, tensor)
     if reason is not None:
         return Verdict(message, declined=reason)
@@ -120,6 +132,13 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     path = f"if {site.compiling}:\n    {_COMMENT}\n    {target.id} = {kept}\nelse:\n    "
     parts = (path, site.original(node, 1))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _reduced(site: Site, node: ast.expr) -> ast.expr | None:
+    """`x` for `x.max().item()` where nothing tells what `x` is."""
+    found = _METHOD_READ.fullmatch(ast.unparse(node))
+    inner = node.func.value.func.value if found is not None else None  # type: ignore[attr-defined]
+    return inner if inner is not None and site.value(inner).kind is Kind.UNKNOWN else None
 
 
 def _why_not(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> str | None:
