@@ -87,13 +87,14 @@ class _Following:
         """The choice, None when no other function of the module decides by the flag."""
         own = {node.id: node.id for node in walk_scope(self.reader.node) if isinstance(node, ast.Name)}
         todo, deciders, reasons = [_Step(self.reader, self.flag, own)], [], []
-        seen: set[tuple[str, int]] = set()
+        seen: dict[tuple[str, int], _Step] = {}
         while todo:
             step = todo.pop(0)
             key = (step.function.qualname, step.function.node.lineno)
             if key in seen:
+                reasons += [f"`{step.function.qualname}` is called in several ways"] * (seen[key] != step)
                 continue
-            seen.add(key)
+            seen[key] = step
             reasons += [f"`{self.flag}` is bound in several places"] * self._bound_again(step)
             if step.function is not self.reader and _tests(step.function, step.flag):
                 deciders.append(step)
@@ -104,10 +105,20 @@ class _Following:
                 reasons += [f"`{step.flag}` is used as a Python value in `{short(each)}`" for each in other]
         if not deciders:
             return None
+        reasons += self._other_callers(seen)
         reason = reasons[0] if reasons else None
         if len(deciders) > 1:
             reason = reason or f"`{self.flag}` chooses code in several functions"
         return self._judged(deciders[0], reason)
+
+    def _other_callers(self, seen: Mapping[tuple[str, int], _Step]) -> Iterator[str]:
+        """Functions on the way that get another flag from a call somewhere in the module."""
+        for key, step in seen.items():
+            for by, arguments in self.calls.sites(key) if step.function is not self.reader else ():
+                given = arguments.get(step.flag)
+                own = isinstance(given, ast.Name) and by in seen and given.id == seen[by].flag
+                if not own and not (given is None or (isinstance(given, ast.Constant) and not given.value)):
+                    yield f"`{step.function.qualname}` gets another flag from `{by[0]}`"
 
     def _bound_again(self, step: _Step) -> bool:
         """True when a function binds the flag other than by reading it, or beside that on a compile path."""
