@@ -168,7 +168,7 @@ def _sweep() -> None:
         with contextlib.suppress(OSError):
             # One that is being made has no lock yet.
             if time.time() - folder.stat().st_mtime > _NEWBORN:
-                with (folder / _LOCK).open("rb+") as lock:
+                with (folder / _LOCK).open("ab") as lock:  # some were killed before they had made it
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(folder, ignore_errors=True)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.tools import Fleet
+from tests.fleet.tools import Fleet, outlive_children
 from tests.repository.tools import CLEAN, broken_repository, empty_repository
 
 pytest.importorskip("distributed")
@@ -114,9 +114,7 @@ def test_a_scheduler_that_stops_ends_the_run_and_the_rest_is_done_later(
     assert len(fleet.rows()) == 12
     for worker in cluster.workers:
         os.killpg(worker.pid, signal.SIGKILL)
-    time.sleep(3)  # until what they were at has ended, too
-    for left in Path(os.environ["TMPDIR"]).glob("graphmend-fleet-*"):
-        os.utime(left, (0, 0))
+    outlive_children()
     done = fleet.run("check", tmp_path / "clones", "--resume")
     assert done.returncode == 1, done
     assert not any(row.failed for row in fleet.rows().values())

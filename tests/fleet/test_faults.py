@@ -6,14 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.fleet.sources import SourceError, find_targets
-from tests.fleet.tools import Fleet
+from tests.fleet.tools import Fleet, outlive_children
 from tests.forge.tools import TOKEN, Hub
 from tests.repository.tools import BROKEN, CLEAN, broken_repository, empty_repository
 
@@ -109,21 +108,11 @@ def test_a_run_that_is_killed_leaves_no_process_and_the_next_one_cleans_up(fleet
     running.communicate(timeout=60)
     kept = len(fleet.rows())
     assert 1 <= kept < 4
-    until = time.monotonic() + 20
-    while left := [pid for pid in children() if str(os.environ["TMPDIR"]) in pid]:
-        assert time.monotonic() < until, left
-        time.sleep(0.1)
-    for folder in Path(os.environ["TMPDIR"]).glob("graphmend-*"):
-        os.utime(folder, (0, 0))
+    (Path(os.environ["TMPDIR"]) / "graphmend-fleet-killed0").mkdir()  # before it had a lock
+    outlive_children()
     done = fleet.run("check", tmp_path / "r", "--resume")
     assert done.returncode == 0, done
     assert f"{kept} of 4 are done already" in done.stderr
-
-
-def children() -> list[str]:
-    """Command lines of processes that handle one repository."""
-    listing = subprocess.run(["ps", "-ww", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listing.splitlines() if "graphmend_codemod.fleet.child" in line]
 
 
 @pytest.mark.parametrize("action", ["check", "pr"])

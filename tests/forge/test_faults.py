@@ -242,7 +242,7 @@ def test_a_model_that_crashes_its_process_costs_only_its_row(hub: Hub) -> None:
 
 
 def test_a_full_disk_is_told_and_nothing_is_pushed(hub: Hub) -> None:
-    hub.clone.write("big.bin", os.urandom(300_000))
+    hub.clone.write("big.py", f"# {os.urandom(300_000).hex()}\n")
     hub.clone.commit()
     hub.push("main")
     command = f"ulimit -f 100; exec {sys.executable} -m graphmend_codemod pr {hub.server.url}/octo/zoo --forge github"
