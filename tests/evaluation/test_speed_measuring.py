@@ -101,6 +101,17 @@ def test_both_arms_are_timed_cold_and_steady(row: SpeedRow) -> None:
     assert all(steady.calls_per_s_after > 0 for steady in row.steady)
 
 
+def test_the_compiler_is_started_once_for_all_models(trees: tuple[Path, Path], row: SpeedRow, folder: Path) -> None:
+    assert row.ok
+    said: list[str] = []
+    options = replace(SMALL, cold=0, rounds=0)
+    found = measure_speed(
+        *trees, "measured:scale", folder=folder / "next", options=options, seed=folder / "seed", progress=said.append
+    )
+    assert (found.status, found.backend) == (Status.OK, row.backend)
+    assert said == ["running it once in eager mode"]
+
+
 def test_one_repetition_gives_no_verdict(row: SpeedRow) -> None:
     assert row.cold is not None
     assert row.cold.total.wall_s.difference.verdict is Verdict.TOO_FEW
