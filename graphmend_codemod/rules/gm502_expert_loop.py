@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
@@ -28,6 +28,7 @@ from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.expert_hits import hits_of
 from graphmend_codemod.rules.expert_segments import (
     SegmentRewriter,
     Segments,
@@ -56,9 +57,27 @@ class Model(nn.Module):
         ...
         return result
 """
+_FUNCTIONAL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count = 3
+        self.gate = nn.Linear(4, 3)
+        self.enter = nn.Parameter(torch.randn(3, 8, 4))
+        self.leave = nn.Parameter(torch.randn(3, 4, 4))
+
+    def forward(self, x: torch.Tensor):
+        weights, chosen = torch.topk(torch.softmax(self.gate(x), dim=-1), 2, dim=-1)
+        result = torch.zeros_like(x)
+        ...
+        return result
+"""
 _COMMENT = "# Every expert sees all rows, masked, so that no shape depends on the routing."
 _TIMES = "as many times as much as there are experts"
-_READS = frozenset({"nonzero", "tolist", "unique", "argwhere"})
 _MIXES_ROWS = frozenset(
     {"BatchNorm1d", "BatchNorm2d", "SyncBatchNorm", "InstanceNorm1d", "LSTM", "GRU", "RNN", "MultiheadAttention"}
 )
@@ -174,6 +193,73 @@ rule = Rule(
                 joined = torch.cat(pieces, dim=0)
             result[order // 2] = joined
             """,
+            setup=_SETUP,
+        ),
+        Example(
+            before="""
+            with torch.no_grad():
+                mask = nn.functional.one_hot(chosen, num_classes=self.count + 1).permute(2, 1, 0)
+                hit = torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero()
+            for number in hit:
+                number = number[0]
+                if number == self.count:
+                    continue
+                slot, row = torch.where(mask[number])
+                gate, up = nn.functional.linear(x[row], self.enter[number]).chunk(2, dim=-1)
+                state = nn.functional.linear(torch.sigmoid(gate) * up, self.leave[number])
+                state = state * weights[row, slot, None]
+                result.index_add_(0, row, state.to(result.dtype))
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                # Every expert sees all rows, masked, so that no shape depends on the routing.
+                with torch.no_grad():
+                    mask = nn.functional.one_hot(chosen, num_classes=self.count + 1).permute(2, 1, 0)
+                for number in range(mask.shape[0]):
+                    if number == self.count:
+                        continue
+                    slots = mask[number].bool().T
+                    routed = slots.any(-1, keepdim=True)
+                    gate, up = nn.functional.linear(x, self.enter[number]).chunk(2, dim=-1)
+                    state = nn.functional.linear(torch.sigmoid(gate) * up, self.leave[number])
+                    row_weights = torch.where(slots, weights, 0).sum(-1, keepdim=True)
+                    state = state * row_weights
+                    result += torch.where(routed, state.to(result.dtype), 0)
+            else:
+                with torch.no_grad():
+                    mask = nn.functional.one_hot(chosen, num_classes=self.count + 1).permute(2, 1, 0)
+                    hit = torch.greater(mask.sum(dim=(-1, -2)), 0).nonzero()
+                for number in hit:
+                    number = number[0]
+                    if number == self.count:
+                        continue
+                    slot, row = torch.where(mask[number])
+                    gate, up = nn.functional.linear(x[row], self.enter[number]).chunk(2, dim=-1)
+                    state = nn.functional.linear(torch.sigmoid(gate) * up, self.leave[number])
+                    state = state * weights[row, slot, None]
+                    result.index_add_(0, row, state.to(result.dtype))
+            """,
+            setup=_FUNCTIONAL,
+            inputs=("torch.randn(5, 4)", "torch.randn(1, 4)"),
+        ),
+        Declined(
+            source="""
+            mask = nn.functional.one_hot(chosen, num_classes=3).permute(2, 1, 0)
+            for number in (mask.sum(-1) > 0).nonzero():
+                slot, row = torch.where(mask[number[0]])
+                result.index_add_(0, row, self.experts[number[0]](x[row]) * weights[row, slot, None])
+            """,
+            because="`mask.sum(-1) > 0` is not known to have one element for each expert",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            mask = nn.functional.one_hot(chosen, num_classes=3).permute(2, 1, 0)
+            for number in (mask.sum((-1, -2)) > 0).nonzero():
+                slot, row = torch.where(mask[number[0]])
+                result.index_add_(0, row, self.experts[number](x[row]) * number.to(x.dtype))
+            """,
+            because="`number.to` needs a tensor",
             setup=_SETUP,
         ),
         Declined(
@@ -306,7 +392,7 @@ def _chooses_rows(site: Site, node: ast.For) -> bool:
         if isinstance(part, ast.Call):
             chooses = chooses or where_of(site, part) is not None
             writes = writes or (isinstance(part.func, ast.Attribute) and part.func.attr in {"index_add_", "index_add"})
-            calls = calls or _may_be_expert(part.func, local)
+            calls = calls or _may_be_expert(part.func, local) or any(_of_expert(each, names) for each in part.args)
         elif isinstance(part, ast.Subscript):
             writes = writes or isinstance(part.ctx, ast.Store)
             elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
@@ -314,6 +400,11 @@ def _chooses_rows(site: Site, node: ast.For) -> bool:
         elif isinstance(part, ast.Assign):
             chooses = chooses or _is_mask(site, part.value, names)
     return chooses and writes and calls
+
+
+def _of_expert(node: ast.expr, names: frozenset[str]) -> bool:
+    """True for `self.weight[i]` with the number of this round."""
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and _of_round(node.slice, names)
 
 
 def _may_be_expert(function: ast.expr, names: frozenset[str] | set[str]) -> bool:
@@ -342,16 +433,16 @@ def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:
 
 
 def _edit(site: Site, node: ast.For) -> Edit:
-    inside = _checked_loop(site, node, set())
-    variables = _variables(node)
-    rewriter = Rewriter(inside, lambda part: _is_mask(inside, part, variables), 1)
-    before = _hits(site, node)
-    rewriter.skips = bool(before)
-    rewriter.statements(node.body)
+    hits = hits_of(site, node)
+    inside = replace(_checked_loop(site, node, set()), written=hits.written)
+    variables = _variables(node) | hits.numbers
+    rewriter = Rewriter(inside, lambda part: _is_mask(inside, part, variables), 1, variables)
+    rewriter.skips = bool(hits.statements)
+    rewriter.statements([each for each in node.body if id(each) not in hits.dropped])
     _check(site, rewriter)
-    header = _header(site, node, before)
-    lines = [_COMMENT, header, *("    " + line.replace("\n", "\n    ") for line in rewriter.lines)]
-    return _two_paths(site, [*before, node], list(rewriter.conditions), lines)
+    lines = [_COMMENT, *hits.kept, hits.header]
+    lines += ["    " + line.replace("\n", "\n    ") for line in rewriter.lines]
+    return _two_paths(site, [*hits.statements, node], list(rewriter.conditions), lines)
 
 
 def _two_paths(site: Site, statements: Sequence[ast.stmt], conditions: Sequence[str], lines: Sequence[str]) -> Edit:
@@ -372,7 +463,7 @@ def _check(site: Site, rewriter: Rewriter) -> None:
     if not rewriter.writes:
         raise NotRowwise("no rows are written")
     if not rewriter.calls:
-        raise NotRowwise("no expert is called with the chosen rows")
+        raise NotRowwise("no expert gets the chosen rows")
     for callee in rewriter.calls:
         for part in ast.walk(callee):
             if isinstance(part, ast.Attribute) and (mixing := _mixing(site, part.attr)):
@@ -388,57 +479,3 @@ def _mixing(site: Site, name: str) -> str | None:
             if layer in word:
                 return layer
     return None
-
-
-def _hits(site: Site, node: ast.For) -> list[ast.stmt]:
-    """The statements before the loop that compute for which experts it runs, where that depends on the routing."""
-    if not isinstance(node.iter, ast.Name):
-        return []
-    body, position = site.place.blocks[-1]
-    for start in range(position - 1, -1, -1):
-        statement = body[start]
-        if node.iter.id in set(bound_in(statement)):
-            if _data_dependent(site, statement):
-                return _moved(site, list(body[start:position]))
-            return []
-    return []
-
-
-def _moved(site: Site, statements: list[ast.stmt]) -> list[ast.stmt]:
-    for statement in statements:
-        if not isinstance(statement, ast.Assign):
-            raise NotRowwise(f"`{purity.short(statement)}` stands between the loop and what it runs over")
-        for name in bound_in(statement):
-            if site.live_after(name):
-                raise NotRowwise(f"`{name}` is read after the loop")
-    return statements
-
-
-def _data_dependent(site: Site, node: ast.AST) -> bool:
-    """True when something in `node` has as many elements as a condition holds for, or reads a tensor's values."""
-    return any(
-        getattr(part.func, "attr", "") in _READS or where_of(site, part) is not None
-        for part in ast.walk(node)
-        if isinstance(part, ast.Call)
-    )
-
-
-def _header(site: Site, node: ast.For, before: list[ast.stmt]) -> str:
-    if not before and not _data_dependent(site, node.iter):
-        return f"for {site.text(node.target)} in {site.text(node.iter)}:"
-    if isinstance(node.target, ast.Name):
-        for text, dimension in _indexed_by(site, node):
-            return f"for {node.target.id} in range({text}.shape[{dimension}]):"
-    raise NotRowwise("what the loop runs over depends on the routing, and the number of experts is not known")
-
-
-def _indexed_by(site: Site, node: ast.For) -> Iterator[tuple[str, int]]:
-    """Tensors that the loop's variable indexes, with the dimension, those that choose rows first."""
-    assert isinstance(node.target, ast.Name)
-    for part in ast.walk(node):
-        if not isinstance(part, ast.Subscript) or not isinstance(part.value, ast.Name):
-            continue
-        elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
-        for dimension, element in enumerate(elements):
-            if isinstance(element, ast.Name) and element.id == node.target.id:
-                yield site.text(part.value), dimension

@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.values import BOOL
+from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.rules.rowwise_expressions import (
     MASK,
     ROW,
@@ -21,6 +21,7 @@ from graphmend_codemod.rules.rowwise_expressions import (
     NotRowwise,
     Rows,
     indices_of,
+    is_minus_one,
     is_whole,
     is_zero,
     lookup,
@@ -34,15 +35,19 @@ from graphmend_codemod.rules.site import Site
 class Rewriter:
     """Rewrites statements of one block. `is_mask` says whether an expression is a mask of rows where it indexes.
 
-    `outer` is the depth, below that of the site's statement, at which the new text will stand.
+    `numbers` are variables of a loop around it that hold Python integers. `outer` is the depth, below that of the
+    site's statement, at which the new text will stand.
 
     After `statements`, `lines` is the new text, indented from zero, `conditions` what must hold while tracing,
     `calls` the callables that got all rows, `writes` the tensors that were written.
     """
 
-    def __init__(self, site: Site, is_mask: Callable[[ast.expr], bool], outer: int) -> None:
+    def __init__(
+        self, site: Site, is_mask: Callable[[ast.expr], bool], outer: int, numbers: frozenset[str] = frozenset()
+    ) -> None:
         self.site = site
         self.is_mask = is_mask
+        self.numbers = numbers
         self.selectors: dict[str, str] = {}
         self.masks: dict[str, Choice] = {}
         self.choice: Choice | None = None
@@ -97,6 +102,8 @@ class Rewriter:
         if isinstance(target, ast.Subscript) and self._chosen_by(target) is not None:
             self._store(target, self._dense_rows(node.value))
             return
+        if isinstance(target, ast.Tuple) and self._parted(node, target):
+            return
         if not isinstance(target, ast.Name):
             self._unchanged(node)
             return
@@ -116,6 +123,27 @@ class Rewriter:
         else:
             self.inlined.pop(target.id, None)
             self._emit(f"{target.id} = ", text)
+
+    def _parted(self, node: ast.Assign, target: ast.Tuple) -> bool:
+        """`a, b = rows.chunk(2, dim=-1)`: parts of each row."""
+        names = [each.id for each in target.elts if isinstance(each, ast.Name)]
+        call = node.value
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or len(names) < len(target.elts):
+            return False
+        if call.func.attr not in {"chunk", "split", "tensor_split"}:
+            return False
+        dense = Dense(self)
+        rows = dense.visit(call.func.value)
+        dims = [word.value for word in call.keywords if word.arg == "dim"] or call.args[1:2]
+        if rows is None:
+            return False
+        if len(dims) != 1 or not is_minus_one(dims[0]):
+            raise NotRowwise(f"`{purity.short(call)}` may not treat each row by itself")
+        for name in names:
+            self.rows[name] = Rows()
+            self.inlined.pop(name, None)
+        self._emit(f"{', '.join(names)} = ", dense.text(call))
+        return True
 
     def _accumulated(self, node: ast.Assign, target: ast.Name) -> bool:
         """`y = y.index_add(0, rows, values)`."""
@@ -176,6 +204,9 @@ class Rewriter:
             else:
                 raise NotRowwise(f"`{purity.short(node.test)}` decides more than whether there are rows")
             return
+        if self._asks_for_number(node):
+            self._emit("", f"if {self.site.text(node.test)}:\n{'    ' * (self.depth + 1)}continue")
+            return
         if Dense(self).visit(node.test) is not None or self._reads_rows(node.test):
             raise NotRowwise(f"`{purity.short(node.test)}` decides by the values of the chosen rows")
         branches: list[tuple[str, list[ast.stmt]]] = [(f"if {self.site.text(node.test)}:", node.body)]
@@ -189,6 +220,22 @@ class Rewriter:
             if len(self.lines) == first:
                 self.lines.append("    " * self.depth + "pass")
             self.depth -= 1
+
+    def _asks_for_number(self, node: ast.If) -> bool:
+        """True for `if i == self.n: continue` with the number of the round."""
+        test = node.test
+        alone = len(node.body) == 1 and isinstance(node.body[0], ast.Continue) and not node.orelse
+        if not alone or not isinstance(test, ast.Compare) or len(test.ops) != 1:
+            return False
+        sides = (test.left, test.comparators[0])
+        number = [side for side in sides if isinstance(side, ast.Name) and side.id in self.numbers]
+        other = [side for side in sides if side not in number]
+        return len(number) == 1 and self._is_size(other[0])
+
+    def _is_size(self, node: ast.expr) -> bool:
+        """True for a literal, and for a number that an instance or a configuration holds."""
+        own = isinstance(node, ast.Attribute) and not self._reads_rows(node)
+        return isinstance(node, ast.Constant) or (own and self.site.value(node).kind is not Kind.TENSOR)
 
     def _unchanged(self, node: ast.stmt) -> None:
         """A statement that has nothing to do with rows."""

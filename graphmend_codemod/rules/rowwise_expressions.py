@@ -65,7 +65,7 @@ class Dense:
         self.indexing = indexing
         self.outermost: ast.expr | None = None
         self.site = rewriter.site
-        self.changes: dict[int, tuple[ast.expr, str]] = {}
+        self.changes: dict[int, tuple[ast.expr, str]] = dict(rewriter.site.written)
 
     def text(self, node: ast.expr) -> str:
         """The source text of `node` on one line, with the changed parts exchanged."""
@@ -238,7 +238,10 @@ class Dense:
     def _function(self, node: ast.Call, name: str, found: list[tuple[ast.expr, Rows | None]]) -> Rows:
         joined = _joined([rows for _, rows in found if rows is not None])
         first = found[0][1] is not None
-        if name in _KEEPS_ROWS or (name in {"linear", "matmul", "mm"} and first and not any(r for _, r in found[1:])):
+        if name in _KEEPS_ROWS:
+            return joined
+        if name in {"linear", "matmul", "mm"} and first and not any(rows for _, rows in found[1:]):
+            self.rewriter.calls += [argument for argument, _ in found[1:2]]
             return joined
         if name in {"softmax", "normalize"} and first:
             dims = [word.value for word in node.keywords if word.arg == "dim"] or node.args[1:2]

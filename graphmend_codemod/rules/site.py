@@ -7,8 +7,8 @@ import contextlib
 import io
 import re
 import tokenize
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TypeVar, cast
 
@@ -46,6 +46,7 @@ class Site:
     summary: ModuleSummary
     settings: Settings
     function: str
+    written: Mapping[int, tuple[ast.expr, str]] = field(default_factory=dict)
 
     def remembered(self, question: str, node: ast.AST, answer: Callable[[], T], *, anywhere: bool = False) -> T:
         """`answer()`, worked out once for this question about this node where names hold what they hold here.
@@ -192,13 +193,36 @@ class Site:
 
     def text(self, node: ast.AST) -> str:
         """The node's source text on one line, as its author spelled it where that is possible."""
-        segment = self.source.segment(self.span(node))
+        segment = self._exchanged(node) if self.written else self.source.segment(self.span(node))
         if "\n" not in segment and "\r" not in segment:
             return segment
+        if segment != self.source.segment(self.span(node)):
+            return ast.unparse(ast.parse(segment if isinstance(node, ast.stmt) else f"({segment})"))
         if "#" in segment or '"' in segment or "'" in segment or "\\" in segment:
             return ast.unparse(node)
         folded = re.sub(r"\s*[\r\n]+\s*", " ", segment)
         return re.sub(r",?\s+([)\]}])", r"\1", re.sub(r"([(\[{])\s+", r"\1", folded))
+
+    def _exchanged(self, node: ast.AST) -> str:
+        """The node's source text with what is `written` in the place of parts of it."""
+        source, whole = self.source, self.span(node)
+        start = source.offset(whole.start_line, whole.start_column)
+        end = source.offset(whole.end_line, whole.end_column)
+        found = []
+        for part, text in self.written.values():
+            span = self.span(part)
+            first, last = (
+                source.offset(span.start_line, span.start_column),
+                source.offset(span.end_line, span.end_column),
+            )
+            if start <= first and last <= end:
+                found.append((first, -last, text))
+        pieces, at = [], start
+        for first, last, text in sorted(found):
+            if first >= at:
+                pieces += [source.text[at:first], text]
+                at = -last
+        return "".join([*pieces, source.text[at:end]])
 
     def comments(self, node: ast.AST, kept: tuple[ast.AST, ...] = ()) -> list[str]:
         """Comments on the lines of `node` that stand outside the `kept` nodes, in order."""
