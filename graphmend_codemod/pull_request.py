@@ -155,10 +155,10 @@ class _Run:
         if request.base is None and settings.base is not None and settings.base != self._base:
             self._base = settings.base
             tip = self._fetch_base()
-        source = self._source()
-        pull_requests = self._forge.pull_requests(source, self._branch)
+        source, there_is = self._source()
+        pull_requests = self._forge.pull_requests(source, self._branch) if there_is else ()
         current = next((one for one in pull_requests if one.state is State.OPEN), None)
-        remote = self._remote_branch(source)
+        remote = self._remote_branch(source) if there_is else None
         there = self._series(source) if remote is not None else None
         if remote is not None and there is None:
             self._facts.append(f"branch {self._branch} has commits of somebody else and is left alone")
@@ -217,15 +217,18 @@ class _Run:
         if name in {self._base, self._project.default_branch}:
             raise SettingsError(f"branch {name} is where pull requests go to; choose another with --branch")
 
-    def _source(self) -> Project:
-        """The repository that the branch is pushed to."""
+    def _source(self) -> tuple[Project, bool]:
+        """The repository that the branch is pushed to; whether there is one, which in a dry run nobody makes."""
         if not self._request.fork:
             if not self._project.can_push:
                 self._remarks.append(f"the token seems to have no right to push to {self._project.path}; try --fork")
-            return self._project
+            return self._project, True
         if self._request.dry_run:
-            self._steps.append(f"use a fork of {self._project.path}")
-            return self._project
+            found = self._forge.existing_fork()
+            if found is None:
+                self._steps.append(f"fork {self._project.path}")
+                return replace(self._project, path=f"(your fork)/{self._project.name}"), False
+            return found, True
         self._progress("forking")
         fork = self._forge.fork()
         reach, until = self._transfer(fork), time.monotonic() + self._request.timeout
@@ -234,7 +237,7 @@ class _Run:
             if time.monotonic() > until:
                 raise ForgeError(f"the fork {fork.path} is still empty; run again later")
             time.sleep(2)
-        return fork
+        return fork, True
 
     def _remote_branch(self, source: Project) -> str | None:
         return self._transfer(source).heads(self._branch).get(self._branch)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 OPERATIONS = {
+    "/user": ["get"],
     "/repos/{owner}/{repo}": ["get"],
     "/repos/{owner}/{repo}/pulls": ["get", "post"],
     "/repos/{owner}/{repo}/pulls/{pull_number}": ["get", "patch"],

@@ -103,6 +103,10 @@ class Forge(Protocol):
         """The user's fork of the repository, made if there is none."""
         ...
 
+    def existing_fork(self) -> Project | None:
+        """The user's fork, if there is one; none is made."""
+        ...
+
     def pull_requests(self, source: Project, branch: str) -> tuple[PullRequest, ...]:
         """All pull requests from a branch, in every state, the newest first."""
         ...

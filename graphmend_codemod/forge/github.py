@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import requests
-from github import Auth, Github, GithubException, GithubObject, RateLimitExceededException
+from github import Auth, Github, GithubException, GithubObject, RateLimitExceededException, UnknownObjectException
 from github.PullRequest import PullRequest as Remote
 from github.Repository import Repository
 
@@ -60,6 +60,18 @@ class GitHub:
         """The user's fork. GitHub answers with the one that is there, and fills a new one in the background."""
         with self._errors(f"a fork of {self._path}"):
             return _project(self._patiently(lambda: self._repository.create_fork(default_branch_only=True)))
+
+    def existing_fork(self) -> Project | None:
+        """The user's fork, if there is one under the repository's own name."""
+        repository = self._repository
+        with self._errors(f"a fork of {self._path}"):
+            user = self._patiently(lambda: self._client.get_user().login)
+            try:
+                found = self._patiently(lambda: self._client.get_repo(f"{user}/{repository.name}"))
+            except UnknownObjectException:
+                return None
+            ours = found.fork and found.parent is not None and found.parent.full_name == repository.full_name
+            return _project(found) if ours else None
 
     def pull_requests(self, source: Project, branch: str) -> tuple[PullRequest, ...]:
         """All of them, the newest first."""

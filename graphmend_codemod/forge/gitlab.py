@@ -66,11 +66,19 @@ class GitLab:
 
     def fork(self) -> Project:
         """The user's fork, made if there is none."""
+        found = self.existing_fork()
+        if found is not None:
+            return found
         with self._errors(f"a fork of {self._path}"):
-            for found in self._remote.forks.list(owned=True, iterator=True):
-                return _project(self._client.projects.get(found.get_id() or 0))
             made = self._remote.forks.create({})
             return _project(self._client.projects.get(made.get_id() or 0))
+
+    def existing_fork(self) -> Project | None:
+        """The user's fork, if there is one."""
+        with self._errors(f"forks of {self._path}"):
+            for found in self._remote.forks.list(owned=True, iterator=True):
+                return _project(self._client.projects.get(found.get_id() or 0))
+        return None
 
     def pull_requests(self, source: Project, branch: str) -> tuple[PullRequest, ...]:
         """All merge requests, the newest first."""

@@ -41,6 +41,7 @@ class Repo:
     archived: bool = False
     pulls: list[Pull] = field(default_factory=list)
     checks: list[dict[str, Any]] = field(default_factory=list)
+    parent: str | None = None
 
 
 class GitHubFake:
@@ -64,6 +65,9 @@ class GitHubFake:
     def answer(self, method: str, target: str, body: Any, user: str) -> Answer:
         """Answer one request."""
         split = urlsplit(target)
+        if split.path == "/api/v3/user":
+            example = self.contract.example("private-user-response-with-public-and-private-profile-information")
+            return 200, {**example, "login": user, "user_view_type": "private"}, {}
         found = re.fullmatch(r"/api/v3/repos/([^/]+/[^/]+)(/.*)?", split.path)
         assert found is not None, target
         path, rest = found[1], found[2] or ""
@@ -160,7 +164,7 @@ class GitHubFake:
             folder.parent.mkdir(exist_ok=True)
             self._server.git(repo.path, "clone", "--quiet", "--bare", ".", str(folder))
             self._server.git(path, "config", "http.receivepack", "true")
-            self.repos[path] = Repo(path, repo.default_branch)
+            self.repos[path] = Repo(path, repo.default_branch, parent=repo.path)
         return self.repos[path]
 
     def _close_without_branch(self, repo: Repo) -> None:
@@ -184,7 +188,10 @@ class GitHubFake:
             default_branch=repo.default_branch,
             clone_url=f"{self._server.url}/{repo.path}.git",
             permissions={"admin": False, "push": may, "pull": True},
+            fork=repo.parent is not None,
         )
+        if repo.parent is not None:
+            found["parent"] = {**found["parent"], "full_name": repo.parent}
         return found
 
     def _pull(self, repo: Repo, pull: Pull) -> Any:

@@ -237,6 +237,16 @@ def test_without_a_right_to_push_a_fork_is_used(hub: Hub) -> None:
     assert hub.pr("--fork").out.startswith("unchanged")
 
 
+def test_a_dry_run_looks_at_the_fork_and_makes_none(hub: Hub) -> None:
+    hub.server.readers.add("bot")
+    ran = hub.pr("--fork", "--dry-run")
+    assert ran.code == 1, ran
+    assert "would fork octo/zoo\n  would push branch" in ran.out
+    assert list(hub.fake.repos) == ["octo/zoo"]
+    assert hub.pr("--fork").code == 1
+    assert hub.pr("--fork", "--dry-run").out.startswith("dry run: unchanged")
+
+
 def test_a_clone_is_read_and_not_touched(hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
     hub.clone.git("remote", "set-url", "origin", f"{hub.server.url}/octo/zoo.git")
     hub.clone.write("zoo/model.py", "uncommitted = 1\n")
