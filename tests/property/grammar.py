@@ -57,6 +57,34 @@ class Part(nn.Module):
         return out
 
 
+class Marks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    @staticmethod
+    def packed(mask):
+        counts = mask.long().sum(dim=1)
+        count = counts.max()
+        chosen = mask.nonzero(as_tuple=True)
+        taken = torch.arange(count, device=mask.device) < counts.unsqueeze(dim=-1)
+        places = taken.nonzero(as_tuple=True)
+        free = (taken == 0).nonzero(as_tuple=True)
+        return count, chosen, places, free
+
+    def forward(self, t, marks, marked=None):
+        out = self.proj(t)
+        if marked:
+            count, chosen, places, free = self.packed(marks)
+            rows = out.new_zeros(out.shape[0], count)
+            rows[places] = out[chosen]
+            rows[free] = torch.finfo(rows.dtype).min
+            rows = torch.softmax(rows, dim=-1)
+            out[chosen] = rows[places]
+        assert out.size() == t.size(), "another size"
+        return out
+
+
 class Base(nn.Module):
     def limited(self, t: torch.Tensor) -> torch.Tensor:
         if torch.isinf(t).any():
@@ -76,6 +104,7 @@ class Model(Base):
         self.register_buffer("table", torch.full((4,), 2.0), persistent=False)
         self.short_scale = self.scale
         self.part = Part()
+        self.marks = Marks()
         self.limit = 0.5
         self.count = 0
         self.last = None
@@ -484,6 +513,9 @@ NUMBERS = (
     "{t} = {t} * torch.ones(length)[:, None]",
     "places = None\nif places is None:\n    places = torch.arange(1, 1 + {t}.size(0))\nlength = places[-1] + 1\n"
     "{t} = {t} + torch.arange(length).sum()",
+    "marks = {t} > {n}\nmarked = marks.any().item()\n{t} = self.marks({t}, marks, marked)",
+    "marks = {t} < {u}\nmarked = marks.any().item()\n{t} = {t} + self.marks({t}, marks, marked=marked)",
+    "marks = {t} > 0\nmarked = bool(marks.any())\n{t} = self.marks({t}, marks, marked) * 2",
     "start = {t}.argmax()\nplaces = torch.arange(start, start + 4)\n{t} = {t}.sum() + places",
 )
 """Numbers and rows that are read out of tensors; `pairs` is a list of sizes."""
