@@ -516,6 +516,8 @@ NUMBERS = (
     "marks = {t} > {n}\nmarked = marks.any().item()\n{t} = self.marks({t}, marks, marked)",
     "marks = {t} < {u}\nmarked = marks.any().item()\n{t} = {t} + self.marks({t}, marks, marked=marked)",
     "marks = {t} > 0\nmarked = bool(marks.any())\n{t} = self.marks({t}, marks, marked) * 2",
+    "if mask is not None and not torch.all({m} == 1):\n    {t} = {t} * {m}",
+    "if torch.any(mask != 1):\n    {t} = {t} * mask[:, :]",
     "start = {t}.argmax()\nplaces = torch.arange(start, start + 4)\n{t} = {t}.sum() + places",
 )
 """Numbers and rows that are read out of tensors; `pairs` is a list of sizes."""

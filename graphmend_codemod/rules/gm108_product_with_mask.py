@@ -1,0 +1,225 @@
+"""product-with-mask (GM108): `if not torch.all(mask == 1): x = x * mask`.
+
+The test saves a product that would change nothing, and costs more than that: Dynamo breaks the graph, and the device is
+waited for. Under `torch.compile` the product stands without the test, where it keeps dtype and shape, so that by
+ones alone it gives the same numbers; Dynamo knows this while it traces. Eager mode keeps its test.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.torch_api import torch_function
+from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.conditions import split
+from graphmend_codemod.rules.site import Site
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask=None):
+        dtype = x.dtype
+        ...
+        return x, dtype
+"""
+
+rule = Rule(
+    code="GM108",
+    slug="product-with-mask",
+    title="multiply by the mask without asking whether it holds ones alone",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(),
+    examples=(
+        Example(
+            before="""
+            if mask is not None and not torch.all(mask == 1):
+                # padding
+                x = x * mask.unsqueeze(1)
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and mask is not None
+                and x.is_floating_point()
+                and mask.dtype in (torch.bool, torch.int64)
+                and torch.broadcast_shapes(x.shape, mask.unsqueeze(1).shape) == x.shape
+            ):
+                # Ones change nothing: no need to read back whether there is anything else.
+                x = x * mask.unsqueeze(1)
+            elif mask is not None and not torch.all(mask == 1):
+                # padding
+                x = x * mask.unsqueeze(1)
+            """,
+            setup=_SETUP,
+            inputs=(
+                "torch.ones(2, 3, 4), torch.ones(2, 4, dtype=torch.long)",
+                "torch.randn(2, 3, 4), torch.tensor([[1, 1, 0, 1], [1, 0, 0, 0]])",
+            ),
+        ),
+        Declined(
+            source="""
+            if mask is not None and not torch.all(mask == 1):
+                x = x * mask[:, None]
+            x += 1
+            """,
+            because="`x += 1` may write into what it was before",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            if mask is not None and not torch.all(mask == 1):
+                x = x * mask[mask > 0]
+            """,
+            because="`mask[mask > 0]` is no view of the mask",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if mask is not None:
+                x = x * mask
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_COMMENT = "# Ones change nothing: no need to read back whether there is anything else."
+
+
+@dataclass(frozen=True)
+class _Product:
+    """`dtype = target.dtype; target = (target * factor).to(dtype)`."""
+
+    target: ast.Name
+    factor: ast.expr
+    dtype: ast.Name | None
+
+
+@rule.on(ast.If, candidate="test")
+def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
+    """`if mask is not None and not torch.all(mask == 1): x = x * mask[:, None]`."""
+    if node.orelse or len(node.body) > 2 or (product := _product(node)) is None:
+        return None
+    condition = split(site, node.test)
+    if condition is None or len(condition.tensors) != 1:
+        return None
+    mask = _mask(site, condition.tensors[0])
+    if mask is None or mask.id not in {part.id for part in ast.walk(product.factor) if isinstance(part, ast.Name)}:
+        return None
+    message = f"asks whether a mask holds ones alone before it multiplies: `{purity.short(node.test)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    if not _is_view(product.factor, mask.id):
+        return Verdict(message, declined=f"`{purity.short(product.factor)}` is no view of the mask")
+    reason = _why_not(site, node, product)
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    target, factor = product.target.id, site.operand(product.factor)
+    conditions = [
+        site.compiling,
+        *(site.operand_of_and(each) for each in condition.static),
+        f"{target}.is_floating_point()",
+        f"{mask.id}.dtype in ({site.torch}.bool, {site.torch}.int64)",
+        site.call(
+            f"{site.torch}.broadcast_shapes(",
+            [f"{target}.shape", f"{factor}.shape"],
+            deeper=1,
+            after=f") == {target}.shape",
+        ),
+    ]
+    conditions += [] if product.dtype is None else [f"{site.text(product.dtype)} == {target}.dtype"]
+    lines = "\n    and ".join(conditions)
+    header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):\n    {_COMMENT}\n    "
+    parts = (header, site.original(node.body[-1]), "\nel", site.original(node))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _product(node: ast.If) -> _Product | None:
+    """The product of a branch that does nothing else."""
+    *before, last = node.body
+    if not isinstance(last, ast.Assign) or len(last.targets) != 1 or not isinstance(last.targets[0], ast.Name):
+        return None
+    target, value = last.targets[0], last.value
+    dtype: ast.Name | None = None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to":
+        if len(value.args) != 1 or value.keywords or not isinstance(value.args[0], ast.Name):
+            return None
+        dtype, value = value.args[0], value.func.value
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Mult):
+        return None
+    sides = [value.left, value.right]
+    others = [each for each in sides if not (isinstance(each, ast.Name) and each.id == target.id)]
+    if len(others) != 1:
+        return None
+    if any(dtype is None or ast.unparse(each) != f"{dtype.id} = {target.id}.dtype" for each in before):
+        return None
+    return _Product(target, others[0], dtype)
+
+
+def _mask(site: Site, node: ast.expr) -> ast.Name | None:
+    """`m` for `not torch.all(m == 1)`, `not (m == 1).all()`, `torch.any(m != 1)` and `(m != 1).any()`."""
+    inverted = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    call = node.operand if isinstance(node, ast.UnaryOp) and inverted else node
+    if not isinstance(call, ast.Call) or call.keywords:
+        return None
+    name, arguments = torch_function(site.resolve(call.func)), call.args
+    if name is None and isinstance(call.func, ast.Attribute):
+        name, arguments = call.func.attr, [call.func.value, *call.args]
+    if name != ("all" if inverted else "any") or len(arguments) != 1 or not isinstance(arguments[0], ast.Compare):
+        return None
+    test = arguments[0]
+    sign: type[ast.cmpop] = ast.Eq if inverted else ast.NotEq
+    if len(test.ops) != 1 or not isinstance(test.ops[0], sign) or ast.unparse(test.comparators[0]) != "1":
+        return None
+    return test.left if isinstance(test.left, ast.Name) else None
+
+
+def _is_view(node: ast.expr, mask: str) -> bool:
+    """True for the mask, parts of it, and the same with more dimensions: all ones where the mask is."""
+    if isinstance(node, ast.Name):
+        return node.id == mask
+    if isinstance(node, ast.Call):
+        function = node.func
+        more = isinstance(function, ast.Attribute) and function.attr == "unsqueeze" and not node.keywords
+        return more and isinstance(function, ast.Attribute) and _is_view(function.value, mask)
+    if not isinstance(node, ast.Subscript):
+        return False
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    plain = all(
+        isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and index.value in (None, ...))
+        for index in indices
+    )
+    called = any(isinstance(part, (ast.Call, ast.NamedExpr, ast.Await)) for part in ast.walk(node.slice))
+    return plain and not called and _is_view(node.value, mask)
+
+
+def _is_bound(site: Site, node: ast.If, name: str) -> bool:
+    """True when a statement that certainly ran gave the name a value."""
+    before = [each for each in site.evaluator.scope.node.body if each.lineno < node.lineno]
+    given = [target for each in before if isinstance(each, ast.Assign) for target in each.targets]
+    return site.is_bound(name) or any(isinstance(each, ast.Name) and each.id == name for each in given)
+
+
+def _why_not(site: Site, node: ast.If, product: _Product) -> str | None:
+    name = product.target.id
+    if product.dtype is not None and not _is_bound(site, node, product.dtype.id):
+        return f"`{product.dtype.id}` may have no value before the branch"
+    for part in walk_scope(site.evaluator.scope.node):
+        if getattr(part, "lineno", 0) <= (node.end_lineno or 0):
+            continue
+        if isinstance(part, ast.AugAssign) and ast.unparse(part.target).partition("[")[0] == name:
+            return f"`{ast.unparse(part)}` may write into what it was before"
+        own = isinstance(part, (ast.Subscript, ast.Attribute)) and getattr(part.value, "id", "") == name
+        if own and isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
+            return f"`{purity.short(part)}` may be written to, and so into what it was before"
+        if own and isinstance(part, ast.Attribute) and part.attr.endswith("_"):
+            return f"`{purity.short(part)}` may write into what it was before"
+    return None
