@@ -172,7 +172,7 @@ class _Uses:
                 if node.func.attr == "append":
                     yield from node.args
                 elif node.func.attr in _CHANGES:
-                    yield ast.Name("?", ast.Load())
+                    yield ast.Constant(None)  # who knows what is in it then
 
     def _is_size(self, node: ast.expr, depth: int = 6) -> bool:
         """True for sizes of tensors, integer literals, and what is computed from them."""

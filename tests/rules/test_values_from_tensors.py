@@ -85,6 +85,12 @@ def test_a_list_that_grows_after_the_tensor_was_built_is_not_used() -> None:
     assert {"GM302", "GM402"}.isdisjoint(codes(changed))
 
 
+def test_a_list_that_shrinks_before_the_tensor_is_built_is_not_used() -> None:
+    changed = _GRID.replace("        shapes = torch", "        shape_list.pop()\n        shapes = torch")
+    assert changed != _GRID
+    assert {"GM302", "GM402"}.isdisjoint(codes(changed))
+
+
 def test_a_function_that_uses_numbers_as_tensors_keeps_getting_the_tensor() -> None:
     declined(
         _GRID.replace("height * width) for", "height * width.item()) for"), because="as a tensor", select=("GM402",)
