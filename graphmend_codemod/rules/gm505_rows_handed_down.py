@@ -7,7 +7,8 @@ function learns to take a mask, then its callers learn to give one. Eager mode r
 
 Every row has to be treated by itself: layers that do, elementwise operations, and changes of the other dimensions.
 Where batch norm or dropout take part, the compile path is for evaluation alone. It computes all rows, so it multiplies
-the work of the branch by rows / chosen rows.
+the work of the branch by rows / chosen rows. A mask of several dimensions may choose a row more than once, and eager
+mode adds a gradient for each time: with gradients, only a mask of one dimension is handed down.
 """
 
 from __future__ import annotations
@@ -120,7 +121,7 @@ rule = Rule(
             rows = torch.where(longer)[0]
             """,
             after="""
-            if torch.compiler.is_compiling():
+            if torch.compiler.is_compiling() and (longer.dim() == 1 or not torch.is_grad_enabled()):
                 # A mask of the rows: how many there are depends on the data.
                 rows = longer.reshape(longer.shape[0], -1).any(1)
             else:
@@ -333,7 +334,8 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
         return Verdict(message, declined=f"`{purity.short(mask)}` would be computed twice")
     subject = mask if isinstance(mask, ast.Name) else mask.left
     rows = f"{site.operand(mask)}.reshape({site.text(subject)}.shape[0], -1).any(1)"
-    conditions = [site.compiling]
+    # A mask of several dimensions chooses a row several times, and eager mode adds a gradient for each.
+    conditions = [site.compiling, f"({site.text(subject)}.dim() == 1 or not {site.torch}.is_grad_enabled())"]
     if any(test is not None and "not self.training" in test for test in tests):
         if site.evaluator.scope.self_name != "self":
             return Verdict(message, declined="it is not known whether the model is in training")

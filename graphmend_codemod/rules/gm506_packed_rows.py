@@ -10,8 +10,10 @@ So the work on packed rows is that of a mask in which all are chosen, columns / 
 where few are chosen and rows are long, measure it. It only runs where the flag says that any are chosen (GM106).
 
 Nothing may depend on the number of places: indices may only read and write rows, a number or what was read by the
-other indices, and the count may only be a size. A gradient would count a repeated element several times, so
-compiled code with gradients packs as eager mode does, with its graph breaks.
+other indices, and the count may only be a size. Code that works on places must not care how many are free, as it must
+not for rows with fewer than the largest number; where all scores of a row are `-inf`, a softmax may give nan in one
+mode and not in the other. A gradient would count a repeated element several times, so compiled code with gradients
+packs as eager mode does, with its graph breaks.
 """
 
 from __future__ import annotations
