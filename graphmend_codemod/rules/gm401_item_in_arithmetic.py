@@ -12,7 +12,6 @@ tensor might not. Numbers that are used as sizes, in Python arithmetic or as arg
 from __future__ import annotations
 
 import ast
-import re
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_scope
@@ -107,7 +106,8 @@ rule = Rule(
     ),
 )
 
-_METHOD_READ = re.compile(r".+\.(?:a?max|a?min|sum|mean|argmax|argmin)\(\)\.item\(\)", re.DOTALL)
+_ITEM = frozenset({"item"})
+_REDUCES = frozenset({"max", "amax", "min", "amin", "sum", "mean", "argmax", "argmin"})
 _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 
 
@@ -116,13 +116,14 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = t.item()`."""
     target = node.targets[0]
     tensor = number_of(site, node.value)
-    message = f"reads a number back from the device: `{purity.short(node.value)}`"
     if tensor is None and (unknown := _reduced(site, node.value)) is not None:
+        message = f"reads a number back from the device: `{purity.short(node.value)}`"
         return Verdict(message, declined=f"`{purity.short(unknown)}` is not known to be a tensor")
     if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
     if site.value(tensor).dtype == BOOL:
         return None
+    message = f"reads a number back from the device: `{purity.short(node.value)}`"
     reason = _why_not(site, node, target.id, tensor)
     if reason is not None:
         return Verdict(message, declined=reason)
@@ -136,9 +137,13 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
 
 def _reduced(site: Site, node: ast.expr) -> ast.expr | None:
     """`x` for `x.max().item()` where nothing tells what `x` is."""
-    found = _METHOD_READ.fullmatch(ast.unparse(node))
-    inner = node.func.value.func.value if found is not None else None  # type: ignore[attr-defined]
-    return inner if inner is not None and site.value(inner).kind is Kind.UNKNOWN else None
+    inner = node
+    for methods in (_ITEM, _REDUCES):
+        plain = isinstance(inner, ast.Call) and not inner.args and not inner.keywords
+        if not plain or not isinstance(inner.func, ast.Attribute) or inner.func.attr not in methods:  # type: ignore[attr-defined]
+            return None
+        inner = inner.func.value  # type: ignore[attr-defined]
+    return inner if site.value(inner).kind is Kind.UNKNOWN else None
 
 
 def _why_not(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> str | None:
