@@ -128,6 +128,8 @@ def test_inductor_s_difference_is_a_problem() -> None:
     assert (table.cells(right)[column], table.cells(right)[-1]) == ("as eager, 0 recompiles", "one graph")
     assert (table.cells(different)[column], table.cells(different)[-1]) == ("DIFFERENT", "PROBLEM")
     assert different.problems == ("Inductor: call 2: x",)
+    slow = replace(INDUCTOR, status=Status.TIMEOUT, message="no result after 600 s", counts=None, calls=())
+    assert table.cells(replace(right, inductor=(slow,)))[column] == "no result: timeout"
 
 
 def test_recompiled_graphs_count_for_a_single_call_only() -> None:

@@ -12,7 +12,7 @@ from graphmend_evaluation.flags import FlagRow
 from graphmend_evaluation.machine import this_machine
 from graphmend_evaluation.paper.hub import NotRun
 from graphmend_evaluation.paper.rows import Row, published
-from graphmend_evaluation.results import Counts, ModelMeasurement, ModelRow, from_json, to_json
+from graphmend_evaluation.results import Counts, ModelMeasurement, ModelRow, Status, from_json, to_json
 
 TABLE_SCHEMA = 2
 HEADINGS = (
@@ -226,6 +226,9 @@ def _compiled(measured: Measured) -> str:
 def _inductor(measured: Measured) -> str:
     if not measured.inductor:
         return "-"
+    unmeasured = [compiled for compiled in measured.inductor if compiled.status is not Status.OK]
+    if unmeasured:
+        return f"no result: {unmeasured[0].status.value}"
     if any(compiled.problems for compiled in measured.inductor):
         return "DIFFERENT"
     most = max(_most_recompiles(compiled) for compiled in measured.inductor)
