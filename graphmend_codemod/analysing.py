@@ -68,6 +68,8 @@ def analyse(
         return Analysed(path, problem=Problem(path, str(error), error.line))
     except RecursionError:
         return Analysed(path, problem=Problem(path, "cannot be analysed: its expressions are nested too deeply"))
+    except Exception as error:  # said in full, with exit code 2; the other files get their findings
+        return Analysed(path, problem=Problem.internal(path, error))
     finally:
         view.close()
     ordered = tuple(sorted(kept, key=lambda each: (each.span, each.code)))

@@ -107,6 +107,16 @@ class Problem:
     message: str
     line: int | None = None
 
+    @classmethod
+    def internal(cls, path: str, error: Exception) -> Problem:
+        """A mistake of graphmend itself in one file, which must not cost the others theirs."""
+        frame = error.__traceback__
+        while frame is not None and frame.tb_next is not None:
+            frame = frame.tb_next
+        where = "" if frame is None else f" in {frame.tb_frame.f_globals.get('__name__')}, line {frame.tb_lineno}"
+        said = f"{type(error).__name__}: {error}".partition("\n")[0]
+        return cls(path, f"is left alone for an internal error ({said}{where}); please report it with the file")
+
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"
         return f"{where}: {self.message}"

@@ -7,13 +7,15 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
-from graphmend_codemod import runner
-from graphmend_codemod.findings import Safety
+from graphmend_codemod import engine, runner
+from graphmend_codemod.findings import Finding, Safety
 from graphmend_codemod.runner import CheckResult
 from graphmend_codemod.settings import Settings
+from graphmend_codemod.source import SourceFile
 
 MODEL = """
     import logging
@@ -147,6 +149,23 @@ def test_a_bad_file_is_a_problem_and_the_others_go_on(tmp_path: Path, raw: bytes
     assert [each.path for each in result.problems] == ["bad.py"]
     assert "\n" not in result.problems[0].message
     assert places(result) == [("GM201", "m.py", "Model.forward")]
+
+
+def test_a_mistake_of_ours_in_one_file_costs_that_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"a.py": MODEL, "b.py": MODEL})
+    find = engine.find
+
+    def stumble(source: SourceFile, *rest: Any) -> list[Finding]:
+        if source.path == "a.py":
+            raise ZeroDivisionError("planted\nsecond line")
+        return find(source, *rest)
+
+    monkeypatch.setattr(engine, "find", stumble)
+    result = runner.check((), Settings(root=tmp_path))
+    assert {finding.path for finding in result.findings} == {"b.py"}
+    (problem,) = result.problems
+    assert str(problem).startswith("a.py: is left alone for an internal error (ZeroDivisionError: planted in tests.")
+    assert "\n" not in str(problem)
 
 
 def test_long_expressions_that_python_takes_are_taken(tmp_path: Path) -> None:

@@ -101,6 +101,8 @@ def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None =
         return Loaded(path, digest, problem=Problem(path, str(error), error.line))
     except RecursionError:
         return Loaded(path, digest, problem=Problem(path, "cannot be analysed: its expressions are nested too deeply"))
+    except Exception as error:  # said in full, with exit code 2; the other files get their findings
+        return Loaded(path, digest, problem=Problem.internal(path, error))
     if cache is not None:
         cache.write_text("summaries", path, digest, encode(summary))
     return Loaded(path, digest, summary)
