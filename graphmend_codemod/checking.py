@@ -94,6 +94,10 @@ class Checker:
             self._kept.clear()
         return self._in_project(files)
 
+    def decides_alone(self, files: Sequence[str]) -> bool:
+        """True when a few named files tell by themselves what is found in them, without a look at who calls them."""
+        return self._by_name(files) is not None
+
     # -- loading -------------------------------------------------------------------------------------------------
 
     def _load(self, path: str, *, wanted: bool = False) -> Loaded:
