@@ -112,9 +112,9 @@ def _spent(runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def _clean_files(outcome: Outcome) -> Iterator[str]:
-    yield f'Clean files of about {CLEAN_LINES} lines, `graphmend fix FILE` against `python -c "import ast"`, in turns.'
-    yield "A file in which something may be found if a model calls it needs a look at all callers. It comes last, and no"
-    yield "target is for it."
+    yield f'Clean files of about {CLEAN_LINES} lines, `graphmend fix FILE` against `import ast` alone, in turns.'
+    yield "A file in which something may be found if a model calls it needs a look at all callers. It comes last, and"
+    yield "no target is for it."
     yield ""
     rows = (
         (f"`{path}`", f"{extra.median * 1000:.0f}", f"{extra.low * 1000:.0f} to {extra.high * 1000:.0f}")
