@@ -71,7 +71,8 @@ def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> N
             for part in target.elts:
                 _unpacked(part, value, body, stack)
     else:
-        body.rows = body.rows or (body.loops and kind is ast.Subscript and _may_be_mask(target.slice))  # type: ignore[attr-defined]
+        if body.loops and kind is ast.Subscript and _may_be_mask(target.slice, body.indexed):  # type: ignore[attr-defined]
+            body.rows = True
         stack.append(target)
 
 
@@ -90,14 +91,21 @@ def _unpacked(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -
         stack.append(target)
 
 
-def _may_be_mask(index: ast.expr) -> bool:
-    """True for an index that may choose rows by a condition: `y[m == i]`, `y[m[:, i]]`, `y[i, rows]`, `y[a:b]`."""
+def _may_be_mask(index: ast.expr, names: list[str]) -> bool:
+    """True for an index that may choose rows by a condition: `y[m == i]`, `y[m[:, i]]`, `y[a:b]`.
+
+    Names in it, `y[i, rows]`, are added to `names`: what they hold has to tell.
+    """
     kind = index.__class__
     if kind is ast.Tuple:
-        return any(map(_may_be_mask, index.elts))  # type: ignore[attr-defined]
+        found = [_may_be_mask(part, names) for part in index.elts]  # type: ignore[attr-defined]
+        return any(found)
+    if kind is ast.Name:
+        names.append(index.id)  # type: ignore[attr-defined]
+        return False
     if kind is ast.Slice:
         return index.lower.__class__ is ast.Name and index.upper.__class__ is ast.Name  # type: ignore[attr-defined]
-    return kind is ast.Compare or kind is ast.Subscript or kind is ast.Name
+    return kind is ast.Compare or kind is ast.Subscript
 
 
 def loop_target(target: ast.expr, iterated: ast.expr, body: Body) -> None:

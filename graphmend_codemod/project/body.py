@@ -37,6 +37,7 @@ class Body:
         self.rows = False
         self.loops = False
         self.pieces = False
+        self.indexed: list[str] = []
         self.types: dict[tuple[str, str], None] = {}
         self.imports: list[tuple[str, str]] = []
         self.changes: set[str] = set()
@@ -79,6 +80,20 @@ class Body:
         """True when its annotation or its default says that it is no tensor."""
         annotation = self.parameters[name]
         return is_python_annotation(annotation) if annotation else name in self.python
+
+
+def chooses_rows(body: Body) -> bool:
+    """True for code that may choose rows by a condition, or by sizes that it reads out of a tensor."""
+    return body.rows or (
+        body.loops
+        and (body.pieces or any(_is_choice(value) for name in body.indexed for value in body.values().get(name, ())))
+    )
+
+
+def _is_choice(value: ast.expr) -> bool:
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Attribute) and value.func.attr == "bool"
+    return isinstance(value, (ast.Compare, ast.Subscript))
 
 
 def settle(body: Body) -> None:

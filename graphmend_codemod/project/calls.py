@@ -42,10 +42,10 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
         body.pieces = True
-    elif (last == "arange" and node.args and isinstance(node.args[-1], (ast.BinOp, ast.Subscript))) or (
-        last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy."))
-    ):
+    elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
         body.value = True
+    elif last == "arange":
+        body.value = body.value or body.lines.asks_for_ends or _is_shifted(node)
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):
         body.rows = True
     stack += node.args
@@ -70,6 +70,12 @@ def _isinstance(arguments: list[ast.expr], body: Body) -> None:
         for kind in kinds:
             if spelled := dotted(kind):
                 body.types[subject.id, f":{spelled}"] = None
+
+
+def _is_shifted(node: ast.Call) -> bool:
+    """True for `arange(start, start + n)`."""
+    kinds = [each.__class__ for each in node.args]
+    return kinds == [ast.Name, ast.BinOp]
 
 
 def _is_masked(node: ast.Call) -> bool:

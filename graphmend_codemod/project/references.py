@@ -8,7 +8,7 @@ import sys
 from typing import NamedTuple
 
 from graphmend_codemod.project.assignments import types_of
-from graphmend_codemod.project.body import Body
+from graphmend_codemod.project.body import Body, chooses_rows
 from graphmend_codemod.project.candidates import COUNT, is_python_annotation
 from graphmend_codemod.project.held import Held
 from graphmend_codemod.project.summary import FunctionSummary
@@ -126,7 +126,7 @@ def _with_body(summary: FunctionSummary, body: Body, refs: list[str], types: dic
             ("test", body.test),
             ("log", body.log),
             ("value", body.value),
-            ("rows", body.rows or (body.loops and body.pieces)),
+            ("rows", chooses_rows(body)),
         )
         if present
     )

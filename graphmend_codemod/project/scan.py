@@ -6,7 +6,6 @@ import ast
 import re
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.origins import origins
 from graphmend_codemod.project.body import Body, settle
 from graphmend_codemod.project.candidates import is_python_annotation
 from graphmend_codemod.project.held import Held
@@ -72,6 +71,10 @@ def summarise(tree: ast.Module, text: str) -> ModuleSummary:
 
 def _with_lists(functions: list[FunctionSummary], tree: ast.Module, text: str) -> list[FunctionSummary]:
     """The functions, with a note on those that have a tensor and the list that it was built from."""
+    if "tensor(" not in text:
+        return functions
+    from graphmend_codemod.analysis.origins import origins  # costs a hook 8 ms, and few files need it
+
     found = origins(text, lambda: tree, lambda name: name)
     if found is None:
         return functions

@@ -12,9 +12,13 @@ _LONGEST_TEXT = 120
 
 
 class Lines:
-    """Source text by `ast` positions. Lines end where the tokenizer ends them; columns count UTF-8 bytes."""
+    """Source text by `ast` positions. Lines end where the tokenizer ends them; columns count UTF-8 bytes.
+
+    `asks_for_ends` is true where a size may be one more than the last of some positions.
+    """
 
     def __init__(self, text: str) -> None:
+        self.asks_for_ends = "[-1] + 1" in text
         self._lines = text.encode("utf-8", "surrogatepass").splitlines()
 
     def text(self, node: ast.expr) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
@@ -148,7 +149,7 @@ class _Made:
 @rule.on(ast.If, words=("arange",))
 def counted_positions(site: Site, node: ast.If) -> Verdict | None:
     """`if positions is None: positions = torch.arange(n)`, and a size `positions[-1] + 1` below it."""
-    made = _made(site, node) if "[-1] + 1" in site.source.text else None
+    made = _made(site, node) if _asks_for_ends(site.source.text) else None
     if made is None:
         return None
     function = site.evaluator.scope.node
@@ -178,6 +179,11 @@ class _Call:
     callee: Definition
     parameter: str
     uses: tuple[tuple[ast.Assign, str], ...]
+
+
+@lru_cache(maxsize=4)
+def _asks_for_ends(text: str) -> bool:
+    return "[-1] + 1" in text
 
 
 def _made(site: Site, node: ast.If) -> _Made | None:
