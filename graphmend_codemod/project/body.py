@@ -36,7 +36,8 @@ class Body:
         self.value = False
         self.rows = False
         self.loops = False
-        self.pieces = False
+        self.pieces: list[str] = []
+        self.selects = False
         self.indexed: list[str] = []
         self.types: dict[tuple[str, str], None] = {}
         self.imports: list[tuple[str, str]] = []
@@ -84,9 +85,14 @@ class Body:
 
 def chooses_rows(body: Body) -> bool:
     """True for code that may choose rows by a condition, or by sizes that it reads out of a tensor."""
-    return body.rows or (
-        body.loops
-        and (body.pieces or any(_is_choice(value) for name in body.indexed for value in body.values().get(name, ())))
+    if body.rows or not body.loops:
+        return body.rows
+    if body.selects:
+        return True
+    values = body.values()
+    counted = (values.get(name, ()) for name in body.pieces)
+    return any(not every or not all(isinstance(value, ast.ListComp) for value in every) for every in counted) or any(
+        _is_choice(value) for name in body.indexed for value in values.get(name, ())
     )
 
 

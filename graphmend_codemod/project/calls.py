@@ -41,7 +41,9 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
     elif (last in READS_VALUES and not node.args) or last == "repeat_interleave" or last in MARKS:
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
-        body.pieces = True
+        body.pieces.append(node.args[0].id)
+    elif last == "masked_select":
+        body.selects = True
     elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
         body.value = True
     elif last == "arange":
@@ -79,7 +81,8 @@ def _is_shifted(node: ast.Call) -> bool:
 
 
 def _is_masked(node: ast.Call) -> bool:
-    """True for `x[mask].sum()`."""
-    if node.args or not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Subscript):
-        return False
-    return isinstance(node.func.value.slice, (ast.Name, ast.Compare))
+    """True for `x[mask].sum()` and `x.masked_select(mask).sum()`."""
+    chosen = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else None
+    if isinstance(chosen, ast.Call):
+        return dotted(chosen.func).endswith("masked_select") or getattr(chosen.func, "attr", "") == "masked_select"
+    return isinstance(chosen, ast.Subscript) and isinstance(chosen.slice, (ast.Name, ast.Compare))

@@ -26,7 +26,7 @@ READS_VALUES = frozenset({"item", "tolist"})
 REDUCES = frozenset({"sum", "mean"})
 NUMPY_NUMBERS = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod", "lcm", "gcd"})
 """Functions of numpy that have a twin in `math`."""
-CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select", "bincount"})
+CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "bincount"})
 """Functions and methods whose result has as many rows as the data says; `where` with one argument as well."""
 MARKS = frozenset({"mark_static_address", "mark_dynamic", "maybe_mark_dynamic", "mark_unbacked", "graph_break"})
 """Functions of `torch._dynamo` that Dynamo does not trace."""
