@@ -152,8 +152,20 @@ def packed_rows(site: Site, node: ast.Assign) -> Verdict | None:
     return None
 
 
+def _above(site: Site, line: int) -> tuple[str, ...]:
+    """The top-level definition above the one that holds this line: behind it a helper stands next to what it serves."""
+    summary = site.summary
+    tops = [
+        (each.line, each.qualname) for each in summary.functions if each.qualname and not (each.owner or each.outer)
+    ]
+    tops += [(each.line, each.qualname) for each in summary.classes if "." not in each.qualname]
+    before = [name for start, name in sorted(tops) if start < line]
+    return (before[-2],) if len(before) > 1 else ()
+
+
 def _edit(site: Site, node: ast.Assign, packed: Packed, guards: tuple[str, ...]) -> Edit:
-    helper = Helper("_static_places", _HELPER.strip("\n").replace("torch.", f"{site.torch}."))
+    text = _HELPER.strip("\n").replace("torch.", f"{site.torch}.")
+    helper = Helper("_static_places", text, after=_above(site, node.lineno))
     conditions = [site.compiling, f"not {site.torch}.is_grad_enabled()", *(f"not {name}" for name in guards)]
     lines = [
         f"(\n    {_COMMENT}",
