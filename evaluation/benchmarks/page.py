@@ -112,7 +112,7 @@ def _spent(runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def _clean_files(outcome: Outcome) -> Iterator[str]:
-    yield f'Clean files of about {CLEAN_LINES} lines, `graphmend fix FILE` against `import ast` alone, in turns.'
+    yield f"Clean files of about {CLEAN_LINES} lines, `graphmend fix FILE` against `import ast` alone, in turns."
     yield "A file in which something may be found if a model calls it needs a look at all callers. It comes last, and"
     yield "no target is for it."
     yield ""
