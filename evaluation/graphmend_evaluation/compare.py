@@ -17,6 +17,9 @@ import torch
 DEEPEST = 24
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout, slice, range)
 
+HALF_STEPS = 16
+"""Rounding steps of a half-precision tensor's largest element that compiled code may be off."""
+
 
 @dataclass
 class Leaves:
@@ -54,7 +57,10 @@ def exact_differences(before: Leaves, after: Leaves, *, limit: int = 5) -> list[
 
 
 def close_difference(expected: Leaves, found: Leaves) -> str | None:
-    """The first thing that is not the same within `torch.testing.assert_close`'s tolerance for its dtype."""
+    """The first thing that is not the same within `torch.testing.assert_close`'s tolerance for its dtype.
+
+    For half precision it is `HALF_STEPS` rounding steps of the largest element.
+    """
     return next(iter(_first(_differences(expected, found, exact=False), 1)), None)
 
 
@@ -186,11 +192,34 @@ def _bit_difference(old: torch.Tensor, new: torch.Tensor) -> str | None:
 
 
 def _tolerance_difference(old: torch.Tensor, new: torch.Tensor) -> str | None:
+    rtol, atol = _half_tolerance(old)
     try:
-        torch.testing.assert_close(_plain(new), _plain(old), equal_nan=True, check_stride=False, check_device=False)
+        torch.testing.assert_close(
+            _plain(new),
+            _plain(old),
+            rtol=rtol,
+            atol=atol,
+            equal_nan=True,
+            check_stride=False,
+            check_device=False,
+        )
     except AssertionError as error:
         return " ".join(str(error).split())
     return None
+
+
+def _half_tolerance(tensor: torch.Tensor) -> tuple[float | None, float | None]:
+    """(rtol, atol) for half precision, by the largest element; None for other dtypes, which have torch's own.
+
+    Inductor keeps in float32 what eager mode rounds after every operation, so that small elements of a tensor differ
+    by the rounding errors of large ones.
+    """
+    if tensor.dtype not in (torch.float16, torch.bfloat16):
+        return None, None
+    size = _plain(tensor).float().abs().nan_to_num(posinf=0.0)
+    largest = float(size.max()) if size.numel() else 0.0
+    step = torch.finfo(tensor.dtype).eps
+    return step, HALF_STEPS * step * largest
 
 
 def _told(old: torch.Tensor, new: torch.Tensor, unequal: torch.Tensor) -> str:

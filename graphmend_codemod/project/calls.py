@@ -9,6 +9,7 @@ from graphmend_codemod.project.assignments import REGISTRATIONS, registration
 from graphmend_codemod.project.body import Body
 from graphmend_codemod.project.candidates import (
     CHOOSES_ROWS,
+    DIVIDES,
     LOG_METHODS,
     MARKS,
     NUMPY_NUMBERS,
@@ -46,6 +47,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         body.selects = True
     elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
         body.value = True
+    elif last in DIVIDES:
+        body.value = body.value or len(node.args) == 2
     elif last == "arange":
         body.value = body.value or body.lines.asks_for_ends or _is_shifted(node)
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):

@@ -1,9 +1,12 @@
-"""numpy-on-sizes (GM601): numpy computes a Python number from sizes.
+"""numpy-on-sizes (GM601): numpy, or a division of tensors, computes a Python number from sizes.
 
 Dynamo traces `np.prod(x.shape[1:])` and `np.ceil(length / 2).astype(int)` as tensor operations, so numbers that were
 Python all along become a tensor, and the graph breaks where the result is used as a number. The compile path does the
 same with `math`, which Dynamo computes while it traces. Eager mode runs the original statement, word for word. Plain
 `int(np.sqrt(length))` is computed while tracing already, and left alone.
+
+`torch.div(x.size(1), n, rounding_mode="trunc")` breaks the graph as soon as sizes are dynamic, which `x.size(1) // n`
+does not.
 
 Only numbers that come from sizes, configuration and constants are taken over. The two libraries agree to the last digit
 but one, and `math` raises for a logarithm of zero where numpy gives `-inf`.
@@ -19,6 +22,7 @@ from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
+from graphmend_codemod.rules.size_division import NotDivided, division_edit, divisions
 
 _SETUP = """
 import math
@@ -84,6 +88,32 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.ones(2, 6)",),
         ),
+        Example(
+            before="""
+            steps = torch.div(x.size(1), length, rounding_mode="trunc") + 1
+            x = x.view(torch.div(length, 1, rounding_mode="floor"), x.size(0))
+            """,
+            after="""
+            if torch.compiler.is_compiling() and length > 0:
+                steps = x.size(1) // length + 1
+            else:
+                steps = torch.div(x.size(1), length, rounding_mode="trunc") + 1
+            if torch.compiler.is_compiling():
+                x = x.view(length // 1, x.size(0))
+            else:
+                x = x.view(torch.div(length, 1, rounding_mode="floor"), x.size(0))
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 5)", "torch.ones(2, 9)", "torch.ones(2, 7)"),
+        ),
+        Declined(
+            source="""
+            steps = torch.div(x.size(1), 2, rounding_mode="trunc")
+            x = x + steps.to(x.dtype)
+            """,
+            because="may need a tensor",
+            setup=_SETUP,
+        ),
         Declined(
             source="""
             steps = np.ceil(x.sum()).astype(int).item()
@@ -130,6 +160,19 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
 
 
 _NUMPY = ("np", "numpy")
+
+
+@rule.on(ast.Assign, words=("div", "floor_divide"))
+def divided_sizes(site: Site, node: ast.Assign) -> Verdict | None:
+    """`x = x.view(torch.div(x.size(0), n, rounding_mode="trunc"), -1)`."""
+    found = divisions(site, node.value)
+    if not found:
+        return None
+    message = f"divides a size as a tensor: `{purity.short(found[0])}`"
+    try:
+        return Verdict(message, edit=division_edit(site, node, found))
+    except NotDivided as reason:
+        return Verdict(message, declined=str(reason))
 
 
 class _NoNumber(Exception):

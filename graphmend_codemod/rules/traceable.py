@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterator, Mapping
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import dotted, parameters, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameters, walk_scope
 from graphmend_codemod.rules.packed_rows import COUNT, Packed, handed_roles, roles_of
+from graphmend_codemod.rules.size_division import is_division
 
 _LIBRARIES = frozenset({"torch", "nn", "F", "math"})
 _BUILTINS = frozenset("len list tuple range isinstance getattr zip enumerate min max int".split())
@@ -127,9 +128,21 @@ def _is_static_index(node: ast.expr, counted: Collection[str]) -> bool:
 def _live(function: Definition) -> Iterator[ast.AST]:
     """Nodes that run, without a dispatch that was put in front."""
     for statement in function.node.body:
-        if not _is_dispatch(statement):
-            yield statement
-            yield from walk_scope(statement)
+        stack: list[ast.AST] = [] if _is_dispatch(statement) else [statement]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, ast.If) and _is_compile_path(node):
+                stack += node.body
+                continue
+            yield node
+            if node is statement or not isinstance(node, SCOPES):
+                stack += children(node)
+
+
+def _is_compile_path(node: ast.If) -> bool:
+    """True for `if torch.compiler.is_compiling() and n > 0:` with the original behind it, which is not traced then."""
+    test = node.test.values[0] if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else node.test
+    return bool(node.orelse) and isinstance(test, ast.Call) and (dotted(test.func) or "").endswith("is_compiling")
 
 
 def _why_not_form(function: Definition, node: ast.AST) -> str | None:
@@ -234,6 +247,8 @@ def _is_known(calls: ModuleCalls, function: Definition, call: ast.Call) -> bool:
         return literal or call.func.id in _BUILTINS
     if not isinstance(call.func, ast.Attribute) or call.func.attr in _READS:
         return False
+    if is_division(call) and _is_size(call.args[0]):
+        return False  # a size that has to be read back once sizes are dynamic
     if name is not None and name.partition(".")[0] in _LIBRARIES:
         # `torch.where(mask)` alone is `nonzero`.
         return call.func.attr != "where" or len(call.args) > 1

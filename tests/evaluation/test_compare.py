@@ -129,6 +129,10 @@ def test_many_differences_are_cut() -> None:
         (torch.float32, 1e-6, True),
         (torch.float32, 1e-4, False),
         (torch.float16, 5e-4, True),
+        (torch.float16, 1e-2, True),
+        (torch.float16, 5e-2, False),
+        (torch.bfloat16, 0.1, True),
+        (torch.bfloat16, 0.3, False),
         (torch.float64, 1e-6, False),
     ],
 )

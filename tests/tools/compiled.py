@@ -11,7 +11,7 @@ import torch
 import torch._dynamo
 
 from tests.tools.observe import Observation, Scenario, observe
-from tests.tools.snapshot import TensorSnapshot
+from tests.tools.snapshot import SUBJECT, TensorSnapshot
 from tests.tools.subject import forget, register
 
 _TOLERANCE = {"torch.float16": 2e-3, "torch.bfloat16": 2e-2, "torch.float32": 1e-5, "torch.float64": 1e-10}
@@ -88,6 +88,8 @@ def _compiler(graphs: list[int], breaks_allowed: bool) -> Callable[[Any], Any]:
 @contextlib.contextmanager
 def _clean_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
+    # Dynamo keeps what it imported by name among the globals of a frame of torch, where every subject is the first one.
+    vars(torch.nn.modules.module).pop(f"__import_{SUBJECT}", None)
     try:
         with torch._dynamo.config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False):
             yield
