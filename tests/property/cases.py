@@ -65,6 +65,8 @@ def shrunk(outcome: Outcome, tries: int = 300) -> Outcome:
     kinds = {_kind(complaint) for complaint in outcome.complaints}
 
     def fails(program: Program) -> bool:
+        if not _parses(program.text):
+            return False
         found = next(_complaints(program, fix(program.text), outcome.compiled), None)
         return found is not None and _kind(found) in kinds
 
@@ -116,6 +118,15 @@ def fix(text: str) -> Fixed:
         reasons=tuple(f"{finding.code} {finding.declined}" for finding in refused),
         problems=tuple(str(problem) for problem in result.problems),
     )
+
+
+def _parses(text: str) -> bool:
+    """False for a program that has lost the loop around its `break`."""
+    try:
+        compile(text, "subject.py", "exec", dont_inherit=True)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _complaints(program: Program, fixed: Fixed, compiled: bool) -> Iterator[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
+import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 import torch._dynamo
+from torch._dynamo import symbolic_convert
 
 from tests.tools.observe import Observation, Scenario, observe
 from tests.tools.snapshot import SUBJECT, TensorSnapshot
@@ -88,8 +91,11 @@ def _compiler(graphs: list[int], breaks_allowed: bool) -> Callable[[Any], Any]:
 @contextlib.contextmanager
 def _clean_dynamo() -> Iterator[None]:
     torch._dynamo.reset()
-    # Dynamo keeps what it imported by name among the globals of a frame of torch, where every subject is the first one.
-    vars(torch.nn.modules.module).pop(f"__import_{SUBJECT}", None)
+    # Dynamo keeps what it has imported by name, also among the globals of frames of torch: every subject is the first.
+    symbolic_convert._import_module.cache_clear()
+    for module in list(sys.modules.values()):
+        if isinstance(module, types.ModuleType):
+            vars(module).pop(f"__import_{SUBJECT}", None)
     try:
         with torch._dynamo.config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False):
             yield
