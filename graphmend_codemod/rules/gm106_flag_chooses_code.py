@@ -10,7 +10,7 @@ it calls, may only use operations and layers of torch whose sizes do not depend 
 in it must tell the sizes of what it returns. Rows that are packed by a mask are one exception, see GM506. Results that
 have another size or number for each value, such as attention weights on request, keep the flag a Python bool.
 
-Inductor of torch 2.13 may take minutes to compile both forms once sizes are dynamic: a longformer of two small layers
+Inductor of torch 2.13 may take minutes to compile both forms once sizes are dynamic: an encoder of two small layers
 took one minute for one length, and had not ended after three more for a second one. Where lengths vary, pad them, or
 compile with `dynamic=False`, or ignore this rule.
 """

@@ -52,7 +52,7 @@ def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
     elif site.indentation(1) + len(line) > site.line_limit and isinstance(value, ast.List):
         line = site.call(f"{target} = [", [inside.text(each) for each in value.elts], deeper=1, after="]")
     # Rounding down is the same as towards zero as long as the divisor is positive.
-    conditions = [site.compiling, *dict.fromkeys(f"{_bare(site, call)} > 0" for call in found if _may_differ(call))]
+    conditions = [site.compiling, *dict.fromkeys(f"{site.text(call.args[1])} > 0" for call in found if _may_differ(call))]
     parts = (f"if {' and '.join(conditions)}:\n    {line}\nelse:\n    ", site.original(node, 1))
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)
 
@@ -87,10 +87,6 @@ def _may_differ(call: ast.Call) -> bool:
     mode = next((word.value for word in call.keywords), None)
     positive = isinstance(call.args[1], ast.Constant) and isinstance(call.args[1].value, int) and call.args[1].value > 0
     return isinstance(mode, ast.Constant) and mode.value == "trunc" and not positive
-
-
-def _bare(site: Site, call: ast.Call) -> str:
-    return site.text(call.args[1]).removeprefix("(").removesuffix(")")
 
 
 def _divided(site: Site, call: ast.Call, parent: ast.AST) -> str:
