@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
+from typing import Any
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
@@ -25,7 +26,8 @@ from graphmend_codemod.settings import Settings, selects
 from graphmend_codemod.source import SourceFile
 
 _CODES_ABOUT_BRANCHES = "GM10"
-_Matches = tuple[tuple[Rule, Match], ...]
+_Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
+"""Rules with what they ask, and the lines where the words stand that have to be in the node."""
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -56,10 +58,12 @@ def find(
     findings: list[Finding] = []
     for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, prefix, summary.name, index, wanted, lists):
-            found = list(_findings_in(unit, source, summary, settings))
-            if any(finding.code.startswith(_CODES_ABOUT_BRANCHES) for finding in found):
-                found = list(_findings_in(_with_leaks(unit), source, summary, settings))
-            findings.extend(found)
+            found = dict(_findings_in(unit, source, summary, settings))
+            branches = {node for node, finding in found.items() if finding.code.startswith(_CODES_ABOUT_BRANCHES)}
+            if branches:
+                found = {node: finding for node, finding in found.items() if node not in branches}
+                found.update(_findings_in(_with_leaks(unit), source, summary, settings, branches))
+            findings.extend(found.values())
     unique = {(finding.code, finding.span): finding for finding in findings}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
 
@@ -122,21 +126,29 @@ def _with_leaks(unit: _Unit) -> _Unit:
     return replace(unit, flow=flow)
 
 
-def _findings_in(unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings) -> Iterator[Finding]:
+def _findings_in(
+    unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings, only: Collection[ast.AST] | None = None
+) -> Iterator[tuple[ast.AST, Finding]]:
+    """Each node that a rule has something to say about, with the finding; `only` of these nodes if they are given."""
     path = source.path
-    codes = frozenset(rule.code for rule in all_rules() if selects(settings, rule.code, path))
+    codes = _selected(settings, path)
     asked = _asked(unit, summary)
     for place in unit.flow.places.values():
         if place.handled:
             continue
         for node in _matched_nodes(place, unit.evaluator, asked):
+            if only is not None and node not in only:
+                continue
+            worth = [(rule, each.match) for rule, each, lines in asked[node.__class__] if _may_match(node, each, lines)]
+            if not worth:
+                continue
             site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
-            found = _judge(site, codes, asked[node.__class__])
+            found = _judge(site, codes, worth)
             if found is None:
                 continue
             rule, verdict = found
             verdict = _within_target(verdict, settings)
-            yield Finding(
+            finding = Finding(
                 code=rule.code,
                 slug=rule.slug,
                 path=path,
@@ -147,6 +159,12 @@ def _findings_in(unit: _Unit, source: SourceFile, summary: ModuleSummary, settin
                 edit=verdict.edit if (verdict.safety or rule.safety) is not Safety.ADVICE else None,
                 declined=verdict.declined,
             )
+            yield node, finding
+
+
+@lru_cache(maxsize=4)
+def _selected(settings: Settings, path: str) -> frozenset[str]:
+    return frozenset(rule.code for rule in all_rules() if selects(settings, rule.code, path))
 
 
 def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
@@ -173,10 +191,22 @@ def _asked(unit: _Unit, summary: ModuleSummary) -> dict[type[ast.AST], _Matches]
     words = unit.evaluator.scope.outline.words
     found: dict[type[ast.AST], _Matches] = {}
     for node_type, every in _matches().items():
-        matches = tuple((rule, asked.match) for rule, asked in every if asked.in_function(candidates, words))
+        matches = tuple(
+            (rule, asked, [line for word in asked.words for line in words.get(word, ())] if asked.here else None)
+            for rule, asked in every
+            if asked.in_function(candidates, words)
+        )
         if matches:
             found[node_type] = matches
     return found
+
+
+def _may_match(node: Any, asked: Asked, lines: Sequence[int] | None) -> bool:
+    if lines is not None:
+        first, last = node.lineno, node.end_lineno
+        if not any(first <= line <= last for line in lines):
+            return False
+    return asked.when is None or asked.when(node)
 
 
 def _matched_nodes(place: Place, evaluator: Evaluator, asked: dict[type[ast.AST], _Matches]) -> Iterator[ast.AST]:
@@ -208,7 +238,7 @@ def _matched_nodes(place: Place, evaluator: Evaluator, asked: dict[type[ast.AST]
             stack += children(node)
 
 
-def _judge(site: Site, codes: frozenset[str], asked: _Matches) -> tuple[Rule, Verdict] | None:
+def _judge(site: Site, codes: frozenset[str], asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:
     """The verdict of the first rule that has an edit, or else of the first that has a reason, if it is selected.
 
     A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.

@@ -14,6 +14,10 @@ from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary
 from graphmend_codemod.source import SourceFile
 
 
+_LONGEST_DECORATORS = 60
+"""Lines that the decorators of a function take, with comments between them."""
+
+
 def outermost(summary: ModuleSummary, wanted: Iterable[tuple[str, int]]) -> list[FunctionSummary]:
     """The functions that stand in no other function and hold the wanted ones, in order of position.
 
@@ -55,15 +59,15 @@ def parse_function(source: SourceFile, function: FunctionSummary) -> FunctionNod
 
 
 def _first_line(source: SourceFile, function: FunctionSummary) -> int:
-    """The line of the first decorator, as far as each decorator stands in a line of its own."""
-    line = function.line
-    for _ in function.decorators:
-        above = line - 1
-        while above > 1 and not _line(source, above).strip():
-            above -= 1
-        if above < 1 or not _line(source, above).lstrip().startswith("@"):
+    """The line where the first decorator seems to begin: `parse_function` looks whether they are all there."""
+    head = _line(source, function.line)
+    mark = f"{head[: len(head) - len(head.lstrip())]}@"
+    line, missing = function.line, len(function.decorators)
+    for above in range(line - 1, max(0, line - _LONGEST_DECORATORS), -1):
+        if not missing:
             break
-        line = above
+        if _line(source, above).startswith(mark):
+            line, missing = above, missing - 1
     return line
 
 

@@ -144,6 +144,11 @@ class SourceFile:
             raise ValueError(f"line {line}, column {utf8_column} is not in the file")
         return start + column
 
+    def line(self, number: int) -> str:
+        """The text of a line without what ends it."""
+        starts = self.line_starts
+        return self.text[starts[number - 1] : starts[number] if number < len(starts) else None].rstrip("\r\n")
+
     def line_at(self, offset: int) -> int:
         """The number of the line that holds this offset into `text`."""
         return bisect_right(self.line_starts, offset)

@@ -7,7 +7,7 @@ beside a compile path of its own is marked `handled`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -144,17 +144,8 @@ class Flow:
         self.places[id(node)] = Place(
             node, state.env, state.leaked, tuple(self._parents), tuple(self._blocks), self._handled > 0
         )
-        if isinstance(node, ast.If):
-            return self._if(node, state)
-        if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
-            return self._loop(node, state)
-        if isinstance(node, ast.Try):
-            return self._try(node, state)
-        if isinstance(node, (ast.With, ast.AsyncWith)):
-            return self._with(node, state)
-        if isinstance(node, ast.Match):
-            return self._match(node, state)
-        return self._simple(node, state)
+        compound = _COMPOUND.get(node.__class__)
+        return self._simple(node, state) if compound is None else compound(self, node, state)
 
     def _simple(self, node: ast.stmt, state: State) -> State | None:
         env = dict(state.env)
@@ -411,6 +402,18 @@ class Flow:
             after = self._join(after, self._block(case.body, State(env, state.leaked)))
         self._parents.pop()
         return after
+
+
+_COMPOUND: dict[type[ast.stmt], Callable[[Flow, Any, State], State | None]] = {
+    ast.If: Flow._if,
+    ast.For: Flow._loop,
+    ast.AsyncFor: Flow._loop,
+    ast.While: Flow._loop,
+    ast.Try: Flow._try,
+    ast.With: Flow._with,
+    ast.AsyncWith: Flow._with,
+    ast.Match: Flow._match,
+}
 
 
 def walk_with_root(root: ast.AST) -> Iterator[ast.AST]:

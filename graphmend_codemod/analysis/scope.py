@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -108,14 +108,15 @@ def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
 class Outline:
     """What one look at a function tells: names that it binds, functions inside, and which rarer forms it uses.
 
-    `conditional_lines` are the lines of conditional expressions, in order; `words` the names read or behind a dot.
+    `conditional_lines` are the lines of conditional expressions, in order; `words` the names read or behind a dot, with
+    the lines where these expressions begin.
     """
 
     names: frozenset[str]
     nested: tuple[FunctionNode, ...]
     has_walrus: bool
     conditional_lines: tuple[int, ...]
-    words: frozenset[str] = frozenset()
+    words: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 _BINDING = frozenset(
@@ -134,20 +135,20 @@ def outline(function: FunctionNode) -> Outline:
     nested: list[FunctionNode] = []
     walrus = False
     conditional: list[int] = []
-    words: set[str] = set()
+    words: dict[str, list[int]] = {}
     stack: list[Any] = children(function)
     while stack:
         node = stack.pop()
         kind = node.__class__
         if kind is ast.Name:
             if node.ctx.__class__ is ast.Load:
-                words.add(node.id)
+                words.setdefault(node.id, []).append(node.lineno)
             else:
                 names.add(node.id)
             continue
         fields = NODE_FIELDS[kind]
         if kind is ast.Attribute:
-            words.add(node.attr)
+            words.setdefault(node.attr, []).append(node.lineno)
         elif kind in _BINDING:
             if kind is ast.IfExp:
                 conditional.append(node.lineno)
@@ -166,7 +167,7 @@ def outline(function: FunctionNode) -> Outline:
         if fields and kind is not ast.Lambda:
             put_children(node, fields, stack)
     nested.sort(key=lambda node: (node.lineno, node.col_offset))
-    return Outline(frozenset(names - outer), tuple(nested), walrus, tuple(sorted(conditional)), frozenset(words))
+    return Outline(frozenset(names - outer), tuple(nested), walrus, tuple(sorted(conditional)), words)
 
 
 @dataclass

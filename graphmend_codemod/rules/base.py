@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,14 +74,19 @@ class Verdict:
 Match = Callable[["Site", Any], "Verdict | None"]
 
 
+Look = Callable[[Any], bool]
+
+
 class Asked(NamedTuple):
     """A match function and when it is worth asking."""
 
     match: Match
     candidate: str = ""
     words: frozenset[str] = frozenset()
+    here: bool = False
+    when: Look | None = None
 
-    def in_function(self, candidates: Collection[str], words: frozenset[str]) -> bool:
+    def in_function(self, candidates: Collection[str], words: Mapping[str, Sequence[int]]) -> bool:
         """True when a function with these candidates and words may hold what it looks for."""
         return (not self.candidate or self.candidate in candidates) and (
             not self.words or not self.words.isdisjoint(words)
@@ -105,16 +110,24 @@ class Rule:
     examples: tuple[Example | Declined | Clean, ...]
     matches: dict[type[ast.AST], list[Asked]] = field(default_factory=dict, repr=False, compare=False)
 
-    def on(self, *types: type[ast.AST], candidate: str = "", words: Collection[str] = ()) -> Callable[[Match], Match]:
+    def on(
+        self,
+        *types: type[ast.AST],
+        candidate: str = "",
+        words: Collection[str] = (),
+        here: bool = False,
+        when: Look | None = None,
+    ) -> Callable[[Match], Match]:
         """Register a match function for these `ast` node types.
 
         It is asked only in functions of which the summary says `candidate` (see `FunctionSummary.candidates`), and in
-        which at least one of `words` occurs as a name that is read or behind a dot.
+        which at least one of `words` occurs as a name that is read or behind a dot; if `here`, in the node itself. What
+        can be told by a look at the node alone comes in `when`: it costs less than being asked.
         """
 
         def register(match: Match) -> Match:
             for node_type in types:
-                self.matches.setdefault(node_type, []).append(Asked(match, candidate, frozenset(words)))
+                self.matches.setdefault(node_type, []).append(Asked(match, candidate, frozenset(words), here, when))
             return match
 
         return register

@@ -37,8 +37,13 @@ class Segments:
     collected: tuple[str, str] | None = None
 
 
+_READS_SIZES = frozenset({"numpy", "tolist", "split"})
+
+
 def segments_of(site: Site, node: ast.For) -> Segments | None:
     """The segments that a loop runs over, None if it runs over none whose sizes depend on data."""
+    if _READS_SIZES.isdisjoint(site.evaluator.scope.outline.words) and not _slices(node):
+        return None
     found = Segments()
     names = {part.id for part in walk(node) if isinstance(part, ast.Name)}
     body, position = site.place.blocks[-1]
@@ -105,17 +110,17 @@ def _is_size_list(site: Site, sizes: ast.expr) -> bool:
 
 def _slices(node: ast.For) -> list[ast.Subscript]:
     """Subscripts by a slice whose bounds the loop computes."""
-    bound = bound_in(node)
-    return [
-        part
+    between = [
+        (part, {part.slice.lower.id, part.slice.upper.id})
         for part in walk_in_layers(node)
         if isinstance(part, ast.Subscript)
         and isinstance(part.slice, ast.Slice)
         and part.slice.step is None
         and isinstance(part.slice.lower, ast.Name)
         and isinstance(part.slice.upper, ast.Name)
-        and {part.slice.lower.id, part.slice.upper.id} <= bound | _stored_before(node)
     ]
+    bound = bound_in(node) | _stored_before(node) if between else set()
+    return [part for part, names in between if names <= bound]
 
 
 def _stored_before(node: ast.For) -> set[str]:

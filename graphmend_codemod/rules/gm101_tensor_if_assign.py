@@ -150,7 +150,7 @@ def _expression_edit(site: Site, node: ast.IfExp, condition: Condition) -> Edit:
             inner = where(site, before, [condition.text], [site.text(node.body), site.text(node.orelse)], 1)
             two_paths = (f"if {header}:\n    {inner}\nelse:\n    ", site.original(statement, 1))
             return Edit((Replacement(site.span(statement), two_paths),), imports=site.imports)
-    line = site.source.text.splitlines()[node.lineno - 1]
+    line = site.source.line(node.lineno)
     if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
         raise NotSelectable("the compile path would make the line too long to read")
     parts = (f"({select} if {header} else (", site.original(node), "))")

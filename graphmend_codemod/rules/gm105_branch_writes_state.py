@@ -194,7 +194,7 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=str(reason))
 
 
-@rule.on(ast.Assign, candidate="test")
+@rule.on(ast.Assign, candidate="test", when=lambda node: isinstance(node.value, ast.IfExp))
 def larger_of_two(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = n if n is not None and n > m else m`, for a state that grows with a tensor's largest value."""
     edit = larger_of(site, node)

@@ -141,7 +141,7 @@ def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
     head = f"({helper.name} if {site.compiling} else {site.text(function)})("
     filled = Helper(helper.name, helper.source.replace("{torch}", site.torch or "torch"), helper.after)
     arguments = [site.text(part) for part in [*call.call.args, *call.call.keywords]]
-    line = site.source.text.splitlines()[call.call.lineno - 1]
+    line = site.source.line(call.call.lineno)
     too_long = len(line) - len(site.text(function)) - 1 + len(head) > site.line_limit
     if call.call.lineno == call.call.end_lineno and too_long:
         replacement = Replacement(site.span(call.call), (site.call(head, arguments),))
@@ -150,7 +150,7 @@ def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
     return Edit((replacement,), imports=site.imports, helpers=(filled,))
 
 
-@rule.on(ast.Assign, ast.Return, candidate="log")
+@rule.on(ast.Assign, ast.Return, candidate="log", when=lambda node: isinstance(node.value, ast.Call))
 def log_call_as_value(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     """A log call whose (empty) result somebody takes."""
     call = find_log_call(site, node.value) if node.value is not None else None

@@ -112,7 +112,7 @@ def _judge(site: Site, test: ast.expr) -> Verdict | None:
 
 
 def _edit(site: Site, operand: ast.expr, static: str) -> Edit:
-    line = site.source.text.splitlines()[operand.lineno - 1]
+    line = site.source.line(operand.lineno)
     longer = len(static) + len(site.compiling) + len("( if  else )")
     if len(line) + longer <= site.line_limit or operand.lineno != operand.end_lineno:
         parts = (f"({static} if {site.compiling} else ", site.original(operand), ")")

@@ -111,7 +111,7 @@ _REDUCES = frozenset({"max", "amax", "min", "amin", "sum", "mean", "argmax", "ar
 _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 
 
-@rule.on(ast.Assign, words=("item", "int", "float"))
+@rule.on(ast.Assign, words=("item", "int", "float"), here=True)
 def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = t.item()`."""
     target = node.targets[0]

@@ -207,7 +207,7 @@ def _replacements(site: Site, names: list[ast.Name], chosen: Mapping[int, str]) 
 
 
 def _too_long(site: Site, name: ast.Name, text: str) -> bool:
-    line = site.source.text.splitlines()[name.lineno - 1]
+    line = site.source.line(name.lineno)
     return len(line) - len(name.id) + len(text) > site.line_limit
 
 

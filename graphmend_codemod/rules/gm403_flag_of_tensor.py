@@ -125,7 +125,7 @@ class Model(nn.Module):
 _COMMENT = "# A 0-dim tensor: its truth would have to be read back to Python."
 
 
-@rule.on(ast.Assign, words=("item", "bool"))
+@rule.on(ast.Assign, words=("item", "bool"), here=True)
 def flag(site: Site, node: ast.Assign) -> Verdict | None:
     """`flag = t.any().item()`."""
     target = node.targets[0]

@@ -123,7 +123,7 @@ _COMMENT = "# The length is known: only where it starts is in a tensor."
 _INTEGERS = frozenset({"torch.int64", "torch.long"})
 
 
-@rule.on(ast.Assign, words=("arange",))
+@rule.on(ast.Assign, words=("arange",), here=True)
 def shifted_range(site: Site, node: ast.Assign) -> Verdict | None:
     """`places = torch.arange(start, start + length)`."""
     call = node.value

@@ -111,7 +111,7 @@ class _Chosen:
     mask: ast.expr
 
 
-@rule.on(ast.Assign)
+@rule.on(ast.Assign, when=lambda node: isinstance(node.targets[0], ast.Subscript))
 def written_where(site: Site, node: ast.Assign) -> Verdict | None:
     """`x[torch.where(mask)] = number`."""
     target = node.targets[0]
@@ -132,7 +132,7 @@ def written_where(site: Site, node: ast.Assign) -> Verdict | None:
     return Verdict(message, edit=_two_paths(site, node, [], text))
 
 
-@rule.on(ast.Assign, ast.Return, words=("sum", "mean"))
+@rule.on(ast.Assign, ast.Return, words=("sum", "mean"), here=True)
 def reduced(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     """`x[mask].sum()`, `x.masked_select(mask).mean()`."""
     if node.value is None:

@@ -305,7 +305,7 @@ def expert_loop(site: Site, node: ast.For) -> Verdict | None:
         return Verdict(message, declined=str(reason))
 
 
-@rule.on(ast.Assign, words=("tolist",))
+@rule.on(ast.Assign, words=("tolist",), here=True)
 def expert_counts(site: Site, node: ast.Assign) -> Verdict | None:
     """`sizes = sizes.tolist()`, for experts that split their rows by `sizes`."""
     name = counts_for_experts(site, node)
@@ -385,21 +385,28 @@ def _cast_to_bool(site: Site, node: ast.expr) -> bool:
 
 def _chooses_rows(site: Site, node: ast.For) -> bool:
     """True when a round takes rows by a mask, hands them on, and writes rows."""
+    parts = list(walk(node))
+    if not any(map(_writes_rows, parts)):
+        return False
     names = _variables(node)
     local = names | bound_in(node)
-    chooses = writes = calls = False
-    for part in walk(node):
+    chooses = calls = False
+    for part in parts:
         if isinstance(part, ast.Call):
             chooses = chooses or where_of(site, part) is not None
-            writes = writes or (isinstance(part.func, ast.Attribute) and part.func.attr in {"index_add_", "index_add"})
             calls = calls or _may_be_expert(part.func, local) or any(_of_expert(each, names) for each in part.args)
         elif isinstance(part, ast.Subscript):
-            writes = writes or isinstance(part.ctx, ast.Store)
             elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
             chooses = chooses or any(_is_mask(site, element, names) for element in elements)
         elif isinstance(part, ast.Assign):
             chooses = chooses or _is_mask(site, part.value, names)
-    return chooses and writes and calls
+    return chooses and calls
+
+
+def _writes_rows(node: ast.AST) -> bool:
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.ctx, ast.Store)
+    return isinstance(node, ast.Attribute) and node.attr in {"index_add_", "index_add"}
 
 
 def _of_expert(node: ast.expr, names: frozenset[str]) -> bool:

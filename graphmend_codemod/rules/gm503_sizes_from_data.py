@@ -71,7 +71,11 @@ rule = Rule(
 )
 
 
-@rule.on(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.For, words=("tolist", "repeat_interleave"))
+@rule.on(
+    *(ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return, ast.For),
+    words=("tolist", "repeat_interleave"),
+    here=True,
+)
 def sized_by_tensor(site: Site, node: ast.stmt) -> Verdict | None:
     """`x.split(t.tolist())` and `repeat_interleave(x, t)`."""
     roots = [node.iter] if isinstance(node, ast.For) else [node]

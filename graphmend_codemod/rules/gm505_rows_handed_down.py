@@ -304,7 +304,7 @@ def _replaced(site: Site, span: Span, pieces: Sequence[tuple[Span, str]]) -> str
     return text + site.source.segment(Span(*at, *end))
 
 
-@rule.on(ast.Assign, words=("where", "nonzero"))
+@rule.on(ast.Assign, words=("where", "nonzero"), here=True)
 def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
     """`rows = torch.where(mask)[0]` where all that gets `rows` takes a mask as well."""
     mask = _mask(site, node.value)

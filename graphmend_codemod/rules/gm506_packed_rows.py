@@ -131,11 +131,9 @@ rule = Rule(
 )
 
 
-@rule.on(ast.Assign, candidate="test")
+@rule.on(ast.Assign, candidate="test", when=lambda node: isinstance(node.targets[0], ast.Tuple))
 def packed_rows(site: Site, node: ast.Assign) -> Verdict | None:
     """`count, chosen, places, free = self.indices(mask)`."""
-    if not isinstance(node.targets[0], ast.Tuple):
-        return None
     line = site.evaluator.scope.node.lineno
     for choice in choices(site.source.text):
         packed = choice.packed

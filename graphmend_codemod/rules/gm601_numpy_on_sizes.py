@@ -134,7 +134,7 @@ _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sq
 _OF_TWO = frozenset({"lcm", "gcd"})
 
 
-@rule.on(ast.Assign, ast.Return, words=("np", "numpy"))
+@rule.on(ast.Assign, ast.Return, words=("np", "numpy"), here=True)
 def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     """`n = int(np.ceil(size / 2))`, `x = x.reshape(-1, np.prod(x.shape[1:]))`."""
     if node.value is None or "numpy" not in {site.evaluator.scope.resolve_global(name) for name in _NUMPY}:
@@ -162,7 +162,7 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
 _NUMPY = ("np", "numpy")
 
 
-@rule.on(ast.Assign, words=("div", "floor_divide"))
+@rule.on(ast.Assign, words=("div", "floor_divide"), here=True)
 def divided_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     """`x = x.view(torch.div(x.size(0), n, rounding_mode="trunc"), -1)`."""
     found = divisions(site, node.value)
