@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import annotated, torch_api
@@ -174,7 +173,7 @@ def _creation(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Valu
     scalar = name == "tensor" and bool(node.args) and isinstance(node.args[0], (ast.Constant, ast.UnaryOp))
     shape = SCALAR if scalar else like.shape
     fresh = name not in {"as_tensor", "from_numpy"}
-    return replace(evaluator.names.tensor(dtype, shape, grad=False, fresh=fresh), built_from=built)
+    return evaluator.names.tensor(dtype, shape, grad=False, fresh=fresh)._replace(built_from=built)
 
 
 def _dtype_argument(evaluator: Evaluator, node: ast.Call, env: Env) -> str | None:
@@ -217,7 +216,7 @@ def tensor_function(
     if name == "to":
         return names.tensor(_cast_dtype(evaluator, node, env, base), base.shape, grad=base.grad)
     if name.endswith("_") and not name.startswith("_"):
-        return replace(base, optional=False)
+        return base._replace(optional=False)
     if name in torch_api.RETURNS_TENSOR or name.startswith("new_"):
         aliasing = name in torch_api.VIEWS
         shape = base.shape if name in torch_api.SAME_IF_FLOATING else None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from graphmend_codemod.analysis import annotated, calls, torch_api
@@ -151,7 +150,7 @@ class Evaluator:
         if kind is AttributeKind.ARGUMENT:
             known = annotated.value_of(fact.callee, self.names, Origin.CONFIG)
             if known.kind is Kind.UNKNOWN and _CONFIG_NAME.fullmatch(fact.text):
-                return replace(known, origin=Origin.CONFIG)
+                return known._replace(origin=Origin.CONFIG)
             return known
         if kind is AttributeKind.CALL:
             return Value(Kind.UNKNOWN, instance_of=fact.callee)
@@ -184,7 +183,7 @@ class Evaluator:
         joined = values[0]
         for value in values[1:]:
             joined = self.names.join(joined, value)
-        return replace(joined, truth=None, compiling=compiling)
+        return joined._replace(truth=None, compiling=compiling)
 
     def _unary_op(self, node: ast.UnaryOp, env: Env) -> Value:
         value = self.value(node.operand, env)
@@ -197,7 +196,7 @@ class Evaluator:
             same = not isinstance(node.op, ast.Invert) or value.dtype == BOOL
             dtype = value.dtype if same else None
             return self.names.tensor(dtype, value.shape, grad=value.grad, fresh=True)
-        return replace(value, truth=None) if value.is_python else UNKNOWN
+        return value._replace(truth=None) if value.is_python else UNKNOWN
 
     def _compare(self, node: ast.Compare, env: Env) -> Value:
         operands = [self.value(operand, env) for operand in [node.left, *node.comparators]]
@@ -266,7 +265,7 @@ class Evaluator:
         truth = self.value(node.test, env).truth
         if truth is not None:
             return self.value(node.body if truth else node.orelse, env)
-        return replace(self.names.join(self.value(node.body, env), self.value(node.orelse, env)), truth=None)
+        return self.names.join(self.value(node.body, env), self.value(node.orelse, env))._replace(truth=None)
 
     def _sequence(self, node: ast.Tuple | ast.List, env: Env) -> Value:
         if any(isinstance(element, ast.Starred) for element in node.elts):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from graphmend_codemod.analysis import annotated, gradients, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
@@ -29,8 +29,7 @@ class State:
     leaked: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A statement with its surroundings, innermost last. `blocks` pairs each enclosing statement list with the
     position in it of the statement that holds the place."""
 
@@ -88,7 +87,7 @@ class Flow:
             env[argument.arg] = annotated.value_of(facts.get(argument.arg), self.evaluator.names)
         for name, source in self.lists.items():
             tensor = self.evaluator.names.tensor(INT64, grad=False, optional=not env[name].is_tensor)
-            env[name] = replace(tensor, built_from=source)
+            env[name] = tensor._replace(built_from=source)
         if function.args.vararg:
             env[function.args.vararg.arg] = python()
         if function.args.kwarg:
@@ -154,7 +153,7 @@ class Flow:
         if isinstance(node, ast.Assign):
             value = self.evaluator.value(node.value, state.env)
             if self.follow_leaks and value.kind is Kind.TENSOR:
-                value = replace(value, roots=gradients.roots(self.evaluator, node.value, state.env))
+                value = value._replace(roots=gradients.roots(self.evaluator, node.value, state.env))
             for target in node.targets:
                 self._bind(target, value, env)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -198,7 +197,7 @@ class Flow:
             return
         for inner in walk_scope(node):
             if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
-                env[inner.target.id] = replace(self.evaluator.value(inner.value, env), truth=None)
+                env[inner.target.id] = self.evaluator.value(inner.value, env)._replace(truth=None)
 
     def _bind(self, target: ast.expr, value: Value, env: Env) -> None:
         if isinstance(target, ast.Name):
@@ -233,11 +232,11 @@ class Flow:
         old = env.get(node.target.id, UNKNOWN)
         value = self.evaluator.value(ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value), env)
         if old.is_tensor and not self.follow_leaks:
-            value = replace(old, grad=old.grad or value.grad)
+            value = old._replace(grad=old.grad or value.grad)
         elif old.is_tensor:
             added = gradients.roots(self.evaluator, node.value, env)
             own = gradients.roots(self.evaluator, ast.Name(node.target.id, ast.Load()), env)
-            value = replace(old, grad=old.grad or value.grad, roots=own | added)
+            value = old._replace(grad=old.grad or value.grad, roots=own | added)
         env[node.target.id] = value
 
     # compound statements
@@ -289,7 +288,7 @@ class Flow:
             value = self.evaluator.names.join(first, second)
             held = {first.token, second.token}
             if value.fresh and value.token not in held and not leaked.isdisjoint(held - {None}):
-                value = replace(value, fresh=False)
+                value = value._replace(fresh=False)
             env[name] = value
         return State(env, leaked)
 
@@ -325,7 +324,7 @@ class Flow:
         old, new = start.env.get(name, UNKNOWN), merged.env.get(name, UNKNOWN)
         if new.kind is not Kind.TENSOR or (old.dtype == new.dtype and name not in changing):
             return True
-        merged.env[name] = replace(new, dtype=self.evaluator.names.new("dtype"))
+        merged.env[name] = new._replace(dtype=self.evaluator.names.new("dtype"))
         first = name not in changing
         changing.add(name)
         return not first
@@ -342,9 +341,9 @@ class Flow:
                 continue
             if value.kind is Kind.TENSOR:
                 new = self.evaluator.names.tensor(value.dtype, optional=value.optional, grad=value.grad)
-                env[name] = replace(new, fresh=value.fresh and value.token not in merged.leaked)
+                env[name] = new._replace(fresh=value.fresh and value.token not in merged.leaked)
             elif before is None:
-                env[name] = replace(value, truth=None, elements=None)
+                env[name] = value._replace(truth=None, elements=None)
         return State(env, merged.leaked)
 
     def _enter(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State:

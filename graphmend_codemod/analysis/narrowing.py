@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
@@ -43,7 +42,7 @@ def narrow(evaluator: Evaluator, test: ast.expr, truth: bool, env: Env) -> None:
     elif truth and (key := _key(evaluator, test)) is not None:
         value = env.get(key)
         if value is not None and value.optional:
-            env[key] = replace(value, optional=False)
+            env[key] = value._replace(optional=False)
 
 
 def _narrow_compare(evaluator: Evaluator, test: ast.Compare, truth: bool, env: Env) -> None:
@@ -55,11 +54,11 @@ def _narrow_compare(evaluator: Evaluator, test: ast.Compare, truth: bool, env: E
         if isinstance(op, ast.Is) is truth:
             env[key] = NONE
         elif key in env and env[key].optional:
-            env[key] = replace(env[key], optional=False)
+            env[key] = env[key]._replace(optional=False)
         elif key.startswith("self.") and key not in env and isinstance(test.left, ast.Attribute):
             value = evaluator.value(test.left, env)
             if value.optional:
-                env[key] = replace(value, optional=False)
+                env[key] = value._replace(optional=False)
     elif truth and isinstance(test.left, ast.Attribute) and test.left.attr == "dtype":
         _narrow_dtype(evaluator, test.left.value, op, right, env)
 
@@ -85,7 +84,7 @@ def rename_dtype(env: Env, old: str, new: str) -> None:
         return
     for name, value in env.items():
         if value.dtype == old:
-            env[name] = replace(value, dtype=new, grad=value.grad and (is_floating_dtype(new)))
+            env[name] = value._replace(dtype=new, grad=value.grad and (is_floating_dtype(new)))
 
 
 def _narrow_call(evaluator: Evaluator, test: ast.Call, env: Env) -> None:
@@ -117,7 +116,7 @@ def _become_tensor(evaluator: Evaluator, key: str, env: Env) -> None:
         if value is None or value.origin is not Origin.CONFIG:
             env[key] = evaluator.names.tensor()
     elif value.optional:
-        env[key] = replace(value, optional=False)
+        env[key] = value._replace(optional=False)
 
 
 # evidence: a call that only takes tensors returned, so its argument is one

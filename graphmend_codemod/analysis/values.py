@@ -6,8 +6,8 @@ A value is a tensor with facts, a Python object, or unknown. Unknown never becom
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 BOOL = "torch.bool"
 INT64 = "torch.int64"
@@ -53,8 +53,7 @@ class Origin(enum.Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """One abstract value.
 
     `dtype` and `shape` are names: two tensors with the same name have the same dtype (shape) in every execution.
@@ -184,5 +183,5 @@ def _join_roots(one: Value, other: Value) -> frozenset[str] | None:
 def _join_with_none(one: Value, other: Value) -> Value:
     for tensor, none in ((one, other), (other, one)):
         if tensor.kind is Kind.TENSOR and none == NONE:
-            return replace(tensor, optional=True)
+            return tensor._replace(optional=True)
     return UNKNOWN

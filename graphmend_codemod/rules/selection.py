@@ -227,7 +227,7 @@ class _Judge:
             for item in arm.assignments:
                 self.verdict = self.verdict & purity.judge(self.site.evaluator, item.value, env)
                 value = self.site.evaluator.value(item.value, env)
-                env[item.name] = replace(value, roots=roots(self.site.evaluator, item.value, env))
+                env[item.name] = value._replace(roots=roots(self.site.evaluator, item.value, env))
             for name, branches in results.items():
                 held = env.get(name)
                 if held is None or not held.is_tensor:

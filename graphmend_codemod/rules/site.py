@@ -174,7 +174,7 @@ class Site:
 
     def with_env(self, env: Env) -> Site:
         """The same site if names held what `env` says."""
-        return replace(self, place=replace(self.place, env=env))
+        return replace(self, place=self.place._replace(env=env))
 
     def following(self) -> list[ast.stmt]:
         """The statements after this one in its block."""
