@@ -234,8 +234,10 @@ def integer_buffers(site: Site, node: ast.stmt) -> Verdict | None:
     message = f"pads by integers that are kept in tensors: {', '.join(f'`self.{each}`' for each in sorted(way.names))}"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    if places[0][0] != method:
+        return Verdict(message, declined=f"it is mended together with the first such place, in `{places[0][0]}`")
     if places[0] != (method, node.lineno, node.col_offset):
-        return Verdict(message, declined="it is mended together with the first such place of the class")
+        return None
     reason = next(_why_not(tree, owner, integers, way), None)
     if reason is not None:
         return Verdict(message, declined=reason)
@@ -330,10 +332,15 @@ def _two_paths(inside: Site, group: list[ast.stmt], quotient: Quotient | None) -
 
 
 def _line(inside: Site, statement: ast.stmt, column: int) -> str:
-    """The statement's text, in three lines where one would be too long."""
+    """The statement's text, its call broken as black does where one line would be too long."""
     text = inside.text(statement)
     value = getattr(statement, "value", None)
     if column + len(text) <= inside.line_limit or not isinstance(value, ast.Call):
         return text
-    before, _, _ = text.partition("(")
-    return f"{before}(\n        {text[len(before) + 1 : -1]}\n    )"
+    before = text.partition("(")[0]
+    arguments = [inside.text(each) for each in (*value.args, *value.keywords)]
+    together = ", ".join(arguments)
+    if column + 4 + len(together) <= inside.line_limit:
+        return f"{before}(\n        {together}\n    )"
+    lines = "".join(f"        {each},\n" for each in arguments)
+    return f"{before}(\n{lines}    )"
