@@ -1,17 +1,17 @@
 """integer-buffer (GM406): a constructor keeps integers in tensors, and `pad` needs them as sizes.
 
 `self.register_buffer("stride", torch.tensor(stride), persistent=False)` and what is computed from it are tensors.
-`torch.nn.functional.pad` reads them back, which breaks the graph. The compile path computes with the Python
-integers that the constructor made the tensors of. Eager mode reads the tensors, as before.
+`torch.nn.functional.pad` reads them back, which breaks the graph. The compile path computes with the Python integers
+that the constructor made the tensors of. Eager mode reads the tensors, as before.
 
 It is done where the whole way from the constructor to `pad` lies in one class, every tensor on it was made of a Python
 integer that the module still has (an attribute, the stride of a convolution), and nothing in the file changes either or
-loads it with a state dict. Where integer tensors are divided, eager
-mode rounds the quotient to torch's default dtype. The compile path is taken as long as that rounds up and down like the
-exact quotient, which Dynamo decides while it traces; for longer inputs the original runs.
+loads it with a state dict. Where integer tensors are divided, eager mode rounds the quotient to torch's default dtype.
+The compile path is taken as long as that rounds up and down like the exact quotient, which Dynamo decides while it
+traces; for longer inputs the original runs.
 
 Under `torch.compile`, private methods on the way return an integer where they returned a tensor; the rule knows their
-callers in the file.
+callers in the file. A layer that takes the place of the convolution must have its `stride` as well.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.integer_sizes import PAD, Methods, Quotient, Way
-from graphmend_codemod.rules.integer_tensors import SUFFIX, Integers, is_heir, own_attribute
+from graphmend_codemod.rules.integer_tensors import SUFFIX, Integers, own_attribute, strangers
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -269,12 +269,14 @@ def _why_not(tree: ast.Module, owner: ast.ClassDef, integers: Integers, way: Way
             divided = way.rounded.get(id(statement))
             if divided is not None and divided not in group:
                 yield "a quotient is rounded apart from the statement that divides"
-    others = [each for each in tree.body if isinstance(each, ast.ClassDef) and each is not owner]
-    for other in others:
-        for method in other.body:
-            if isinstance(method, ast.FunctionDef) and method.name in way.called | way.handed and is_heir(other, owner):
-                yield f"`{other.name}` replaces `{method.name}`"
-    foreign = {id(part) for other in others if not is_heir(other, owner) for part in walk(other)}
+    others = strangers(owner, tree)
+    for heir in tree.body:
+        if not isinstance(heir, ast.ClassDef) or heir is owner or heir in others:
+            continue
+        for method in heir.body:
+            if isinstance(method, ast.FunctionDef) and method.name in way.called | way.handed:
+                yield f"`{heir.name}` replaces `{method.name}`"
+    foreign = {id(part) for other in others for part in walk(other)}
     for part in walk(tree):
         elsewhere = isinstance(part, ast.Attribute) and part.attr in way.called and id(part) not in way.calls
         if elsewhere and not (own_attribute(part) is not None and id(part) in foreign):

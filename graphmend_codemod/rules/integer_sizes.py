@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import purity
@@ -28,13 +28,16 @@ class Kind(enum.Enum):
 
     SIZE = "size"  # a Python number in eager mode as well
     NUMBER = "number"  # an integer, a tensor in eager mode
+    EITHER = "either"  # one of these two
     QUOTIENT = "quotient"  # a float, a floating tensor in eager mode
     SEVERAL = "several"  # a tuple of sizes and numbers
     MIXED = "mixed"  # one of these or something else, depending on the way
 
 
 Env = dict[str, Kind]
-_INTEGERS = frozenset({Kind.SIZE, Kind.NUMBER})
+_INTEGERS = frozenset({Kind.SIZE, Kind.NUMBER, Kind.EITHER})
+_HELD = frozenset({Kind.NUMBER, Kind.EITHER})
+_HANDED = frozenset({Kind.NUMBER, Kind.EITHER, Kind.SEVERAL})
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ class Methods:
             reader.run(method.body)
             if reader.way.sinks:
                 whole.add(reader.way)
-                if Kind.NUMBER in reader.returned:
+                if not _HELD.isdisjoint(reader.returned):
                     whole.reasons.append(f"`{name}` returns the number")
         return whole
 
@@ -109,9 +112,8 @@ class Methods:
             reader = Reader(self, name, {})
             reader.run(method.body)
             kinds = reader.returned
-            number = bool(kinds) and all(kind in _INTEGERS for kind in kinds) and Kind.NUMBER in kinds
             plain = not method.decorator_list and isinstance(method.body[-1], ast.Return)
-            self._returning[name] = (Kind.NUMBER if number and plain else None, reader.way)
+            self._returning[name] = (_together(kinds) if plain else None, reader.way)
         return self._returning[name]
 
 
@@ -172,7 +174,7 @@ class Reader:
             if not several:
                 self._check(statement.value)
             for each in target.elts:
-                self._bind(each.id, Kind.NUMBER if several else None)  # type: ignore[attr-defined]
+                self._bind(each.id, Kind.EITHER if several else None)  # type: ignore[attr-defined]
         elif isinstance(target, ast.Name):
             if kind is None:
                 self._check(statement.value)
@@ -208,9 +210,9 @@ class Reader:
             self.way.names.add(name)
             self._changes[id(node)] = (node, spelled(name))
             return Kind.NUMBER
-        if isinstance(node, ast.Tuple) and node.elts:
+        if isinstance(node, (ast.Tuple, ast.List)) and node.elts:
             kinds = [self._found(each) for each in node.elts]
-            return Kind.SEVERAL if all(kind in _INTEGERS for kind in kinds) and Kind.NUMBER in kinds else None
+            return Kind.SEVERAL if _together(kinds) in _HELD else None
         if isinstance(node, ast.BinOp):
             return self._arithmetic(node)
         if isinstance(node, ast.Call):
@@ -219,7 +221,8 @@ class Reader:
 
     def _arithmetic(self, node: ast.BinOp) -> Kind | None:
         left, right = self._found(node.left), self._found(node.right)
-        if isinstance(node.op, ast.Div) and left in _INTEGERS and right is Kind.NUMBER:
+        if isinstance(node.op, ast.Div) and left is Kind.NUMBER and right is Kind.NUMBER:
+            # A tensor in eager mode: torch divides a Python number by way of the reciprocal.
             divisor = own_attribute(node.right)
             if divisor is not None and self.methods.kept[divisor].buffer and self._statement is not None:
                 self.way.quotients[id(self._statement)] = Quotient(self._statement, node.left, node.right)
@@ -234,7 +237,7 @@ class Reader:
             return Kind.QUOTIENT if small and first and isinstance(node.op, (ast.Add, ast.Sub)) else None
         if not isinstance(node.op, ARITHMETIC) or left not in _INTEGERS or right not in _INTEGERS:
             return None
-        return Kind.NUMBER if Kind.NUMBER in (left, right) else Kind.SIZE
+        return Kind.NUMBER if Kind.NUMBER in (left, right) else _together([left, right])
 
     def _called(self, node: ast.Call) -> Kind | None:
         rounded = self._rounded(node)
@@ -243,7 +246,7 @@ class Reader:
         name = own_attribute(node.func)
         if name in self.methods.methods and name is not None and name.startswith("_"):
             kind, way = self.methods.returned(name)
-            if kind is not None:
+            if kind in _HELD:
                 for each in (*node.args, *(word.value for word in node.keywords)):
                     self._check(each)
                 self.way.add(way)
@@ -252,7 +255,7 @@ class Reader:
                 return kind
         if self.methods.resolve(node.func) in {"builtins.max", "builtins.min"} and not node.keywords:
             kinds = [self._found(each) for each in node.args]
-            return Kind.NUMBER if len(kinds) > 1 and all(kind in _INTEGERS for kind in kinds) else None
+            return _together(kinds) if len(kinds) > 1 else None
         return Kind.SIZE if _is_size(node) else None
 
     def _rounded(self, node: ast.Call) -> Kind | None:
@@ -312,9 +315,20 @@ class Reader:
         self._changes = before
         return plain
 
+    def _holds(self, node: ast.expr) -> bool:
+        """True for a tuple with an integer that is kept in a tensor."""
+        return isinstance(node, (ast.Tuple, ast.List)) and any(
+            (own_attribute(part) or "") in self.methods.kept
+            or (isinstance(part, ast.Name) and self.env.get(part.id) in _HELD)
+            for part in walk(node)
+        )
+
     def _pad(self, node: ast.Call) -> None:
         pads = node.args[1] if len(node.args) > 1 else next((w.value for w in node.keywords if w.arg == "pad"), None)
         kind = self._kind(pads) if pads is not None else None
+        if pads is not None and kind is None and self._holds(pads):
+            self._refuse(f"`{purity.short(pads)}` holds something that is not known to be an integer")
+            kind = Kind.SEVERAL
         if kind is Kind.SEVERAL and self._statement is not None:
             self.way.sinks.append((self.name, self._statement))
         for each in (*node.args, *(word.value for word in node.keywords)):
@@ -333,7 +347,9 @@ class Reader:
         pairs += [(word.arg or "", word.value) for word in node.keywords]
         before = dict(self._changes)
         kinds = {parameter: self._kind(argument) for parameter, argument in pairs} if known else {}
-        env: Env = {name: kind for name, kind in kinds.items() if kind is Kind.NUMBER or kind is Kind.SEVERAL}
+        env: Env = {name: kind for name, kind in kinds.items() if kind in _HANDED and kind is not None}
+        unclear = [(name, each) for name, each in pairs if known and kinds[name] is None and self._holds(each)]
+        env |= dict.fromkeys((name for name, _ in unclear), Kind.SEVERAL)
         reader = Reader(self.methods, name, env)
         if env:
             reader.run(method.body)
@@ -344,7 +360,9 @@ class Reader:
                 self._check(argument)
         if not env:
             return
-        if Kind.NUMBER in reader.returned or Kind.SEVERAL in reader.returned:
+        for _, each in unclear:
+            self._refuse(f"`{purity.short(each)}` holds something that is not known to be an integer")
+        if not _HANDED.isdisjoint(reader.returned):
             self._refuse(f"`{name}` returns the number")
         self.way.handed.add(name)
         self.way.add(reader.way)
@@ -361,6 +379,13 @@ class Reader:
                 self.env.pop(part.id, None)
 
 
+def _together(kinds: Sequence[Kind | None]) -> Kind | None:
+    """What holds for one of several values; None where not all of them are integers."""
+    if not kinds or not all(kind in _INTEGERS for kind in kinds):
+        return None
+    return kinds[0] if len(set(kinds)) == 1 else Kind.EITHER
+
+
 def _joined(first: Env, second: Env) -> Env:
     joined: Env = {}
     for name in first.keys() | second.keys():
@@ -368,7 +393,7 @@ def _joined(first: Env, second: Env) -> Env:
         if len(kinds) == 1:
             joined[name] = first[name]
         elif kinds <= _INTEGERS:
-            joined[name] = Kind.NUMBER
+            joined[name] = Kind.EITHER
         elif kinds != {None, Kind.SIZE}:
             joined[name] = Kind.MIXED
     return joined

@@ -169,7 +169,7 @@ class Integers:
             return None
         words = {word.arg: word.value for word in node.keywords}
         dtype = words.pop("dtype", None)
-        single = isinstance(node.args[0], (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.Constant))
+        single = isinstance(node.args[0], (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.Call, ast.Constant))
         if not single or not words.keys() <= {"device"} or (dtype is None and self._number(node.args[0]) is None):
             return None
         return node.args[0] if dtype is None or self._resolve(dtype) in _INT64 else None
@@ -225,12 +225,7 @@ def own_attribute(node: ast.AST) -> str | None:
 def _changes(name: str, known_in: Iterable[ast.stmt], owner: ast.ClassDef, tree: ast.Module) -> Iterator[str]:
     """Reasons why the attribute may not stay what these statements of the constructor made it."""
     known = {id(part) for statement in known_in for part in walk(statement)}
-    others = {
-        id(part)
-        for other in tree.body
-        if isinstance(other, ast.ClassDef) and other is not owner and not is_heir(other, owner)
-        for part in walk(other)
-    }
+    others = {id(part) for other in strangers(owner, tree) for part in walk(other)}
     for part in walk(tree):
         if isinstance(part, ast.Attribute):
             own = own_attribute(part) is not None and id(part) in others
@@ -256,6 +251,13 @@ def _changes(name: str, known_in: Iterable[ast.stmt], owner: ast.ClassDef, tree:
                 yield f"`{purity.short(part)}` sets it again"
 
 
-def is_heir(other: ast.ClassDef, owner: ast.ClassDef) -> bool:
-    """True when a class names the other one among its bases."""
-    return any(part.id == owner.name for base in other.bases for part in walk(base) if isinstance(part, ast.Name))
+def strangers(owner: ast.ClassDef, tree: ast.Module) -> list[ast.ClassDef]:
+    """The classes of the module that are neither the class nor, as far as their bases tell, subclasses of it."""
+    related = {owner.name}
+    classes = [each for each in tree.body if isinstance(each, ast.ClassDef)]
+    for _ in classes:
+        for each in classes:
+            bases = {part.id for base in each.bases for part in walk(base) if isinstance(part, ast.Name)}
+            if not related.isdisjoint(bases):
+                related.add(each.name)
+    return [each for each in classes if each.name not in related]
