@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.flow import Flow, Place
 from graphmend_codemod.analysis.origins import Origins, origins
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, children, outline
 from graphmend_codemod.analysis.values import Names
-from graphmend_codemod.findings import Finding, Safety
+from graphmend_codemod.findings import Finding, Safety, Span
 from graphmend_codemod.project.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.rules.base import Asked, Match, Rule, Verdict
@@ -26,6 +26,7 @@ from graphmend_codemod.settings import Settings, selects
 from graphmend_codemod.source import SourceFile
 
 _CODES_ABOUT_BRANCHES = "GM10"
+_ADVICE = "GM7"
 _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
 """Rules with what they ask, and the lines where the words stand that have to be in the node."""
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -64,8 +65,21 @@ def find(
                 found = {node: finding for node, finding in found.items() if node not in branches}
                 found.update(_findings_in(_with_leaks(unit), source, summary, settings, branches))
             findings.extend(found.values())
-    unique = {(finding.code, finding.span): finding for finding in findings}
+    unique = {(finding.code, finding.span): finding for finding in _uncovered(findings)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
+
+
+def _uncovered(findings: list[Finding]) -> list[Finding]:
+    """The findings without advice on text for which another one writes a compile path."""
+    edited = [each.span for finding in findings if finding.edit is not None for each in finding.edit.replacements]
+    return [each for each in findings if not each.code.startswith(_ADVICE) or not _is_inside(each.span, edited)]
+
+
+def _is_inside(span: Span, around: Iterable[Span]) -> bool:
+    start, end = (span.start_line, span.start_column), (span.end_line, span.end_column)
+    return any(
+        (each.start_line, each.start_column) <= start and end <= (each.end_line, each.end_column) for each in around
+    )
 
 
 def _outermost(
@@ -256,9 +270,13 @@ def _judge(site: Site, codes: frozenset[str], asked: Sequence[tuple[Rule, Match]
 
 @cache
 def _matches() -> dict[type[ast.AST], tuple[tuple[Rule, Asked], ...]]:
-    """Match functions by node type, more specific rules first: the general select of GM101 comes last."""
+    """Match functions by node type, more specific rules first: the general select of GM101 comes late, advice last."""
     found: dict[type[ast.AST], tuple[tuple[Rule, Asked], ...]] = {}
-    for rule in sorted(all_rules(), key=lambda rule: (rule.code == "GM101", -int(rule.code[2:]))):
+    for rule in sorted(all_rules(), key=_precedence):
         for node_type, every in rule.matches.items():
             found[node_type] = (*found.get(node_type, ()), *((rule, asked) for asked in every))
     return found
+
+
+def _precedence(rule: Rule) -> tuple[bool, bool, int]:
+    return rule.code.startswith(_ADVICE), rule.code == "GM101", -int(rule.code[2:])

@@ -19,6 +19,7 @@ from graphmend_codemod.analysis.scope import Scope, parameters, walk_scope
 from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, python
 
 _LOOP_PASSES = 4
+_LOCKSTEP = frozenset({"builtins.enumerate", "builtins.zip"})
 
 
 @dataclass
@@ -356,11 +357,28 @@ class Flow:
             element = UNKNOWN
             if iterated.kind is Kind.TENSOR:
                 element = self.evaluator.names.tensor(iterated.dtype, grad=iterated.grad)
+            elif isinstance(node.iter, ast.Call) and self.evaluator.resolve(node.iter.func, env) in _LOCKSTEP:
+                element = self._in_step(node.iter, env)
             elif iterated.is_python and isinstance(node.iter, ast.Call) and iterated.elements is None:
                 resolved = self.evaluator.resolve(node.iter.func, env)
                 element = python(iterated.origin) if resolved == "builtins.range" else UNKNOWN
             self._bind(node.target, element, env)
         return State(env, state.leaked)
+
+    def _in_step(self, call: ast.Call, env: Env) -> Value:
+        """What `enumerate(x)` and `zip(x, y)` give in each round."""
+        parts: list[Value] = []
+        for each in call.args:
+            value = self.evaluator.value(each, env)
+            if isinstance(each, ast.Call) and self.evaluator.resolve(each.func, env) in _LOCKSTEP:
+                parts.append(self._in_step(each, env))
+            elif value.kind is Kind.TENSOR:
+                parts.append(self.evaluator.names.tensor(value.dtype, grad=value.grad))
+            else:
+                parts.append(UNKNOWN)
+        if self.evaluator.resolve(call.func, env) == "builtins.enumerate":
+            parts = [python(), *parts[:1]]
+        return Value(Kind.PYTHON, elements=tuple(parts))
 
     def _try(self, node: ast.Try, state: State) -> State | None:
         self._parents.append(node)

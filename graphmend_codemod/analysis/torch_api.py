@@ -201,6 +201,13 @@ FLOATING_MODULES = name_set(
 )
 """Modules whose results have a floating (or complex) dtype, so that arithmetic with numbers keeps it."""
 
+LAYERS_WITH_PARAMETERS = name_set(
+    """Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LayerNorm RMSNorm GroupNorm
+    BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm Embedding EmbeddingBag PReLU LSTM GRU RNN LSTMCell GRUCell RNNCell
+    MultiheadAttention Transformer TransformerEncoderLayer TransformerDecoderLayer"""
+)
+"""Modules of torch.nn that make parameters."""
+
 KEEPS_SHAPE = name_set(
     "LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d GELU SiLU Tanh Sigmoid Mish Softplus ELU"
 )

@@ -39,6 +39,8 @@ class Body:
         self.pieces: list[str] = []
         self.selects = False
         self.indexed: list[str] = []
+        self.masked = False
+        self.reads_at: list[str] = []
         self.types: dict[tuple[str, str], None] = {}
         self.imports: list[tuple[str, str]] = []
         self.changes: set[str] = set()
@@ -94,6 +96,24 @@ def chooses_rows(body: Body) -> bool:
     return any(not every or not all(isinstance(value, ast.ListComp) for value in every) for every in counted) or any(
         _is_choice(value) for name in body.indexed for value in values.get(name, ())
     )
+
+
+def chooses_by_mask(body: Body) -> bool:
+    """True for code that may read as many elements as a condition holds for: `x[y > 0]`, `x[mask]`."""
+    if body.masked or not body.reads_at:
+        return body.masked
+    values = body.values()
+    return any(_is_condition(value) for name in body.reads_at for value in values.get(name, ()))
+
+
+def _is_condition(value: ast.expr) -> bool:
+    if isinstance(value, ast.BinOp):
+        return isinstance(value.op, (ast.BitAnd, ast.BitOr))
+    if isinstance(value, ast.UnaryOp):
+        return isinstance(value.op, ast.Invert)
+    if isinstance(value, ast.Call):
+        return isinstance(value.func, ast.Attribute) and value.func.attr == "bool"
+    return isinstance(value, ast.Compare)
 
 
 def _is_choice(value: ast.expr) -> bool:

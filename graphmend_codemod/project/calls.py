@@ -51,6 +51,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         body.value = body.value or len(node.args) == 2
     elif last == "arange":
         body.value = body.value or body.lines.asks_for_ends or _is_shifted(node)
+    elif last == "pad":
+        body.value = body.value or body.lines.keeps_integers
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):
         body.rows = True
     stack += node.args

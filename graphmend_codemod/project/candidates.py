@@ -28,6 +28,8 @@ NUMPY_NUMBERS = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sq
 """Functions of numpy that have a twin in `math`."""
 CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "bincount"})
 """Functions and methods whose result has as many rows as the data says; `where` with one argument as well."""
+RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+"""Layers of torch.nn that Dynamo does not trace."""
 DIVIDES = frozenset({"div", "floor_divide"})
 """Functions of torch that make a tensor of two sizes."""
 MARKS = frozenset({"mark_static_address", "mark_dynamic", "maybe_mark_dynamic", "mark_unbacked", "graph_break"})

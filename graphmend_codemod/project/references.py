@@ -8,7 +8,7 @@ import sys
 from typing import NamedTuple
 
 from graphmend_codemod.project.assignments import types_of
-from graphmend_codemod.project.body import Body, chooses_rows
+from graphmend_codemod.project.body import Body, chooses_by_mask, chooses_rows
 from graphmend_codemod.project.candidates import COUNT, is_python_annotation
 from graphmend_codemod.project.held import Held
 from graphmend_codemod.project.summary import FunctionSummary
@@ -127,6 +127,7 @@ def _with_body(summary: FunctionSummary, body: Body, refs: list[str], types: dic
             ("log", body.log),
             ("value", body.value),
             ("rows", chooses_rows(body)),
+            ("masked", chooses_by_mask(body)),
         )
         if present
     )

@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 
 from graphmend_codemod.project.body import Body, settle
-from graphmend_codemod.project.candidates import is_python_annotation
+from graphmend_codemod.project.candidates import RECURRENT, is_python_annotation
 from graphmend_codemod.project.held import Held
 from graphmend_codemod.project.references import UNINTERESTING_ROOTS, Around, Pending, finish
 from graphmend_codemod.project.spelling import Lines, decorator, dotted, value_of
@@ -59,7 +59,7 @@ def summarise(tree: ast.Module, text: str) -> ModuleSummary:
     top = FunctionSummary("", 1, 1, compiles=tuple(body.compiles))
     bound = {binding.name for binding in scan.bindings if _may_lead_home(binding)}
     around = Around(bound, scan.methods, bool(scan.stars), scan.held)
-    functions = [finish(each, around) for each in scan.functions]
+    functions = _with_modules([finish(each, around) for each in scan.functions], scan.classes)
     return ModuleSummary(
         bindings=tuple(scan.bindings),
         stars=tuple(scan.stars),
@@ -67,6 +67,25 @@ def summarise(tree: ast.Module, text: str) -> ModuleSummary:
         functions=(*_with_lists(functions, tree, text), *([top] if top.compiles else [])),
         classes=tuple(scan.classes),
     )
+
+
+def _with_modules(functions: list[FunctionSummary], classes: list[ClassSummary]) -> list[FunctionSummary]:
+    """The functions, with a note on those that call a recurrent layer, or make a module outside of `__init__`."""
+    owners = {each.owner for each in functions if each.name == "forward"}
+    made = {f"{each.qualname}()" for each in classes if each.qualname in owners and each.bases}
+    layers = {
+        (each.qualname, f"self.{attribute.name}()")
+        for each in classes
+        for attribute in each.attributes
+        if attribute.value.spelled.rpartition(".")[2] in RECURRENT
+    }
+    return [
+        each._replace(candidates=(*each.candidates, "module"))
+        if (each.name != "__init__" and not made.isdisjoint(each.refs))
+        or (layers and any((each.owner, used) in layers for used in each.refs))
+        else each
+        for each in functions
+    ]
 
 
 def _with_lists(functions: list[FunctionSummary], tree: ast.Module, text: str) -> list[FunctionSummary]:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection
 
 from graphmend_codemod.project.summary import Value
 
 WRAPPERS = frozenset({"partial", "compile", "disable", "wraps"})
 _LONGEST_TEXT = 120
+_INTEGER_TENSOR = re.compile(
+    r"\btensor\([^\n]*\b(?:int64|long)\b|register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as_)?tensor\("
+)
 
 
 class Lines:
     """Source text by `ast` positions. Lines end where the tokenizer ends them; columns count UTF-8 bytes.
 
-    `asks_for_ends` is true where a size may be one more than the last of some positions.
+    `asks_for_ends` is true where a size may be one more than the last of some positions, and `keeps_integers` where a
+    constructor may keep an integer in a tensor.
     """
 
     def __init__(self, text: str) -> None:
         self.asks_for_ends = "[-1] + 1" in text
+        self.keeps_integers = "register_buffer(" in text and _INTEGER_TENSOR.search(text) is not None
         self._lines = text.encode("utf-8", "surrogatepass").splitlines()
 
     def text(self, node: ast.expr) -> str:

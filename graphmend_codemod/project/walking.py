@@ -88,6 +88,17 @@ def _counts_rows(test: ast.expr, body: Body) -> bool:
     return isinstance(first, ast.Name) and first.id in body.parameters
 
 
+def _subscript(node: ast.Subscript, body: Body, stack: list[Any]) -> bool:
+    index = node.slice
+    if isinstance(index, ast.Tuple) and index.elts:
+        index = index.elts[0]
+    if isinstance(index, ast.Name):
+        body.reads_at.append(index.id)
+    elif isinstance(index, ast.Compare):
+        body.masked = True
+    return True
+
+
 def _for(node: ast.For | ast.AsyncFor, body: Body, stack: list[Any]) -> bool:
     body.loops = True
     loop_target(node.target, node.iter, body)
@@ -207,6 +218,7 @@ def import_root(target: str) -> str:
 Handler = Callable[[Any, Body, "list[Any]"], bool]
 _HANDLERS: dict[type[ast.AST], Handler] = {
     ast.Call: call,
+    ast.Subscript: _subscript,
     ast.Assign: assign,
     ast.AnnAssign: annotated,
     ast.AugAssign: augmented,

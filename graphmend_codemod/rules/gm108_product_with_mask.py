@@ -8,7 +8,6 @@ ones alone it gives the same numbers; Dynamo knows this while it traces. Eager m
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_scope
@@ -16,6 +15,7 @@ from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
+from graphmend_codemod.rules.mask_products import Product, is_view, product_of
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -94,19 +94,10 @@ rule = Rule(
 _COMMENT = "# Ones change nothing: no need to read back whether there is anything else."
 
 
-@dataclass(frozen=True)
-class _Product:
-    """`dtype = target.dtype; target = (target * factor).to(dtype)`."""
-
-    target: ast.Name
-    factor: ast.expr
-    dtype: ast.Name | None
-
-
 @rule.on(ast.If, candidate="test")
 def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     """`if mask is not None and not torch.all(mask == 1): x = x * mask[:, None]`."""
-    if node.orelse or len(node.body) > 2 or (product := _product(node)) is None:
+    if node.orelse or len(node.body) > 2 or (product := product_of(node.body)) is None:
         return None
     condition = split(site, node.test)
     if condition is None or len(condition.tensors) != 1:
@@ -117,7 +108,7 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     message = f"asks whether a mask holds ones alone before it multiplies: `{purity.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
-    if not _is_view(product.factor, mask.id):
+    if not is_view(product.factor, mask.id):
         return Verdict(message, declined=f"`{purity.short(product.factor)}` is no view of the mask")
     reason = _why_not(site, node, product)
     if reason is not None:
@@ -142,28 +133,6 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
 
 
-def _product(node: ast.If) -> _Product | None:
-    """The product of a branch that does nothing else."""
-    *before, last = node.body
-    if not isinstance(last, ast.Assign) or len(last.targets) != 1 or not isinstance(last.targets[0], ast.Name):
-        return None
-    target, value = last.targets[0], last.value
-    dtype: ast.Name | None = None
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to":
-        if len(value.args) != 1 or value.keywords or not isinstance(value.args[0], ast.Name):
-            return None
-        dtype, value = value.args[0], value.func.value
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Mult):
-        return None
-    sides = [value.left, value.right]
-    others = [each for each in sides if not (isinstance(each, ast.Name) and each.id == target.id)]
-    if len(others) != 1:
-        return None
-    if any(dtype is None or ast.unparse(each) != f"{dtype.id} = {target.id}.dtype" for each in before):
-        return None
-    return _Product(target, others[0], dtype)
-
-
 def _mask(site: Site, node: ast.expr) -> ast.Name | None:
     """`m` for `not torch.all(m == 1)`, `not (m == 1).all()`, `torch.any(m != 1)` and `(m != 1).any()`."""
     inverted = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
@@ -182,25 +151,6 @@ def _mask(site: Site, node: ast.expr) -> ast.Name | None:
     return test.left if isinstance(test.left, ast.Name) else None
 
 
-def _is_view(node: ast.expr, mask: str) -> bool:
-    """True for the mask, parts of it, and the same with more dimensions: all ones where the mask is."""
-    if isinstance(node, ast.Name):
-        return node.id == mask
-    if isinstance(node, ast.Call):
-        function = node.func
-        more = isinstance(function, ast.Attribute) and function.attr == "unsqueeze" and not node.keywords
-        return more and isinstance(function, ast.Attribute) and _is_view(function.value, mask)
-    if not isinstance(node, ast.Subscript):
-        return False
-    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    plain = all(
-        isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and index.value in (None, ...))
-        for index in indices
-    )
-    called = any(isinstance(part, (ast.Call, ast.NamedExpr, ast.Await)) for part in ast.walk(node.slice))
-    return plain and not called and _is_view(node.value, mask)
-
-
 def _is_bound(site: Site, node: ast.If, name: str) -> bool:
     """True when a statement that certainly ran gave the name a value."""
     before = [each for each in site.evaluator.scope.node.body if each.lineno < node.lineno]
@@ -208,7 +158,7 @@ def _is_bound(site: Site, node: ast.If, name: str) -> bool:
     return site.is_bound(name) or any(isinstance(each, ast.Name) and each.id == name for each in given)
 
 
-def _why_not(site: Site, node: ast.If, product: _Product) -> str | None:
+def _why_not(site: Site, node: ast.If, product: Product) -> str | None:
     name = product.target.id
     if product.dtype is not None and not _is_bound(site, node, product.dtype.id):
         return f"`{product.dtype.id}` may have no value before the branch"

@@ -1,0 +1,169 @@
+"""untraced (GM703): what breaks the graph, and what no rule knows a form for.
+
+Sizes that come from the data, numbers that are read back to Python, recurrent layers, modules that are made while
+`forward` runs: each is named with what can be done about it by hand. Where another rule looks at the same statement,
+that rule's reason is given in place of this one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from graphmend_codemod.findings import Safety
+from graphmend_codemod.rules import untraced
+from graphmend_codemod.rules.base import Clean, Contract, Declined, Rule, Verdict
+from graphmend_codemod.rules.site import Site
+from graphmend_codemod.rules.untraced import Untraced
+
+_SETUP = """
+import numpy as np
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.proj(x)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(4, 4)
+
+    def forward(self, x: torch.Tensor, ids: torch.LongTensor, other):
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM703",
+    slug="untraced",
+    title="name what cannot be traced",
+    documentation=__doc__,
+    safety=Safety.ADVICE,
+    contract=Contract(),
+    examples=(
+        Declined(
+            source="""
+            x = x[ids.nonzero()[:, 0]]
+            """,
+            because="no form of a fixed size is known for what follows",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            inside = (other > 0) & (other < 1)
+            x = other[inside]
+            """,
+            because="compute all and select with `torch.where`",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            x = self.rnn(x)[0]
+            """,
+            because="allow_rnn",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            self.part = Part()
+            x = self.part(x)
+            """,
+            because="Dynamo cannot make parameters",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            if ids.sum() > 4:
+                print("long")
+            x = x[: ids.max()]
+            """,
+            because="`ids.max()` is a tensor",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            if other.sum() == 0:
+                x = x + 1
+            """,
+            because="`other` is not known to be a tensor",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            x = x[torch.where(ids == 1)] * np.random.uniform(0, 1)
+            """,
+            because="no form of a fixed size",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            x = x[ids]
+            x[x > 0] = 1.0
+            x = nn.Softmax(-1)(x)
+            if other.shape[0] > 1:
+                x = torch.where(ids == 1, x, 0)
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
+
+
+def _first(site: Site, statement: ast.stmt, *kinds: Callable[[Site, ast.AST], Untraced | None]) -> Verdict | None:
+    """The first break site of these kinds that the statement evaluates, in order of the source."""
+    sites = [
+        each for node in untraced.evaluated(site, statement) for kind in kinds if (each := kind(site, node)) is not None
+    ]
+    if not sites:
+        return None
+    first = min(sites, key=lambda each: (each.node.lineno, each.node.col_offset, -(each.node.end_col_offset or 0)))
+    return Verdict(first.message, declined=first.advice)
+
+
+@rule.on(*_STATEMENTS, candidate="rows")
+def size_of_the_data(site: Site, statement: ast.stmt) -> Verdict | None:
+    """`x.nonzero()`, `x[mask]`."""
+    return _first(site, statement, untraced.found, untraced.chosen)
+
+
+@rule.on(*_STATEMENTS, candidate="masked")
+def chosen_by_mask(site: Site, statement: ast.stmt) -> Verdict | None:
+    """`x[mask]`."""
+    return _first(site, statement, untraced.chosen)
+
+
+@rule.on(*_STATEMENTS, candidate="module")
+def modules(site: Site, statement: ast.stmt) -> Verdict | None:
+    """`self.lstm(x)`, `self.part = Part()`."""
+    return _first(site, statement, untraced.recurrent, untraced.constructed)
+
+
+@rule.on(*_STATEMENTS, words=("item", "tolist", "numpy", "int", "float", "bool", "range", "random"))
+def number_read(site: Site, statement: ast.stmt) -> Verdict | None:
+    """`x.item()`."""
+    return _first(site, statement, untraced.read, untraced.drawn)
+
+
+@rule.on(*_STATEMENTS, candidate="test")
+@rule.on(*_STATEMENTS, candidate="rows")
+@rule.on(*_STATEMENTS, candidate="value")
+def size_from_tensor(site: Site, statement: ast.stmt) -> Verdict | None:
+    """`torch.arange(t)`, `x[:t]`."""
+    return _first(site, statement, untraced.sized)
+
+
+@rule.on(ast.If, ast.While, ast.Assert, candidate="test")
+def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert) -> Verdict | None:
+    """`if x.sum() == 0`."""
+    each = untraced.tested(site, statement.test)
+    return Verdict(each.message, declined=each.advice) if each is not None else None

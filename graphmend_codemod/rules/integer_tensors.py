@@ -1,0 +1,263 @@
+"""Integers that a constructor keeps in 0-dim tensors, with the Python number that each of them has."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk
+
+SUFFIX = "_as_int"
+ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
+_MAKES = frozenset({"torch.tensor", "torch.as_tensor"})
+_INT64 = frozenset({"torch.int64", "torch.long"})
+_OF_LAYERS = frozenset({"kernel_size", "stride", "dilation"})
+_ALL_BUFFERS = frozenset({"buffers", "named_buffers", "_buffers"})
+Resolve = Callable[[ast.expr], str | None]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An integer tensor that the constructor keeps as an attribute.
+
+    `number` is an expression for its value in any method. `buffer` tells that it moves with the module from device to
+    device. `reason` says why the number is not known to be the tensor's.
+    """
+
+    number: str
+    buffer: bool
+    reason: str | None = None
+
+
+class Integers:
+    """The integer tensors that a class keeps as attributes, by name."""
+
+    def __init__(self, owner: ast.ClassDef, tree: ast.Module, resolve: Resolve) -> None:
+        self.kept: dict[str, Kept] = {}
+        self._resolve = resolve
+        self._tensors: dict[str, ast.expr] = {}
+        self._numbers: dict[str, ast.expr] = {}
+        self._layers: set[str] = set()
+        self._reasons: dict[str, str | None] = {}
+        self._statements: dict[str, ast.stmt] = {}
+        constructors = [each for each in owner.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+        self.constructor = constructors[0] if len(constructors) == 1 else None
+        if self.constructor is not None:
+            self._construct(self.constructor)
+        for name, kept in self.kept.items():
+            reasons = _changes(name, [self._statements[name]], owner, tree)
+            reason = kept.reason or next(reasons, None) or self._unsteady(kept.number, owner, tree)
+            self.kept[name] = replace(kept, reason=reason)
+
+    def _construct(self, node: ast.FunctionDef) -> None:
+        for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            if getattr(each.annotation, "id", "") == "int":
+                self._numbers[each.arg] = _own(node, each.arg) or ast.Name(each.arg, ast.Load())
+        for statement in node.body:
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                self._assign(statement, statement.targets[0])
+            elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+                self._register(statement, statement.value)
+            else:
+                self._forget(statement)
+
+    def _forget(self, node: ast.AST) -> None:
+        for part in walk(node):
+            if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
+                self._numbers.pop(part.id, None)
+                self._tensors.pop(part.id, None)
+
+    def _assign(self, statement: ast.Assign, target: ast.expr) -> None:
+        value, attribute = statement.value, own_attribute(target)
+        number, tensor = self._number(value), self._tensor(value)
+        if attribute is not None:
+            if isinstance(value, ast.Call) and (self._resolve(value.func) or "").startswith("torch.nn.Conv"):
+                self._layers.add(attribute)
+            if tensor is not None:
+                self._keep(attribute, statement, value, tensor, buffer=False)
+            return
+        reason = self._why_not(value)
+        self._forget(target)
+        if isinstance(target, ast.Name) and number is not None:
+            self._numbers[target.id] = number
+        elif isinstance(target, ast.Name) and tensor is not None:
+            self._tensors[target.id] = tensor
+            self._reasons[target.id] = reason
+
+    def _register(self, statement: ast.Expr, call: ast.Call) -> None:
+        if own_attribute(call.func) != "register_buffer" or any(isinstance(each, ast.Starred) for each in call.args):
+            return
+        given = dict(zip(("name", "tensor", "persistent"), call.args, strict=False))
+        given |= {word.arg: word.value for word in call.keywords if word.arg is not None}
+        name, value, persistent = given.get("name"), given.get("tensor"), given.get("persistent")
+        tensor = self._tensor(value) if value is not None else None
+        if not isinstance(name, ast.Constant) or not isinstance(name.value, str) or value is None or tensor is None:
+            return
+        passing = isinstance(persistent, ast.Constant) and persistent.value is False
+        loaded = None if passing else f"the buffer `{name.value}` may be loaded with another number"
+        self._keep(name.value, statement, value, tensor, buffer=True, reason=loaded)
+
+    def _keep(
+        self,
+        name: str,
+        statement: ast.stmt,
+        value: ast.expr,
+        tensor: ast.expr,
+        *,
+        buffer: bool,
+        reason: str | None = None,
+    ) -> None:
+        if name in self.kept:
+            reason = f"`{name}` is made twice"
+        self.kept[name] = Kept(ast.unparse(tensor), buffer, reason or self._why_not(value))
+        self._statements[name] = statement
+        if isinstance(value, ast.Name):
+            self._tensors[value.id] = _call(name)
+
+    def _number(self, node: ast.expr) -> ast.expr | None:
+        """A Python integer, in words that any method can say where there are such words.
+
+        Known are constants, parameters annotated so, sizes of a convolution, and what they make.
+        """
+        if isinstance(node, ast.Constant):
+            return node if type(node.value) is int else None
+        if isinstance(node, ast.Name):
+            return self._numbers.get(node.id)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
+            left, right = self._number(node.left), self._number(node.right)
+            return ast.BinOp(left, node.op, right) if left is not None and right is not None else None
+        if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Constant):
+            return None
+        size = node.value
+        of_layer = isinstance(size, ast.Attribute) and size.attr in _OF_LAYERS
+        return node if of_layer and (own_attribute(size.value) or "") in self._layers else None  # type: ignore[attr-defined]
+
+    def _tensor(self, node: ast.expr) -> ast.expr | None:
+        """The number of an integer tensor; None for anything else."""
+        made = self._made_of(node)
+        if made is not None:
+            return self._number(made) or made
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ARITHMETIC):
+            tensors = [self._tensor(side) for side in (node.left, node.right)]
+            left, right = (
+                tensor or self._number(side) for tensor, side in zip(tensors, (node.left, node.right), strict=True)
+            )
+            return ast.BinOp(left, node.op, right) if any(tensors) and left is not None and right is not None else None
+        if isinstance(node, ast.Name):
+            return self._tensors.get(node.id)
+        name = own_attribute(node)
+        return _call(name) if name is not None and name in self.kept else None
+
+    def _unsteady(self, number: str, owner: ast.ClassDef, tree: ast.Module) -> str | None:
+        """Why a number may be another one later than it was in the constructor."""
+        constructed = [] if self.constructor is None else [self.constructor]
+        for part in ast.walk(ast.parse(number, mode="eval")):
+            if isinstance(part, ast.Name) and part.id != "self":
+                return f"`{part.id}` is known as a Python integer in the constructor only"
+            name = own_attribute(part)
+            if name is not None and not name.endswith(SUFFIX):
+                reason = next(_changes(name, constructed, owner, tree), None)
+                if reason is not None:
+                    return reason
+        return None
+
+    def _made_of(self, node: ast.expr) -> ast.expr | None:
+        """`n` for `torch.tensor(n, dtype=torch.int64)`."""
+        if not isinstance(node, ast.Call) or self._resolve(node.func) not in _MAKES or len(node.args) != 1:
+            return None
+        words = {word.arg: word.value for word in node.keywords}
+        dtype = words.pop("dtype", None)
+        single = isinstance(node.args[0], (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.Call, ast.Constant))
+        if not single or not words.keys() <= {"device"} or (dtype is None and self._number(node.args[0]) is None):
+            return None
+        return node.args[0] if dtype is None or self._resolve(dtype) in _INT64 else None
+
+    def _why_not(self, node: ast.expr) -> str | None:
+        """Why the number of an integer tensor is not known to be one."""
+        made = self._made_of(node)
+        if made is not None:
+            known = self._number(made) is not None
+            return None if known else f"`{purity.short(made)}` is not known to be a Python integer"
+        for part in walk(node):
+            name = own_attribute(part)
+            reason = self.kept[name].reason if name in self.kept else self._reasons.get(getattr(part, "id", ""))
+            if reason is not None:
+                return reason
+        return None
+
+
+def spelled(name: str) -> str:
+    """The call that gives the number of a tensor."""
+    return f"self._{name}{SUFFIX}()"
+
+
+def _call(name: str) -> ast.expr:
+    return ast.parse(spelled(name), mode="eval").body
+
+
+def _own(constructor: ast.FunctionDef, parameter: str) -> ast.expr | None:
+    """`self.name` for a parameter that is kept so, and never bound to anything else."""
+    names = [part for part in walk(constructor) if isinstance(part, ast.Name) and part.id == parameter]
+    if any(not isinstance(name.ctx, ast.Load) for name in names):
+        return None
+    for statement in constructor.body:
+        if isinstance(statement, ast.Assign) and getattr(statement.value, "id", "") == parameter:
+            name = own_attribute(statement.targets[0])
+            if name is not None and len(statement.targets) == 1 and not _is_kept_again(constructor, name):
+                return ast.parse(f"self.{name}", mode="eval").body
+    return None
+
+
+def _is_kept_again(constructor: ast.FunctionDef, name: str) -> bool:
+    stores = [part for part in walk(constructor) if own_attribute(part) == name]
+    return sum(not isinstance(part.ctx, ast.Load) for part in stores) != 1  # type: ignore[attr-defined]
+
+
+def own_attribute(node: ast.AST) -> str | None:
+    """`name` for `self.name`."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        return node.attr
+    return None
+
+
+def _changes(name: str, known_in: Iterable[ast.stmt], owner: ast.ClassDef, tree: ast.Module) -> Iterator[str]:
+    """Reasons why the attribute may not stay what these statements of the constructor made it."""
+    known = {id(part) for statement in known_in for part in walk(statement)}
+    others = {id(part) for other in strangers(owner, tree) for part in walk(other)}
+    for part in walk(tree):
+        if isinstance(part, ast.Attribute):
+            own = own_attribute(part) is not None and id(part) in others
+            if part.attr in _ALL_BUFFERS:
+                yield f"`{purity.short(part)}` gives all buffers away"
+            elif part.attr == f"_{name}{SUFFIX}" and not own:
+                yield f"`{part.attr}` means something already"
+            elif part.attr == name and not isinstance(part.ctx, ast.Load) and id(part) not in known and not own:
+                yield f"`{purity.short(part)}` is assigned again"
+            elif part.attr.endswith("_") and isinstance(part.value, ast.Attribute) and part.value.attr == name:
+                yield f"`{purity.short(part)}` changes it in place"
+            elif part.attr == "data" and isinstance(part.value, ast.Attribute) and part.value.attr == name:
+                yield f"`{purity.short(part)}` gives its data away"
+        elif isinstance(part, ast.FunctionDef) and part.name == f"_{name}{SUFFIX}" and id(part) not in others:
+            yield f"`{part.name}` means something already"
+        elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
+            if isinstance(part.value, ast.Attribute) and part.value.attr == name:
+                yield f"`{purity.short(part)}` is assigned"
+        elif isinstance(part, ast.Call) and id(part) not in known and id(part) not in others:
+            called = getattr(part.func, "attr", getattr(part.func, "id", ""))
+            texts = [each for each in part.args if isinstance(each, ast.Constant) and each.value == name]
+            if called in {"register_buffer", "setattr", "__setattr__", "delattr"} and texts:
+                yield f"`{purity.short(part)}` sets it again"
+
+
+def strangers(owner: ast.ClassDef, tree: ast.Module) -> list[ast.ClassDef]:
+    """The classes of the module that are neither the class nor, as far as their bases tell, subclasses of it."""
+    related = {owner.name}
+    classes = [each for each in tree.body if isinstance(each, ast.ClassDef)]
+    for _ in classes:
+        for each in classes:
+            bases = {part.id for base in each.bases for part in walk(base) if isinstance(part, ast.Name)}
+            if not related.isdisjoint(bases):
+                related.add(each.name)
+    return [each for each in classes if each.name not in related]

@@ -1,0 +1,285 @@
+"""What Dynamo cannot trace, one function a kind; each answers with what it found, and what can be done by hand."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis.scope import children, walk_scope
+from graphmend_codemod.analysis.values import BOOL, Kind
+from graphmend_codemod.project.facts import AttributeKind
+from graphmend_codemod.rules.conditions import reads_tensor
+from graphmend_codemod.rules.site import Site
+
+_FINDS = frozenset("nonzero argwhere unique unique_consecutive bincount masked_select".split())
+_READS = frozenset({"item", "tolist", "numpy"})
+_CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range"})
+_SIZED = frozenset("arange zeros ones empty full rand randn".split())
+_RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow".split())
+_REDUCES = frozenset("sum any all max min amax amin mean item".split())
+_COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+_LEVELS = 4
+_HEADS = ("test", "iter", "items", "subject")
+
+
+class Untraced(NamedTuple):
+    """One break site: the part of the statement, what it does, and a way out."""
+
+    node: ast.expr
+    does: str
+    advice: str
+
+    @property
+    def message(self) -> str:
+        return f"{self.does}: `{purity.short(self.node)}`"
+
+
+def evaluated(site: Site, statement: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions that a statement evaluates while torch.compile traces, without those of statements inside it."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return
+    if hasattr(statement, "body"):
+        heads = [getattr(statement, field, None) for field in _HEADS]
+        stack = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
+    else:
+        stack = children(statement)
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, ast.IfExp):
+            compiling = site.value(node.test).compiling
+            stack += [each for each, dead in ((node.body, False), (node.orelse, True)) if compiling is not dead]
+            stack.append(node.test)
+        elif not isinstance(node, ast.Lambda):
+            stack += children(node)
+
+
+def found(site: Site, node: ast.AST) -> Untraced | None:
+    """`mask.nonzero()`, `torch.where(mask)`, `torch.unique(x)`."""
+    if not isinstance(node, ast.Call):
+        return None
+    name = torch_api.torch_function(site.resolve(node.func))
+    if name is None and isinstance(node.func, ast.Attribute) and node.func.attr in _FINDS:
+        known = site.value(node.func.value)
+        sure = known.kind is Kind.TENSOR or (known.kind is Kind.UNKNOWN and node.func.attr != "unique")
+        name = node.func.attr if sure and site.resolve(node.func) is None else None
+    if name in _FINDS or (name == "where" and len(node.args) == 1 and not node.keywords):
+        return Untraced(
+            node,
+            "makes as many elements as the data says",
+            "no form of a fixed size is known for what follows; by hand, keep the mask and select with `torch.where`",
+        )
+    return None
+
+
+def chosen(site: Site, node: ast.AST) -> Untraced | None:
+    """`x[mask]`, read."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load) or site.value(node.value).is_python:
+        return None
+    first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    if not _is_mask(site, first):
+        return None
+    return Untraced(
+        node,
+        "chooses as many elements as a condition holds for",
+        "no form of a fixed size is known for what follows; by hand, compute all and select with `torch.where`",
+    )
+
+
+def _is_mask(site: Site, node: ast.expr) -> bool:
+    value = site.value(node)
+    if value.is_python or value.is_single or (value.dtype is not None and value.dtype.startswith("torch.int")):
+        return False
+    if value.dtype == BOOL or _looks_like_mask(node):
+        return True
+    if not isinstance(node, ast.Name):
+        return False
+    made = [
+        each.value
+        for each in walk_scope(site.evaluator.scope.node)
+        if isinstance(each, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in each.targets)
+    ]
+    return bool(made) and all(map(_looks_like_mask, made))
+
+
+def _looks_like_mask(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return not any(isinstance(each, ast.Constant) for each in (node.left, node.right))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return True
+    if isinstance(node, ast.Compare):
+        return not any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COMPARES
+
+
+def recurrent(site: Site, node: ast.AST) -> Untraced | None:
+    """A call of a `nn.LSTM`."""
+    if not isinstance(node, ast.Call):
+        return None
+    made = site.value(node.func).instance_of
+    if torch_api.torch_module_class(made) not in _RECURRENT:
+        return None
+    return Untraced(
+        node,
+        "calls a recurrent layer of torch",
+        "Dynamo traces these layers only with `torch._dynamo.config.allow_rnn = True`; set it where you compile",
+    )
+
+
+def constructed(site: Site, node: ast.AST) -> Untraced | None:
+    """`Layer(config)` in a method that `forward` reaches."""
+    if not isinstance(node, ast.Call):
+        return None
+    made = site.resolve(node.func)
+    if made is None or not has_parameters(site, made):
+        return None
+    return Untraced(
+        node,
+        "makes a module with parameters while `forward` runs",
+        "Dynamo cannot make parameters: make the module in `__init__`, or in a method that is called before compiling",
+    )
+
+
+def has_parameters(site: Site, qualified: str, depth: int = 0) -> bool:
+    """True for a class of modules that certainly have parameters of their own."""
+    layer = torch_api.torch_module_class(qualified)
+    if layer is not None:
+        return layer in torch_api.LAYERS_WITH_PARAMETERS
+    facts = site.evaluator.scope.index.class_facts(qualified)
+    if facts is None or not facts.is_module or depth >= _LEVELS:
+        return False
+    kinds = facts.attributes.values()
+    return any(
+        each.kind is AttributeKind.PARAMETER
+        or (each.kind is AttributeKind.CALL and each.callee and has_parameters(site, each.callee, depth + 1))
+        for each in kinds
+    )
+
+
+def read(site: Site, node: ast.AST) -> Untraced | None:
+    """`x.item()`, `x.tolist()`, `int(x)`."""
+    if not isinstance(node, ast.Call):
+        return None
+    advice = "the number is used as a Python value; by hand, keep it a tensor, or take it from sizes and lists"
+    if site.resolve(node.func) in _CASTS:
+        tensors = [each for each in node.args if site.value(each).is_tensor]
+        return Untraced(node, "reads a number back from the device", advice) if tensors else None
+    method = node.func.attr if isinstance(node.func, ast.Attribute) and site.resolve(node.func) is None else ""
+    if method in _READS and not node.args and not site.value(node.func.value).is_python:  # type: ignore[attr-defined]
+        return Untraced(node, "reads a number back from the device", advice)
+    return None
+
+
+def sized(site: Site, node: ast.AST) -> Untraced | None:
+    """`torch.arange(t)`, `x.view(t, -1)`, `x[:t]`."""
+    tensor = next((each for each in _sizes(site, node) if _is_number(site, each)), None)
+    if tensor is None:
+        return None
+    assert isinstance(node, ast.expr)
+    advice = f"`{purity.short(tensor)}` is a tensor; by hand, take the size from shapes, or from the list it came from"
+    return Untraced(node, "takes a size from a tensor", advice)
+
+
+def _sizes(site: Site, node: ast.AST) -> Iterator[ast.expr]:
+    """Expressions that say how large the result is."""
+    if isinstance(node, ast.Subscript):
+        for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+            if isinstance(part, ast.Slice):
+                yield from (each for each in (part.lower, part.upper) if each is not None)
+        return
+    if not isinstance(node, ast.Call):
+        return
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if method not in _SIZED | _RESHAPES and method not in {"pad", "interpolate"}:
+        return
+    name = torch_api.torch_function(site.resolve(node.func))
+    given: list[ast.expr] = []
+    if name in _SIZED:
+        given = node.args[:1] if name == "full" else node.args
+    elif name in {"pad", "interpolate"}:
+        given = [*node.args[1:2], *(word.value for word in node.keywords if word.arg in {"pad", "size"})]
+    elif name is None and method in _RESHAPES and not site.value(node.func.value).is_python:  # type: ignore[attr-defined]
+        given = node.args[:1] if method == "new_full" else node.args
+    for each in given:
+        yield from each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]
+
+
+def _is_number(site: Site, node: ast.expr) -> bool:
+    """True for a tensor in the place of a number."""
+    if site.value(node).is_tensor:
+        return True
+    if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN:
+        return False
+    for each in ast.walk(site.place.statement):
+        if isinstance(each, ast.comprehension):
+            for target, iterated in _in_step(site, each):
+                if isinstance(target, ast.Name) and target.id == node.id:
+                    return site.value(iterated).is_tensor
+    return False
+
+
+def _in_step(site: Site, comprehension: ast.comprehension) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The targets of a comprehension with what each of them iterates over."""
+    target, iterated = comprehension.target, comprehension.iter
+    if isinstance(iterated, ast.Call) and isinstance(target, ast.Tuple):
+        together = site.resolve(iterated.func)
+        if together == "builtins.zip":
+            yield from zip(target.elts, iterated.args, strict=False)
+        elif together == "builtins.enumerate" and iterated.args:
+            yield target.elts[-1], iterated.args[0]
+    else:
+        yield target, iterated
+
+
+def drawn(site: Site, node: ast.AST) -> Untraced | None:
+    """`np.random.uniform()`."""
+    if not isinstance(node, ast.Call) or not (site.resolve(node.func) or "").startswith("numpy.random."):
+        return None
+    return Untraced(
+        node,
+        "draws a random number with numpy",
+        "Dynamo makes it a tensor, whose value it does not know; by hand, draw it with torch or before compiling",
+    )
+
+
+def tested(site: Site, test: ast.expr) -> Untraced | None:
+    """`if x.sum() == 0` where nothing tells what `x` is."""
+    value = site.value(test)
+    if value.truth is not None or value.compiling is not None or reads_tensor(site, test):
+        return None
+    call = next((each for each in _deciding(test) if _may_read(site, each)), None)
+    if call is None:
+        return None
+    if not isinstance(call.func, ast.Attribute):
+        advice = "by hand, compute both outcomes and select with `torch.where`"
+        return Untraced(test, "branches on the elements of a tensor, read one by one", advice)
+    inner: ast.expr = call
+    while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _REDUCES:
+        inner = inner.func.value
+    return Untraced(test, "may branch on the value of a tensor", f"`{purity.short(inner)}` is not known to be a tensor")
+
+
+def _deciding(test: ast.expr) -> Iterator[ast.Call]:
+    """The calls whose results decide a test."""
+    if isinstance(test, ast.BoolOp):
+        for part in test.values:
+            yield from _deciding(part)
+    elif isinstance(test, ast.UnaryOp):
+        yield from _deciding(test.operand)
+    elif isinstance(test, ast.Compare):
+        if not any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in test.ops):
+            for part in (test.left, *test.comparators):
+                yield from _deciding(part)
+    elif isinstance(test, ast.Call):
+        yield test
+
+
+def _may_read(site: Site, call: ast.Call) -> bool:
+    if site.resolve(call.func) in {"builtins.any", "builtins.all"} and len(call.args) == 1:
+        return _is_mask(site, call.args[0])
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _REDUCES or site.resolve(call.func):
+        return False
+    return site.value(call.func.value).kind is Kind.UNKNOWN and site.value(call).kind is Kind.UNKNOWN

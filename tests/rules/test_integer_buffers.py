@@ -1,0 +1,154 @@
+"""Integers that are kept in buffers: the sizes that are made of them, and what may stand in the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, declined, fixed
+
+_MODEL = """
+import math
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, size: int = 7, stride: int = 3, causal: bool = True):
+        super().__init__()
+        self.causal = causal
+        self.conv = nn.Conv1d(1, 1, size, stride, dilation=2)
+        size = self.conv.kernel_size[0]
+        stride = torch.tensor(self.conv.stride[0], dtype=torch.int64)
+        size = torch.tensor((size - 1) * self.conv.dilation[0] + 1, dtype=torch.int64)
+        self.register_buffer("stride", stride, persistent=False)
+        self.register_buffer("size", size, persistent=False)
+        self.register_buffer("total", size - stride, persistent=False)
+
+    def _missing(self, x):
+        length = x.shape[-1]
+        steps = (length - self.size + self.total) / self.stride + 1
+        steps = torch.ceil(steps).to(torch.int64) - 1
+        ideal = steps * self.stride + self.size - self.total
+        return ideal - length
+
+    @staticmethod
+    def _pad(x, paddings, mode="reflect"):
+        length = x.shape[-1]
+        left, right = paddings
+        most = max(left, right)
+        extra = 0
+        if length <= most:
+            extra = most - length + 1
+            x = nn.functional.pad(x, (0, extra))
+        padded = nn.functional.pad(x, paddings, mode)
+        end = padded.shape[-1] - extra
+        return padded[..., :end]
+
+    def forward(self, x: torch.Tensor):
+        missing = self._missing(x)
+        if self.causal:
+            x = self._pad(x, (self.total, missing))
+        else:
+            right = self.total // 2
+            left = self.total - right
+            x = self._pad(x, (left, right + missing))
+        return self.conv(x)
+"""
+_INPUTS = ["torch.ones(1, 1, 4)", "torch.ones(1, 1, 17)", "torch.ones(2, 1, 30)", "torch.ones(2, 1, 31)"]
+
+
+def codes(source: str) -> set[str]:
+    return {finding.code for finding in checked(source).findings}
+
+
+@pytest.mark.parametrize("causal", ["True", "False"])
+def test_sizes_are_computed_with_integers_through_methods(causal: str) -> None:
+    before = _MODEL.replace("causal: bool = True", f"causal: bool = {causal}")
+    after, _ = fixed(before, select=("GM406",))
+    assert after != before
+    behaves(before, after, _INPUTS)
+    for each in _INPUTS:
+        compiles(after, [each])
+
+
+def test_a_fixed_module_has_no_more_to_fix() -> None:
+    after, _ = fixed(_MODEL, select=("GM406",))
+    assert "GM406" not in codes(after)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_compile_path_is_taken_where_the_quotient_rounds_exactly(dtype: torch.dtype) -> None:
+    after, _ = fixed(_MODEL, select=("GM406",))
+    start = after.index("def _rounds_exactly")
+    names: dict[str, Any] = {"torch": torch}
+    exec(after[start : after.index("class Model")], names)
+    largest = int(0.5 / torch.finfo(dtype).eps)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        for divisor in (1, 3, 7, 49):
+            assert not names["_rounds_exactly"](largest - divisor, divisor)
+            assert names["_rounds_exactly"](largest - divisor - 1, divisor)
+            first = max(largest - divisor - 5000, -largest + divisor + 1)
+            dividends = torch.arange(first, largest - divisor)
+            for summand in (-2, 0, 1, 2):
+                quotients = dividends / torch.tensor(divisor) + summand
+                assert torch.equal(torch.ceil(quotients).long(), -(-dividends // divisor) + summand)
+                assert torch.equal(torch.floor(quotients).long(), dividends // divisor + summand)
+    finally:
+        torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ('"total", size - stride, persistent=False', '"total", size - stride', "may be loaded"),
+        (
+            "    def _missing",
+            "    def grow(self):\n        self.size.add_(1)\n\n    def _missing",
+            "changes it in place",
+        ),
+        ("    def _missing", "    def new(self):\n        self.conv = None\n\n    def _missing", "is assigned again"),
+        (
+            "    def _missing",
+            "    def all(self):\n        return self.buffers()\n\n    def _missing",
+            "gives all buffers",
+        ),
+        ("return self.conv(x)", "return self.conv(x) * missing", "`missing` may be needed as a tensor"),
+        ("return self.conv(x)", "return self.conv(x) * self._missing(x)", "where a tensor may be needed"),
+        ("return ideal - length", "return x.sum()", "holds something that is not known to be an integer"),
+        ("self.conv.stride[0], dtype", "len(self.conv.bias), dtype", "is not known to be a Python integer"),
+        ("(length - self.size + self.total) / self", "length / self", "not known to be an integer"),
+        ("/ self.stride + 1", "/ self.stride + 5", "not known to be an integer"),
+        (
+            "        steps = torch.ceil",
+            "        print(x.shape)\n        steps = torch.ceil",
+            "apart from the statement",
+        ),
+    ],
+)
+def test_a_way_that_is_not_known_to_the_end_keeps_its_tensors(old: str, new: str, because: str) -> None:
+    assert old in _MODEL
+    declined(_MODEL.replace(old, new), because, select=("GM406",))
+
+
+def test_a_method_that_another_class_replaces_keeps_its_tensors() -> None:
+    heir = "\n\nclass Other(Model):\n    def _missing(self, x):\n        return x.sum()\n"
+    declined(_MODEL + heir, "`Other` replaces `_missing`", select=("GM406",))
+
+
+def test_attributes_of_the_same_name_in_another_class_do_not_matter() -> None:
+    other = "\n\nclass Other(nn.Module):\n    def forward(self, x):\n        self.stride = 2\n        return x\n"
+    after, _ = fixed(_MODEL + other, select=("GM406",))
+    assert "_stride_as_int" in after
+
+
+def test_an_integer_that_only_the_constructor_knows_stays_in_its_tensor() -> None:
+    source = _MODEL.replace("torch.tensor(self.conv.stride[0], dtype", "torch.tensor(stride, dtype")
+    declined(source, "known as a Python integer in the constructor only", select=("GM406",))

@@ -1,0 +1,189 @@
+"""Masks that become None where they mask nothing, and what is done with them several calls below."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, declined, fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+def drop_padding(x, mask):
+    if mask is not None and mask.shape[1] > 1 and mask.shape[0] > 1:
+        dtype = x.dtype
+        x = (x * mask[:, :, None]).to(dtype)
+    return x
+
+
+class Scan(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into = nn.Linear(4, 8)
+        self.conv = nn.Conv1d(4, 4, 2, padding=1)
+        self.steps = nn.Linear(4, 4)
+        self.out = nn.Linear(4, 4)
+        self.act = torch.nn.functional.silu
+
+    def slow(self, x, mask=None):
+        x, gate = self.into(x).transpose(1, 2).chunk(2, dim=1)
+        if mask is not None:
+            x = x * mask.unsqueeze(1)
+        state = torch.roll(x, 1, dims=-1)
+        state[:, :, 0] = 0
+        x = self.act(self.conv(x)[..., : x.shape[-1]])
+        x += 1
+        if mask is not None:
+            x = x * mask.unsqueeze(1)
+        steps = self.steps(x.transpose(1, 2)).transpose(1, 2)
+        return self.out((x * gate + state * steps).transpose(1, 2))
+
+    def forward(self, x, mask=None):
+        x = drop_padding(x, mask)
+        return self.slow(x, mask)
+
+
+class Layer(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.kind = kind
+        if kind == "scan":
+            self.scan = Scan()
+
+    def forward(self, x, mask=None):
+        if self.kind == "scan":
+            y = self.scan(x, mask=mask)
+        elif self.kind == "attention":
+            y = torch.softmax(x + mask, -1)
+        return x + y
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = []
+        for kind in ("scan", "attention", "scan"):
+            layers.append(Layer(kind))
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, x: torch.Tensor, mask=None, positions=None):
+        if positions is None:
+            positions = torch.arange(x.shape[1], device=x.device)
+        kept = self._update_mask(mask, positions)
+        y = x * 1
+        for layer in self.layers:
+            layer_mask = kept if layer.kind == "scan" else x[:, :1]
+            x = layer(x, mask=layer_mask)
+        return x + y
+
+    def _update_mask(self, mask, positions):
+        kept = mask
+        if positions[0] > 0 or (mask is not None and torch.all(mask == 1)):
+            kept = None
+        return kept
+"""
+_CALLS = [
+    "torch.randn(2, 3, 4)",
+    "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.long)",
+    "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]])",
+    "torch.randn(2, 3, 4), torch.tensor([[1, 1, 1], [1, 0, 0]]).bool()",
+    "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), torch.arange(4, 7)",
+    "torch.randn(2, 3, 4), torch.tensor([[1, 2, 0], [-1, 0, 1]])",
+    "torch.full((2, 3, 4), float('nan')), torch.ones(2, 3, dtype=torch.long)",
+]
+
+
+def test_a_mask_that_is_only_multiplied_by_stays() -> None:
+    after, _ = fixed(_MODEL)
+    assert "masked_fill(positions[0] > 0, 1)" in after
+    behaves(_MODEL, after, _CALLS, scenarios=(Scenario(), Scenario(training=True, gradients="inner")))
+    compiles(after, _CALLS)
+
+
+def test_fixing_again_finds_nothing() -> None:
+    after, _ = fixed(_MODEL)
+    assert fixed(after)[0] == after
+    assert not [finding for finding in checked(after).findings if finding.code == "GM109"]
+
+
+_OTHERS = [
+    "torch.randn(2, 2, 4), torch.ones(2, 5, dtype=torch.long), torch.tensor([3, 4])",
+    "torch.randn(2, 2, 4), torch.tensor([[0, 1, 1, 1], [1, 1, 1, 1]]), torch.tensor([2, 3])",
+    "torch.randn(2, 3, 4), torch.ones(2, 3)",
+    "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]], dtype=torch.float64)",
+]
+
+
+def test_a_mask_of_another_length_or_dtype_keeps_the_test() -> None:
+    after, _ = fixed(_MODEL)
+    behaves(_MODEL, after, _OTHERS, scenarios=(Scenario(),))
+    compiles(after, _OTHERS, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("x = x * mask.unsqueeze(1)", "x = x + mask.unsqueeze(1)", "does more than multiply"),
+        ("x = x * mask.unsqueeze(1)", "x = x * mask.cumsum(1)[:, None]", "does more than multiply"),
+        ("mask.shape[1] > 1 and", "mask.sum() > 1 and", "does more than multiply"),
+        (
+            "x = x * mask.unsqueeze(1)\n        state",
+            "x = x * mask.unsqueeze(1)\n        x += 1\n        state",
+            "may write",
+        ),
+        ("state = torch.roll(x, 1, dims=-1)", "state = x.view(x.shape)", "may write into what is multiplied"),
+        ("x = (x * mask[:, :, None]).to(dtype)", "x = x * mask[:, :, None]", "does more than multiply"),
+        ("self.slow(x, mask)", "self.slow(x, mask if self.training else None)", "may tell a mask of ones from None"),
+        ('if self.kind == "scan":\n            y', "if x.dim() > 1:\n            y", "does more than multiply"),
+        ("torch.arange(x.shape[1], device=x.device)", "torch.arange(9)", "does not tell how many `positions`"),
+        (
+            "if positions is None:\n            positions = torch.arange(x.shape[1], device=x.device)\n        kept",
+            "kept",
+            "how many",
+        ),
+        ("return kept", "return kept, mask", "may tell a mask of ones from None"),
+        ("kept = mask\n", "kept = mask.bool()\n", "may hold something else"),
+        ("layers.append(Layer(kind))", "layers.append(make(kind))", "`make.forward` is not in this module"),
+        ("_update_mask", "update_mask", "may be called from elsewhere"),
+    ],
+)
+def test_any_other_use_keeps_the_test(old: str, new: str, because: str) -> None:
+    assert old in _MODEL
+    source = _MODEL.replace(old, new)
+    if "if x.dim() > 1" in new:
+        source = source.replace('layer.kind == "scan" else', "layer.kind != 'attention' else")
+        because = "it is not known"
+    declined(source, because=because)
+
+
+def test_a_subclass_that_replaces_a_method_keeps_the_test() -> None:
+    other = "\n\nclass Other(Scan):\n    def slow(self, x, mask=None):\n        return x if mask is None else -x\n"
+    declined(_MODEL + other, because="another class replaces `Scan.slow`")
+
+
+@pytest.mark.parametrize("test", ["torch.all(mask == 0)", "torch.any(mask == 1)", "torch.all(mask != 1)"])
+def test_another_question_is_not_the_one_for_ones(test: str) -> None:
+    source = _MODEL.replace("torch.all(mask == 1)", test)
+    assert "GM109" not in {finding.code for finding in checked(source).findings}
+
+
+def test_a_mask_that_becomes_a_bias_otherwise_is_declined() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
+        if not torch.any(~mask):
+            mask = None
+        elif x.dim() > 2:
+            mask = torch.where(mask, 0.0, -1.0)
+        return x if mask is None else x + mask
+"""
+    declined(source, because="a mask that stays takes another form: `mask = torch.where(mask, 0.0, -1.0)`")

@@ -1,0 +1,80 @@
+"""Python numbers that grow where a tensor says so, and what is done with them afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, declined, fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask=None, more=False, rounds: int = 2):
+        buckets = None
+        for part in (x, -x):
+            buckets = torch.argmax(part, dim=-1) if buckets is None else buckets + torch.argmax(part, dim=-1)
+        if isinstance(rounds, int):
+            count = x.shape[-1]
+        else:
+            count = 1
+        if mask is not None and (mask.sum().item() < mask.shape[0] * mask.shape[-1]):
+            # one more, for padding
+            count = count + 1
+            # all of it
+            kept = mask.to(torch.bool).expand(buckets.shape)
+            buckets = torch.where(kept, buckets, torch.tensor(count - 1, dtype=torch.long, device=buckets.device))
+        elif more:
+            count = count + 1
+        offsets = torch.arange(rounds, device=x.device)
+        offsets = (offsets * count).view(-1, 1, 1)
+        return buckets + offsets
+"""
+_CALLS = [
+    "torch.randn(2, 3, 4)",
+    "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.long)",
+    "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]])",
+    "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]).bool()",
+    "torch.randn(2, 3, 4), torch.tensor([[0, 0.5, 1], [1, 1, 1]])",
+]
+
+
+def test_the_tensor_decides_by_how_much_a_number_grows() -> None:
+    after, _ = fixed(_MODEL)
+    assert "count = count_before + condition" in after
+    behaves(_MODEL, after, _CALLS, scenarios=(Scenario(), Scenario(training=True, gradients="inner")))
+    compiles(after, _CALLS)
+    assert not [finding for finding in checked(after).findings if finding.code == "GM110"]
+
+
+def test_a_call_that_takes_another_branch_is_as_it_was() -> None:
+    after, _ = fixed(_MODEL)
+    calls = [f"dict(zip(('x', 'mask', 'more'), ({call}, True)))" for call in _CALLS[1:4]]
+    behaves(_MODEL, after, calls, scenarios=(Scenario(),))
+    compiles(after, calls, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("offsets * count", "offsets / count", "may need a Python number"),
+        ("return buckets + offsets", "return buckets + offsets, count", "may need a Python number"),
+        ("offsets * count", "rounds * count", "may need a Python number"),
+        ("offsets * count", "offsets[0] * count", "may need a Python number"),
+        ("offsets = torch.arange", "count = count + 1\n        offsets = torch.arange", "gets another value below"),
+        ("elif more:", "else:", "there is another branch"),
+        ("elif more:", "elif x.dim() > 2:", "there is another branch"),
+        (".expand(buckets.shape)", "", "is no select"),
+        ("torch.tensor(count - 1, dtype=torch.long", "torch.tensor(count - 1.5, dtype=torch.long", "is no select"),
+        ("torch.tensor(count - 1, dtype=torch.long", "torch.tensor(count - 1, dtype=torch.float", "is no select"),
+        ("# all of it", "x.add_(1)", "may have effects"),
+    ],
+)
+def test_any_other_use_keeps_the_branch(old: str, new: str, because: str) -> None:
+    assert old in _MODEL
+    declined(_MODEL.replace(old, new), because=because)

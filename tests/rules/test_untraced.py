@@ -1,0 +1,110 @@
+"""What Dynamo cannot trace is named once, where nothing else is said of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.fixes import checked, embedded, fixed
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Inner(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+class Part(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.inner = Inner(config)
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.LSTM(3, 3)
+        self.part = None
+
+    def choose(self):
+        self.part = Part(None)
+
+    def forward(self, x: torch.Tensor, ids: torch.LongTensor, other=None):
+        ...
+        return x
+"""
+
+
+def written(statements: str) -> str:
+    return embedded(statements, _SETUP)
+
+
+def found(source: str) -> list[tuple[str, str]]:
+    return [(finding.code, finding.message) for finding in checked(source).findings]
+
+
+@pytest.mark.parametrize(
+    ("statements", "does"),
+    [
+        ("x, _ = self.layers(x)", "calls a recurrent layer"),
+        ("self.choose()", "makes a module with parameters"),
+        ("mask = ~(x > 0)\nx = x[mask]", "chooses as many elements"),
+        ("x = x[ids == 1]", "chooses as many elements"),
+        ("first = other > 0\nboth = first & (other < 1)\nx = other[both]", "chooses as many elements"),
+        ("rows = [torch.arange(n) for n in ids]\nx = x + ids.argwhere()", "takes a size from a tensor"),
+        ("for i, n in enumerate(zip(ids, x)):\n    x = x[: n[0]] + ids.bincount()", "makes as many elements"),
+        ("if any(x > 0):\n    x = x[ids.unique()]", "branches on the elements"),
+        ("counts = other.tolist()\nx = x * counts[0]", "reads a number back"),
+    ],
+)
+def test_what_cannot_be_traced_is_named(statements: str, does: str) -> None:
+    assert any(code == "GM703" and does in message for code, message in found(written(statements)))
+
+
+def test_the_reason_of_a_rule_comes_before_advice() -> None:
+    source = written("for row in ids:\n    if row.sum() > 3:\n        x = x + row.nonzero()[0]")
+    codes = {finding.span.start_line: finding.code for finding in checked(source).findings}
+    assert codes == {34: "GM101", 35: "GM703"}
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "rows, columns = torch.where(ids == 1)\nx[rows, columns] = 0.0",
+        "mask = x > 0\nx = x[mask].sum()",
+    ],
+)
+def test_what_a_rule_mends_gets_no_advice_before_or_after(statements: str) -> None:
+    source = written(statements)
+    assert "GM703" not in {code for code, _ in found(source)}
+    after, _ = fixed(source)
+    assert found(after) == []
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "if not torch.compiler.is_compiling():\n    x = x[x > 0]",
+        "x = x if torch.compiler.is_compiling() else x[x > 0]",
+        "if torch.compiler.is_compiling():\n    x = x + 1\nelse:\n    x = x[ids.nonzero()]",
+        "x = nn.Softmax(-1)(x)\nx[x > 0] = ids.sum()",
+        "sizes = list(x.shape)\nx = x.view(sizes[0], -1)[: sizes[0]]",
+        "flags = [True]\nx = x[0 if flags[0] == 1 else 1]",
+    ],
+)
+def test_what_is_traced_is_not_named(statements: str) -> None:
+    assert found(written(statements)) == []
+
+
+def test_a_module_without_parameters_may_be_made_anywhere() -> None:
+    without = _SETUP.replace("nn.Parameter(torch.ones(3))", "2.0")
+    assert found(embedded("self.choose()", without)) == []
