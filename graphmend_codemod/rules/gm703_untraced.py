@@ -8,13 +8,11 @@ that rule's reason is given in place of this one.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 
 from graphmend_codemod.findings import Safety
 from graphmend_codemod.rules import untraced
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Rule, Verdict
 from graphmend_codemod.rules.site import Site
-from graphmend_codemod.rules.untraced import Untraced
 
 _SETUP = """
 import numpy as np
@@ -119,47 +117,26 @@ rule = Rule(
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
 
 
-def _first(site: Site, statement: ast.stmt, *kinds: Callable[[Site, ast.AST], Untraced | None]) -> Verdict | None:
-    """The first break site of these kinds that the statement evaluates, in order of the source."""
-    sites = [
-        each for node in untraced.evaluated(site, statement) for kind in kinds if (each := kind(site, node)) is not None
-    ]
-    if not sites:
-        return None
-    first = min(sites, key=lambda each: (each.node.lineno, each.node.col_offset, -(each.node.end_col_offset or 0)))
-    return Verdict(first.message, declined=first.advice)
+_KINDS = (
+    untraced.found,
+    untraced.chosen,
+    untraced.drawn,
+    untraced.read,
+    untraced.sized,
+    untraced.recurrent,
+    untraced.constructed,
+)
 
 
-@rule.on(*_STATEMENTS, candidate="rows")
-def size_of_the_data(site: Site, statement: ast.stmt) -> Verdict | None:
-    """`x.nonzero()`, `x[mask]`."""
-    return _first(site, statement, untraced.found, untraced.chosen)
-
-
-@rule.on(*_STATEMENTS, candidate="masked")
-def chosen_by_mask(site: Site, statement: ast.stmt) -> Verdict | None:
-    """`x[mask]`."""
-    return _first(site, statement, untraced.chosen)
-
-
-@rule.on(*_STATEMENTS, candidate="module")
-def modules(site: Site, statement: ast.stmt) -> Verdict | None:
-    """`self.lstm(x)`, `self.part = Part()`."""
-    return _first(site, statement, untraced.recurrent, untraced.constructed)
-
-
-@rule.on(*_STATEMENTS, words=("item", "tolist", "numpy", "int", "float", "bool", "range", "random"))
-def number_read(site: Site, statement: ast.stmt) -> Verdict | None:
-    """`x.item()`."""
-    return _first(site, statement, untraced.read, untraced.drawn)
-
-
-@rule.on(*_STATEMENTS, candidate="test")
-@rule.on(*_STATEMENTS, candidate="rows")
-@rule.on(*_STATEMENTS, candidate="value")
-def size_from_tensor(site: Site, statement: ast.stmt) -> Verdict | None:
-    """`torch.arange(t)`, `x[:t]`."""
-    return _first(site, statement, untraced.sized)
+@rule.on(*_STATEMENTS)
+def not_traced(site: Site, statement: ast.stmt) -> Verdict | None:
+    """The first break site that the statement itself evaluates, in order of the source."""
+    for node in untraced.suspects(site).of(statement):
+        for kind in _KINDS:
+            each = kind(site, node)
+            if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
+                return Verdict(each.message, declined=each.advice)
+    return None
 
 
 @rule.on(ast.If, ast.While, ast.Assert, candidate="test")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity, torch_api
@@ -21,6 +23,7 @@ _RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+_CALLED = _FINDS | _READS | _SIZED | _RESHAPES | frozenset("int float bool range pad interpolate".split())
 _LEVELS = 4
 _HEADS = ("test", "iter", "items", "subject")
 
@@ -37,10 +40,68 @@ class Untraced(NamedTuple):
         return f"{self.does}: `{purity.short(self.node)}`"
 
 
+@dataclass(frozen=True)
+class Suspects:
+    """What one look at a function leaves to be judged: calls and subscripts in order of the source, and names that
+    only ever hold what looks like a mask.
+    """
+
+    places: list[tuple[int, int]]
+    nodes: list[ast.expr]
+    masks: frozenset[str]
+
+    def of(self, statement: ast.stmt) -> list[ast.expr]:
+        """Those that the statement evaluates itself."""
+        body = getattr(statement, "body", None)
+        last = (statement.end_lineno or 0, statement.end_col_offset or 0)
+        end = (body[0].lineno, body[0].col_offset) if body else last
+        first = bisect_left(self.places, (statement.lineno, statement.col_offset))
+        return self.nodes[first : bisect_left(self.places, end, lo=first)]
+
+
+def suspects(site: Site) -> Suspects:
+    """The suspects of the function, looked for once."""
+    return site.remembered("untraced", site.evaluator.scope.node, lambda: _suspects(site), anywhere=True)
+
+
+def _suspects(site: Site) -> Suspects:
+    nodes: list[ast.expr] = []
+    masks: dict[str, bool] = {}
+    for node in walk_scope(site.evaluator.scope.node):
+        kind = node.__class__
+        if kind is ast.Call:
+            if _is_suspect(node):  # type: ignore[arg-type]
+                nodes.append(node)  # type: ignore[arg-type]
+        elif kind is ast.Subscript:
+            if node.slice.__class__ is not ast.Constant:  # type: ignore[attr-defined]
+                nodes.append(node)  # type: ignore[arg-type]
+        elif kind is ast.Assign:
+            for target in node.targets:  # type: ignore[attr-defined]
+                if isinstance(target, ast.Name):
+                    masks[target.id] = masks.get(target.id, True) and _looks_like_mask(node.value)  # type: ignore[attr-defined]
+    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    places = [(node.lineno, node.col_offset) for node in nodes]
+    return Suspects(places, nodes, frozenset(name for name, only in masks.items() if only))
+
+
+def _is_suspect(call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Name):
+        return function.id in _CALLED or function.id[:1].isupper()
+    if not isinstance(function, ast.Attribute):
+        return False
+    name = function.attr
+    if isinstance(function.value, ast.Name) and function.value.id == "self":
+        return not call.keywords  # a recurrent layer, for all that one sees
+    return name in _CALLED or name[:1].isupper() or (name == "where" and len(call.args) == 1) or _is_random(function)
+
+
+def _is_random(function: ast.Attribute) -> bool:
+    return isinstance(function.value, ast.Attribute) and function.value.attr == "random"
+
+
 def evaluated(site: Site, statement: ast.stmt) -> Iterator[ast.AST]:
     """The expressions that a statement evaluates while torch.compile traces, without those of statements inside it."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return
     if hasattr(statement, "body"):
         heads = [getattr(statement, field, None) for field in _HEADS]
         stack = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
@@ -95,14 +156,7 @@ def _is_mask(site: Site, node: ast.expr) -> bool:
         return False
     if value.dtype == BOOL or _looks_like_mask(node):
         return True
-    if not isinstance(node, ast.Name):
-        return False
-    made = [
-        each.value
-        for each in walk_scope(site.evaluator.scope.node)
-        if isinstance(each, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in each.targets)
-    ]
-    return bool(made) and all(map(_looks_like_mask, made))
+    return isinstance(node, ast.Name) and node.id in suspects(site).masks
 
 
 def _looks_like_mask(node: ast.expr) -> bool:
@@ -117,7 +171,7 @@ def _looks_like_mask(node: ast.expr) -> bool:
 
 def recurrent(site: Site, node: ast.AST) -> Untraced | None:
     """A call of a `nn.LSTM`."""
-    if not isinstance(node, ast.Call):
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
     made = site.value(node.func).instance_of
     if torch_api.torch_module_class(made) not in _RECURRENT:

@@ -61,7 +61,7 @@ def found(source: str) -> list[tuple[str, str]]:
         ("x = x[ids == 1]", "chooses as many elements"),
         ("first = other > 0\nboth = first & (other < 1)\nx = other[both]", "chooses as many elements"),
         ("rows = [torch.arange(n) for n in ids]\nx = x + ids.argwhere()", "takes a size from a tensor"),
-        ("for i, n in enumerate(zip(ids, x)):\n    x = x[: n[0]] + ids.bincount()", "makes as many elements"),
+        ("for i, n in enumerate(zip(ids, x)):\n    x = x[: n[0]] + ids.bincount()", "takes a size from a tensor"),
         ("if any(x > 0):\n    x = x[ids.unique()]", "branches on the elements"),
         ("counts = other.tolist()\nx = x * counts[0]", "reads a number back"),
     ],
