@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.flow import Flow, Place
 from graphmend_codemod.analysis.origins import Origins, origins
@@ -55,7 +56,7 @@ def find(
         return []
     lists = None
     if any("list" in function.candidates for function in summary.functions):
-        lists = origins(source.text, source.parse, lambda name: index.resolve(summary.name, name))
+        lists = origins(source.text, lambda: calls_in(source.text), lambda name: index.resolve(summary.name, name))
     findings: list[Finding] = []
     for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, prefix, summary.name, index, wanted, lists):

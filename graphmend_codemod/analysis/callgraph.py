@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
+from graphmend_codemod.source import parse_text
 
 Key = tuple[str, int]
 
@@ -186,6 +187,18 @@ class ModuleCalls:
     def sites(self, function: Key) -> list[tuple[Key, dict[str, ast.expr]]]:
         """The calls of a function: by whom, and what is given for each parameter."""
         return self._sites.get(function, [])
+
+
+@lru_cache(maxsize=2)
+def tree_of(text: str) -> ast.Module:
+    """The syntax tree of a whole file, which nobody changes; SourceError if Python cannot parse it."""
+    return parse_text(text)
+
+
+@lru_cache(maxsize=2)
+def calls_in(text: str) -> ModuleCalls:
+    """The calls in a file between its functions; SourceError if Python cannot parse it."""
+    return ModuleCalls(tree_of(text))
 
 
 def _is_own(target: ast.expr, attribute: str) -> bool:

@@ -49,8 +49,8 @@ class Origins:
         return frozenset(self.builders) | frozenset(self.lists)
 
 
-def origins(text: str, parse: Callable[[], ast.Module], resolve: Resolve) -> Origins | None:
-    """The origins in a module, None where it builds no tensor from a list. `parse` is called only where it may."""
+def origins(text: str, calls_inside: Callable[[], ModuleCalls], resolve: Resolve) -> Origins | None:
+    """The origins in a module, None where it builds no tensor from a list; its calls are asked for where it may."""
     ends = [
         match.end()
         for match in _CALLED.finditer(text)
@@ -58,7 +58,7 @@ def origins(text: str, parse: Callable[[], ast.Module], resolve: Resolve) -> Ori
     ]
     if not ends:
         return None
-    calls = ModuleCalls(parse())
+    calls = calls_inside()
     lines = [text.count("\n", 0, end) + 1 for end in ends]
     built = {
         key: pairs

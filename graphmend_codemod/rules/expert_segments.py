@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.rules.rowwise import Rewriter
 from graphmend_codemod.rules.rowwise_expressions import MASK, Choice, Dense, NotRowwise, Rows, bound_in
@@ -97,7 +98,7 @@ def _is_size_list(site: Site, sizes: ast.expr) -> bool:
     """True when a function of this file hands on sizes of this name that it read from a tensor."""
     if not isinstance(sizes, ast.Name) or site.value(sizes).is_tensor:
         return False
-    tree = site.remembered("tree", site.evaluator.scope.node, site.source.parse, anywhere=True)
+    tree = tree_of(site.source.text)
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef) and any(
             _target(part) == sizes.id and _read_back(part.value)
@@ -385,7 +386,7 @@ def counts_for_experts(site: Site, node: ast.Assign) -> str | None:
     read = isinstance(call.func, ast.Attribute) and call.func.attr == "tolist" and call.func.value
     if not isinstance(read, ast.Name) or read.id != name or not site.value(read).is_tensor:
         return None
-    tree = site.remembered("tree", site.evaluator.scope.node, site.source.parse, anywhere=True)
+    tree = tree_of(site.source.text)
     splits = [part for part in ast.walk(tree) if isinstance(part, ast.Call) and _splits(part, name)]
     return name if splits else None
 
@@ -397,7 +398,7 @@ def _splits(call: ast.Call, name: str) -> bool:
 
 def check_counts(site: Site, node: ast.Assign, name: str) -> None:
     """NotRowwise unless sizes of this name are handed on to functions that take them as a tensor, and nothing else."""
-    tree = site.remembered("tree", site.evaluator.scope.node, site.source.parse, anywhere=True)
+    tree = tree_of(site.source.text)
     parents = {id(child): parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
     taken = False
     for part in ast.walk(tree):

@@ -12,12 +12,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import parameters, walk_scope
 from graphmend_codemod.rules.packed_rows import Packed, packed_in, why_not_static
 from graphmend_codemod.rules.traceable import why_not_traced
-from graphmend_codemod.source import parse_text
 
 _READ = re.compile(r"=\s*(?:bool\()?\w+(?:\.flatten\(\))?\.(?:any|all)\(\)(?:\.item\(\)|\))")
 
@@ -46,7 +45,7 @@ def choices(text: str) -> tuple[Choice, ...]:
     """All flags of a module that choose code in another function of it. Parses the text only where it may hold one."""
     if _READ.search(text) is None:
         return ()
-    calls = ModuleCalls(parse_text(text))
+    calls = calls_in(text)
     return tuple(
         choice
         for reader in calls.definitions.values()

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.findings import Edit, Replacement, Safety
@@ -156,7 +156,7 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined="the branch does more than leave the mask out")
     try:
         positions = _positions(chance)
-        calls = ModuleCalls(site.source.parse())
+        calls = calls_in(site.source.text)
         function = next(each for each in calls.definitions.values() if each.node.lineno == _line(site))
         uses = MaskUses(site, calls)
         own = next(

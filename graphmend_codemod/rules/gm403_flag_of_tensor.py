@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.analysis.torch_api import SINCE
 from graphmend_codemod.analysis.values import BOOL
@@ -250,7 +250,7 @@ def _decides_deeper(site: Site, name: str) -> str | None:
     ]
     if not given:
         return None
-    calls = ModuleCalls(site.source.parse())
+    calls = calls_in(site.source.text)
     todo = [(Definition(site.function, function, site.function.rpartition(".")[0]), name)]
     seen: set[tuple[str, str]] = set()
     while todo:

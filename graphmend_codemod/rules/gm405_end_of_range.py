@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -157,7 +157,7 @@ def counted_positions(site: Site, node: ast.If) -> Verdict | None:
     own = [each for each in _ends(function, made.name) if each.lineno > node.lineno]
     uses = [(each, _kept_in(each)) for each in own if isinstance(each, ast.Assign)]
     here = [(each, name) for each, name in uses if name is not None and _is_size(site, function, name)]
-    calls = ModuleCalls(site.source.parse())
+    calls = calls_in(site.source.text)
     there = list(_handed(site, calls, caller, made))
     if not here and not there:
         return None

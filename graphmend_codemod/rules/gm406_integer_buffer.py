@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -212,7 +213,7 @@ def _rounds_exactly(numerator, denominator):
 _TENSOR = re.compile(r"\.\s*(?:as_)?tensor\(")
 
 
-@rule.on(ast.Assign, ast.Return, ast.Expr, words=("pad",))
+@rule.on(ast.Assign, ast.Return, ast.Expr, words=("pad",), here=True)
 def integer_buffers(site: Site, node: ast.stmt) -> Verdict | None:
     """`F.pad(x, (self.width, 0))`, also where a method is given the numbers."""
     if "." not in site.function or not any(_is_pad(site, part) for part in walk(node)):
@@ -220,7 +221,7 @@ def integer_buffers(site: Site, node: ast.stmt) -> Verdict | None:
     text = site.source.text
     if "__init__" not in text or _TENSOR.search(text) is None:
         return None
-    tree, (name, _, method) = site.source.parse(), site.function.partition(".")
+    tree, (name, _, method) = tree_of(text), site.function.partition(".")
     owner = next((each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name), None)
     if owner is None:
         return None

@@ -18,7 +18,7 @@ import textwrap
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import purity, torch_api
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -162,7 +162,7 @@ def branch_on_rows(site: Site, node: ast.If) -> Verdict | None:
         return None
     if not any(isinstance(part, ast.Subscript) and _first(part) == name for part in ast.walk(node)):
         return None
-    calls = ModuleCalls(site.source.parse())
+    calls = calls_in(site.source.text)
     sites = calls.sites((site.function, function.lineno))
     if not any(name in given and _chosen_rows(site, calls, by, given[name]) for by, given in sites):
         return None
@@ -315,7 +315,7 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
     caller = Definition(site.function, function, site.function.rpartition(".")[0])
     uses = [each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == target.id]
     reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
-    calls = ModuleCalls(site.source.parse())
+    calls = calls_in(site.source.text)
     taken: list[tuple[FunctionNode, str]] = []
     for call in walk_scope(function):
         callee = calls.callee(caller, call) if isinstance(call, ast.Call) else None

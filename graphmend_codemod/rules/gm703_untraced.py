@@ -120,6 +120,7 @@ _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, a
 _KINDS = (
     untraced.found,
     untraced.chosen,
+    untraced.apart,
     untraced.drawn,
     untraced.read,
     untraced.sized,

@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.findings import Edit, Replacement
 from graphmend_codemod.rules.site import Site
 
@@ -135,7 +136,7 @@ def _larger(node: ast.Assign) -> tuple[str, ast.expr] | None:
 
 def _given_tensor(site: Site, name: str) -> bool:
     """True when a function of the file hands `name=name` on, with a name that holds the largest value of a tensor."""
-    tree = site.remembered("tree", site.evaluator.scope.node, site.source.parse, anywhere=True)
+    tree = tree_of(site.source.text)
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef):
             continue

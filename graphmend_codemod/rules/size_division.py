@@ -14,6 +14,7 @@ from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, wal
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.findings import Edit, Replacement
 from graphmend_codemod.rules.site import Site
+from graphmend_codemod.rules.size_multiples import told_multiples
 
 _TAKES_SIZES = frozenset(
     """view reshape expand repeat new_zeros new_ones new_empty new_full zeros ones empty full arange narrow
@@ -56,7 +57,8 @@ def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
         site.compiling,
         *dict.fromkeys(f"{site.text(call.args[1])} > 0" for call in found if _may_differ(call)),
     ]
-    parts = (f"if {' and '.join(conditions)}:\n    {line}\nelse:\n    ", site.original(node, 1))
+    path = "".join(f"    {each}\n" for each in [*told_multiples(site, node, found), line])
+    parts = (f"if {' and '.join(conditions)}:\n{path}else:\n    ", site.original(node, 1))
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)
 
 

@@ -23,7 +23,7 @@ _RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
-_CALLED = _FINDS | _READS | _SIZED | _RESHAPES | frozenset("int float bool range pad interpolate".split())
+_CALLED = _FINDS | _READS | _SIZED | _RESHAPES | frozenset("int float bool range pad interpolate zip".split())
 _LEVELS = 4
 _HEADS = ("test", "iter", "items", "subject")
 
@@ -286,6 +286,20 @@ def _in_step(site: Site, comprehension: ast.comprehension) -> Iterator[tuple[ast
             yield target.elts[-1], iterated.args[0]
     else:
         yield target, iterated
+
+
+def apart(site: Site, node: ast.AST) -> Untraced | None:
+    """`zip(*t)`, whose numbers make an index that cannot be traced."""
+    if not isinstance(node, ast.Call) or site.resolve(node.func) != "builtins.zip" or len(node.args) != 1:
+        return None
+    given = node.args[0]
+    if not isinstance(given, ast.Starred) or not site.value(given.value).is_tensor:
+        return None
+    return Untraced(
+        node,
+        "takes a tensor apart into single numbers",
+        "torch.compile fails where they are an index; by hand, take its columns with `unbind`",
+    )
 
 
 def drawn(site: Site, node: ast.AST) -> Untraced | None:
