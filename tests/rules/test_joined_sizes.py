@@ -1,0 +1,92 @@
+"""Sizes that are joined in a tensor and read back as a list."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, fixed
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Segments:
+    def __init__(self, indices, count):
+        self.indices = indices
+        self.count = torch.as_tensor(count, device=indices.device)
+
+    def shape(self):
+        return self.indices.size()[:1]
+
+
+def spread(shape, count):
+    shape = torch.as_tensor(shape, dtype=torch.long)
+    count = torch.as_tensor(count)
+    whole = torch.cat([torch.ones_like(shape, dtype=torch.long), count.unsqueeze(dim=0)], dim=0)
+    new = [int(x) for x in whole.tolist()]
+    numbers = torch.arange(0, count).view(new)
+    times = torch.cat([shape, torch.as_tensor([1])], dim=0)
+    return numbers.repeat(times.tolist())
+
+
+def reduced(values, segments):
+    inner = values.size()[2:]
+    flat = torch.cat([torch.as_tensor([-1], dtype=torch.long), torch.as_tensor(inner, dtype=torch.long)], dim=0)
+    values = values.reshape(flat.tolist())
+    out = torch.zeros(int(segments.count), dtype=torch.float)
+    shape = torch.cat(
+        [
+            torch.as_tensor(segments.shape(), dtype=torch.long),
+            torch.as_tensor([segments.count], dtype=torch.long),
+            torch.as_tensor(inner, dtype=torch.long),
+        ],
+    )
+    empty = torch.zeros(1).expand(shape.tolist())
+    return values, out, empty, spread(segments.shape(), segments.count)
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, count=3):
+        return reduced(x, Segments(x, count))
+"""
+
+
+def codes(source: str) -> set[str]:
+    return {finding.code for finding in checked(source).findings}
+
+
+def test_lists_of_sizes_stay_lists_under_compile() -> None:
+    after, result = fixed(_MODEL, select=("GM407",))
+    assert len([each for fix in result.fixes for each in fix.applied]) == 5
+    behaves(_MODEL, after, ["torch.ones(2, 4, 5)", "torch.ones(1, 3, 2, 2), 4", "torch.ones(1, 3, 2), 4.0"])
+    compiles(after, ["torch.ones(2, 4, 5)"])
+    compiles(after, ["torch.ones(2, 4, 5), 7"])
+    assert "GM407" not in codes(after)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("numbers = torch.arange(0, count).view(new)", "numbers = new", "may be needed as Python numbers"),
+        ("return numbers.repeat(times.tolist())", "return times, numbers.repeat(times.tolist())", "needs the tensor"),
+        ("return numbers.repeat(times.tolist())", "return max(times.tolist())", "may need a Python number"),
+        ("[shape, torch.as_tensor([1])]", "[shape, torch.as_tensor([count])]", "not known to be made of sizes"),
+        ("[shape, torch.as_tensor([1])]", "[values, torch.as_tensor([1])]", "not known to be made of sizes"),
+        ("    return numbers.rep", "    times = count\n    return numbers.rep", "bound or used elsewhere"),
+    ],
+)
+def test_a_tensor_that_may_be_needed_is_left_alone(old: str, new: str, because: str) -> None:
+    assert old in _MODEL
+    before = _MODEL[: _MODEL.index("def reduced")] + "class Model(nn.Module):\n    def forward(self, x, count=3):\n"
+    before += "        return spread(x.shape[:1], count)\n"
+    declined_ones = [each.declined or "" for each in checked(before.replace(old, new), select=("GM407",)).findings]
+    assert any(because in each for each in declined_ones), declined_ones
+
+
+def test_a_number_of_another_kind_of_class_is_left_alone() -> None:
+    other = "\n\nclass Other:\n    def __init__(self):\n        self.count = 3\n"
+    after, _ = fixed(_MODEL + other, select=("GM407",))
+    assert "out = torch.zeros(_as_size(" not in after
