@@ -63,7 +63,10 @@ def found(source: str) -> list[tuple[str, str]]:
         ("rows = [torch.arange(n) for n in ids]\nx = x + ids.argwhere()", "takes a size from a tensor"),
         ("for i, n in enumerate(zip(ids, x)):\n    x = x[: n[0]] + ids.bincount()", "takes a size from a tensor"),
         ("if any(x > 0):\n    x = x[ids.unique()]", "branches on the elements"),
-        ("rows, columns = zip(*torch.stack([ids, ids], 1))\nx[rows, columns] = 0.0", "takes a tensor apart"),
+        (
+            "rows, columns = zip(*torch.stack([ids, ids], 1))\nx[rows, columns] = 0.0\nx = x + ids.nonzero()",
+            "takes a tensor apart",
+        ),
         ("counts = other.tolist()\nx = x * counts[0]", "reads a number back"),
     ],
 )
