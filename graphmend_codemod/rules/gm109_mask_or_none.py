@@ -25,7 +25,8 @@ from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.mask_uses import MaskUses, NotAlike
+from graphmend_codemod.rules.mask_products import NotAlike
+from graphmend_codemod.rules.mask_uses import MaskUses
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -225,7 +226,7 @@ def _all_of(site: Site, node: ast.expr) -> tuple[str, tuple[str, ...]] | None:
 
 def _positions(chance: _Chance) -> str:
     """`p` where the other reason is `p[0] > 0`."""
-    found = [re_match for each in chance.others if (re_match := _first_of(each)) is not None]
+    found = [name for each in chance.others if (name := _first_of(each)) is not None]
     if len(found) != 1 or len(chance.others) != 1:
         raise NotAlike("nothing tells how many places what it multiplies has: sizes may differ where it is None")
     return found[0]

@@ -5,9 +5,10 @@ arithmetic with tensors, which takes a 0-dim tensor as well. Under `torch.compil
 are computed, and the tensor decides: the number becomes `count + condition`, a tensor `torch.where`. Eager mode keeps
 its branch.
 
-Each later use of the number has to be `tensor + number`, `tensor * number` or the like, with a tensor that has
-dimensions, so that its dtype does not depend on whether the number is one. What else the branch assigns has to be a
-select between the old tensor and a number, of the old shape, and integer, so that no gradient is concerned.
+Each later use of the number has to be `range + number`, `range * number` or the like, with a `torch.arange` on the
+device of a tensor: it has a dimension, so that its dtype does not depend on whether the number is a tensor. What else
+the branch assigns has to be a select between the old tensor and a number, of the old shape, and integer, so that no
+gradient is concerned.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from dataclasses import dataclass, replace
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.scope import walk_scope
-from graphmend_codemod.analysis.values import INT64, is_floating_dtype
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import Blocks
@@ -37,7 +37,7 @@ class Model(nn.Module):
         places = torch.argmax(x, dim=-1)
         count = x.shape[-1]
         ...
-        offsets = torch.arange(rounds) * count
+        offsets = torch.arange(rounds, device=x.device) * count
         return places[..., None] + offsets
 """
 
@@ -91,7 +91,9 @@ rule = Rule(
                 count = count + 1
             """,
             because="`range(count)` may need a Python number",
-            setup=_SETUP.replace("torch.arange(rounds) * count", "torch.stack([x.sum() for _ in range(count)])"),
+            setup=_SETUP.replace(
+                "torch.arange(rounds, device=x.device) * count", "torch.stack([x.sum() for _ in range(count)])"
+            ),
         ),
         Declined(
             source="""
@@ -275,20 +277,15 @@ def _other_operand(node: ast.AST, use: ast.Name) -> ast.expr | None:
 
 
 def _has_dimensions(site: Site, blocks: Blocks, node: ast.AST, other: ast.expr) -> bool:
-    """True for a tensor with dimensions, or of a dtype that a number never changes."""
+    """True for `torch.arange(n, device=x.device)`: a tensor with dimensions, where the other tensors are."""
     if any(node is part for each in walk_scope(blocks.function) if _is_inner(each) for part in ast.walk(each)):
         return False
-    statement = blocks.statement_of(node)
-    if isinstance(other, ast.Name):
-        bound = blocks.binding_before(statement, other.id)
-        other_value = bound.value if bound is not None else None
-        if isinstance(other_value, ast.Call) and site.resolve(other_value.func) == "torch.arange":
-            return True
-    elif isinstance(other, ast.Call) and site.resolve(other.func) == "torch.arange":
-        return True
-    there = site.at(statement)
-    value = there.value(other) if there is not None else None
-    return value is not None and value.is_tensor and (value.dtype == INT64 or is_floating_dtype(value.dtype))
+    bound = blocks.binding_before(blocks.statement_of(node), other.id) if isinstance(other, ast.Name) else None
+    made = bound.value if bound is not None else other
+    if not isinstance(made, ast.Call) or site.resolve(made.func) != "torch.arange":
+        return False
+    devices = [word.value for word in made.keywords if word.arg == "device"]
+    return len(devices) == 1 and isinstance(devices[0], ast.Attribute) and devices[0].attr == "device"
 
 
 def _is_inner(node: ast.AST) -> bool:

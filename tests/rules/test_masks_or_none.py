@@ -161,6 +161,18 @@ def test_any_other_use_keeps_the_test(old: str, new: str, because: str) -> None:
     declined(source, because=because)
 
 
+def test_a_subclass_with_another_layer_keeps_the_test() -> None:
+    other = "\n\nclass Other(Layer):\n    def __init__(self):\n        self.scan = make()\n"
+    declined(_MODEL + other, because="it is not known what `self.scan`")
+
+
+def test_a_layer_that_is_exchanged_keeps_the_test() -> None:
+    source = _MODEL.replace(
+        "            x = layer(x, mask", "            layer = layer.inner\n            x = layer(x, mask"
+    )
+    declined(source, because="it is not known what `layer`")
+
+
 def test_a_subclass_that_replaces_a_method_keeps_the_test() -> None:
     other = "\n\nclass Other(Scan):\n    def slow(self, x, mask=None):\n        return x if mask is None else -x\n"
     declined(_MODEL + other, because="another class replaces `Scan.slow`")

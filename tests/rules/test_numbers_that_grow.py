@@ -67,6 +67,7 @@ def test_a_call_that_takes_another_branch_is_as_it_was() -> None:
         ("offsets * count", "rounds * count", "may need a Python number"),
         ("offsets * count", "offsets[0] * count", "may need a Python number"),
         ("offsets = torch.arange", "count = count + 1\n        offsets = torch.arange", "gets another value below"),
+        ("torch.arange(rounds, device=x.device)", "torch.arange(rounds)", "may need a Python number"),
         ("elif more:", "else:", "there is another branch"),
         ("elif more:", "elif x.dim() > 2:", "there is another branch"),
         (".expand(buckets.shape)", "", "is no select"),
