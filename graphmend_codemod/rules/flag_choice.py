@@ -15,6 +15,7 @@ from functools import lru_cache
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import parameters, walk_scope
+from graphmend_codemod.rules.one_dtype import why_not_one_dtype
 from graphmend_codemod.rules.packed_rows import Packed, packed_in, why_not_static
 from graphmend_codemod.rules.traceable import why_not_traced
 
@@ -25,13 +26,14 @@ _READ = re.compile(r"=\s*(?:bool\()?\w+(?:\.flatten\(\))?\.(?:any|all)\(\)(?:\.i
 class Choice:
     """A flag, from where it is read to where it decides; `reason` says why the two cannot be put under `torch.cond`.
 
-    `reader` and `decider` are functions with the flag's name in each. `conditions` must hold in the reader for the flag
-    to stay a tensor: `guards` (names that must be false there), and no gradients where rows are packed. `packed` is
-    the statement in the decider that packs rows, `guards_below` are its names of the guards.
+    `reader` and `decider` are functions with the flag's name in each, `mask` is what it is read from. `guards` are
+    names that must be false in the reader for the flag to stay a tensor; neither may there be gradients or autocast.
+    `packed` is the statement in the decider that packs rows, `guards_below` are its names of the guards.
     """
 
     reader: Definition
     flag: str
+    mask: str
     decider: Definition
     parameter: str
     guards: tuple[str, ...] = ()
@@ -175,7 +177,8 @@ class _Following:
         reason = reason or why_not_traced(self.calls, decider, step.flag, below, packed)
         if packed is not None:
             reason = reason or why_not_static(self.calls, decider, packed)
-        return Choice(self.reader, self.flag, decider, step.flag, guards, below, packed, reason)
+        reason = reason or why_not_one_dtype(self.calls, decider, step.flag, below)
+        return Choice(self.reader, self.flag, self.mask, decider, step.flag, guards, below, packed, reason)
 
     def _why_no_mask(self, step: _Step, packed: Packed | None) -> str | None:
         if packed is None:

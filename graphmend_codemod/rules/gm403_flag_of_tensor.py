@@ -162,9 +162,16 @@ def _decided_below(site: Site, node: ast.Assign, message: str, choice: Choice) -
     if reason is not None:
         return Verdict(message, declined=f"`{choice.flag}` chooses code in `{choice.decider.qualname}`: {reason}")
     tensor = _read_of(site, node.value)
-    conditions = [site.compiling, *([f"not {site.torch}.is_grad_enabled()"] if choice.packed is not None else [])]
-    header = " and ".join([*conditions, *(f"not {name}" for name in choice.guards)])
-    path = f"if {header}:\n    {_COMMENT}\n    {choice.flag} = {site.text(tensor)}\nelse:\n    "
+    conditions = [
+        site.compiling,
+        f"not {site.torch}.is_grad_enabled()",
+        f"not {site.torch}.is_autocast_enabled({choice.mask}.device.type)",
+        *(f"not {name}" for name in choice.guards),
+    ]
+    header = f"if {' and '.join(conditions)}:"
+    if site.indentation() + len(header) > site.line_limit:
+        header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
+    path = f"{header}\n    {_COMMENT}\n    {choice.flag} = {site.text(tensor)}\nelse:\n    "
     return Verdict(
         message, edit=Edit((Replacement(site.span(node), (path, site.original(node, 1))),), imports=site.imports)
     )

@@ -6,7 +6,10 @@ same with `math`, which Dynamo computes while it traces. Eager mode runs the ori
 `int(np.sqrt(length))` is computed while tracing already, and left alone.
 
 `torch.div(x.size(1), n, rounding_mode="trunc")` breaks the graph as soon as sizes are dynamic, which `x.size(1) // n`
-does not.
+does not. Where the function asserts that the size is a multiple (`assert length % n == 0`), the compile path also cuts
+the tensor to `length // n * n`, which is all of it: a view of `length // n` rows has n columns then, not
+`length // (length // n)`, and Inductor takes a quarter of the time over sizes that are made of it. Assertions, and
+those that say that other tensors have the same size, are taken at their word, also where `python -O` leaves them out.
 
 Only numbers that come from sizes, configuration and constants are taken over. The two libraries agree to the last digit
 but one, and `math` raises for a logarithm of zero where numpy gives `-inf`.
@@ -105,6 +108,26 @@ rule = Rule(
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 5)", "torch.ones(2, 9)", "torch.ones(2, 7)"),
+        ),
+        Example(
+            before="""
+            assert length % 4 == 0
+            rows = torch.div(length, 4, rounding_mode="trunc")
+            steps = x.view(x.size(0), rows, 4).sum()
+            """,
+            after="""
+            assert length % 4 == 0
+            if torch.compiler.is_compiling():
+                # All of it, as asserted above: sizes that are made of a product stay short for the compiler.
+                length = length // 4 * 4
+                x = x.narrow(1, 0, length)
+                rows = length // 4
+            else:
+                rows = torch.div(length, 4, rounding_mode="trunc")
+            steps = x.view(x.size(0), rows, 4).sum()
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 8)", "torch.ones(2, 12)", "torch.ones(2, 16)"),
         ),
         Declined(
             source="""

@@ -22,7 +22,17 @@ _READS = frozenset(
     """item tolist numpy nonzero argwhere unique unique_consecutive masked_select bincount repeat_interleave equal
     allclose is_nonzero cpu cuda""".split()
 )
+_MAY_VIEW = torch_api.VIEWS | torch_api.CASTS.keys() | {"contiguous", "to", "type_as", "as_strided", "detach"}
 _MORE_METHODS = frozenset("size dim new_zeros new_ones new_full new_empty as_strided stride where copy_ zero_".split())
+# Layers without state of their own that a call changes: a running statistic is an error under `torch.cond`.
+_LAYERS = frozenset(
+    """Linear Bilinear Identity LayerNorm GroupNorm RMSNorm Dropout Dropout1d Dropout2d Dropout3d AlphaDropout Embedding
+    Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d ReLU ReLU6 GELU SiLU Mish ELU CELU SELU PReLU
+    LeakyReLU Sigmoid Tanh Softmax LogSoftmax Softplus Softsign Hardtanh Hardswish Hardsigmoid LogSigmoid Flatten
+    AvgPool1d AvgPool2d AvgPool3d MaxPool1d MaxPool2d MaxPool3d""".split()
+)
+_CHANGES_STATE = frozenset("batch_norm instance_norm embedding_bag".split())
+_CHANGING_WORDS = frozenset({"inplace", "out", "max_norm"})
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Try, ast.While, ast.With, ast.AsyncWith, ast.AsyncFor, ast.ClassDef)
 _MORE_FORBIDDEN = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.FunctionDef, ast.Import)
 
@@ -42,7 +52,8 @@ def why_not_traced(
     for node in _uses(decider, flag):
         if not _only_tests(decider, node, guards):
             return f"`{decider.qualname}` uses `{flag}` for more than choosing code"
-    reason = _why_not_in(calls, decider, packed, packed.roles if packed is not None else {}, set())
+    inputs = frozenset(each.arg for each in parameters(decider.node))
+    reason = _why_not_in(calls, decider, packed, packed.roles if packed is not None else {}, inputs, set())
     return reason or _why_not_one_result(decider, flag, guards, packed)
 
 
@@ -80,28 +91,62 @@ def _only_tests(function: Definition, use: ast.Name, guards: Collection[str]) ->
 
 
 def _why_not_in(
-    calls: ModuleCalls, function: Definition, packed: Packed | None, roles: Mapping[str, str], seen: set[str]
+    calls: ModuleCalls,
+    function: Definition,
+    packed: Packed | None,
+    roles: Mapping[str, str],
+    inputs: frozenset[str],
+    seen: set[tuple[str, frozenset[str]]],
 ) -> str | None:
-    if function.qualname in seen:
+    """The condition that fails in a function and below; `inputs` are its parameters that are tensors from outside."""
+    if (function.qualname, inputs) in seen:
         return None
-    seen.add(function.qualname)
+    seen.add((function.qualname, inputs))
     counted = roles.keys() | _counted_names(function)
     packing = {id(part) for part in ast.walk(packed.statement)} if packed is not None else set()
+    outside = _aliases(function, inputs)
     for node in _live(function):
         if id(node) in packing:
             continue
-        reason = _why_not_form(function, node)
+        reason = _why_not_form(function, node, outside)
         if reason is None and isinstance(node, ast.Subscript) and not _is_static_index(node.slice, counted):
             reason = f"`{short(node)}` in `{function.qualname}` may choose rows by data"
         if reason is None and isinstance(node, ast.Call):
             callee = calls.callee(function, node)
             if callee is not None and (packed is None or roles_of(callee) is None):
-                reason = _why_not_in(calls, callee, packed, handed_roles(callee, node, roles), seen)
+                handed = {name for name, given in callee.arguments(node).items() if _root(given) in outside} | {"self"}
+                below = handed_roles(callee, node, roles)
+                reason = _why_not_in(calls, callee, packed, below, frozenset(handed), seen)
             elif callee is None and not _is_known(calls, function, node):
                 reason = f"`{short(node)}` in `{function.qualname}` is not known to be traced"
         if reason is not None:
             return reason
     return None
+
+
+def _aliases(function: Definition, inputs: frozenset[str]) -> set[str]:
+    """Names that may refer to what comes from outside: it must not be written, not even through a view."""
+    bound = [
+        (target.id, node.value)
+        for node in walk_scope(function.node)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    ]
+    # A parameter that gets a new tensor is one from there on.
+    found = {name for name in inputs if not any(each == name and _is_new(value) for each, value in bound)}
+    size = 0
+    while size != len(found):
+        size = len(found)
+        found |= {name for name, value in bound if not _is_new(value) and _root(value) in found}
+    return found
+
+
+def _is_new(node: ast.expr) -> bool:
+    """True for the result of a call that is no view."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAY_VIEW:
+        node = node.func.value
+    return not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
 
 
 def _counted_names(function: Definition) -> set[str]:
@@ -145,7 +190,7 @@ def _is_compile_path(node: ast.If) -> bool:
     return bool(node.orelse) and isinstance(test, ast.Call) and (dotted(test.func) or "").endswith("is_compiling")
 
 
-def _why_not_form(function: Definition, node: ast.AST) -> str | None:
+def _why_not_form(function: Definition, node: ast.AST, outside: Collection[str | None]) -> str | None:
     where = f"in `{function.qualname}`"
     if isinstance(node, (*_FORBIDDEN, *_MORE_FORBIDDEN)):
         return f"`{short(node)}` {where} cannot be traced under `torch.cond`"
@@ -154,12 +199,12 @@ def _why_not_form(function: Definition, node: ast.AST) -> str | None:
         if any(isinstance(part, ast.Attribute) for target in targets for part in _places(target)):
             return f"`{short(node)}` {where} writes an attribute"
         written = [_root(part) for target in targets for part in _places(target) if isinstance(part, ast.Subscript)]
-        given = {each.arg for each in parameters(function.node)}
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             written.append(node.target.id)
-        late = [name for name in written if name in given and name not in _bound_to_new(function)]
-        if late and function.node.name == "forward":
+        if any(name in outside for name in written):
             return f"`{short(node)}` {where} writes into an argument"
+    if isinstance(node, ast.Call) and _writes(node) and _root(_receiver(node)) in outside:
+        return f"`{short(node)}` {where} writes into an argument"
     if isinstance(node, (ast.If, ast.IfExp)) and not _is_python(function, node.test):
         return f"`{short(node.test)}` {where} may depend on data"
     if isinstance(node, ast.Assert) and any(
@@ -178,19 +223,28 @@ def _places(target: ast.expr) -> list[ast.expr]:
 
 
 def _root(node: ast.expr) -> str | None:
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
+    """The name that a chain of attributes, indices and views starts with."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(node, ast.Call):
+            if not (isinstance(node.func, ast.Attribute) and node.func.attr in _MAY_VIEW):
+                return None
+            node = node.func
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _bound_to_new(function: Definition) -> set[str]:
-    return {
-        target.id
-        for node in walk_scope(function.node)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+def _writes(call: ast.Call) -> bool:
+    """True for `x.add_(1)` and `F.relu(x, inplace=True)`."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return (name.endswith("_") and not name.endswith("__")) or any(word.arg == "inplace" for word in call.keywords)
+
+
+def _receiver(call: ast.Call) -> ast.expr:
+    """What an operation in place changes."""
+    named = isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
+    if named and isinstance(call.func, ast.Attribute) and _root(call.func.value) not in _LIBRARIES:
+        return call.func.value
+    return call.args[0] if call.args else call.func
 
 
 def _is_python(function: Definition, test: ast.expr) -> bool:
@@ -251,12 +305,23 @@ def _is_known(calls: ModuleCalls, function: Definition, call: ast.Call) -> bool:
         return False  # a size that has to be read back once sizes are dynamic
     if name is not None and name.partition(".")[0] in _LIBRARIES:
         # `torch.where(mask)` alone is `nonzero`.
-        return call.func.attr != "where" or len(call.args) > 1
+        words = {word.arg for word in call.keywords}
+        changing = call.func.attr in _CHANGES_STATE or words & {"out", "max_norm"}
+        return not changing and (call.func.attr != "where" or len(call.args) > 1)
     if name is not None and name.startswith("self."):
         made = calls.constructions(function.owner, call.func.attr) if name.count(".") == 1 else []
-        return bool(made) and all((dotted(each.func) or "").startswith(("nn.", "torch.nn.")) for each in made)
+        return bool(made) and all(map(_is_stateless, made))
     known = torch_api.RETURNS_TENSOR | _MORE_METHODS | torch_api.CASTS.keys() | torch_api.PYTHON_METHODS.keys()
     return call.func.attr in known or call.func.attr in {"to", "type_as", "masked_fill_"}
+
+
+def _is_stateless(made: ast.Call) -> bool:
+    """True for the construction of a layer that changes nothing when it is called."""
+    library, _, name = (dotted(made.func) or "").rpartition(".")
+    if library not in {"nn", "torch.nn"} or any(word.arg in _CHANGING_WORDS for word in made.keywords):
+        return False
+    inner = [each for each in made.args if isinstance(each, ast.Call)]
+    return name in _LAYERS or (name == "Sequential" and len(inner) == len(made.args) and all(map(_is_stateless, inner)))
 
 
 def _why_not_one_result(decider: Definition, flag: str, guards: Collection[str], packed: Packed | None) -> str | None:

@@ -119,6 +119,55 @@ def test_gradients_and_results_of_other_sizes_are_those_of_eager_mode(scenario: 
     compiles(after, ["(torch.ones(2, 3, 4), torch.ones(2, 3), True)"], scenarios=(scenario,), strict=False)
 
 
+def test_a_cast_that_the_result_does_not_depend_on_is_no_other_dtype() -> None:
+    source = _MODEL.replace("probabilities = torch.softmax(scores, dim=-1)", "probabilities = scores.double()")
+    assert "torch.cond" in fixed(source, select=_RULES)[0].replace("torch.einsum", "")
+
+
+def test_autocast_keeps_the_flag_a_python_value() -> None:
+    # The sum is float32 and the layer's result bfloat16 there, which `torch.cond` refuses.
+    source = """
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x, masked=None):
+        y = x + x
+        if masked:
+            y = self.linear(y)
+        assert y.size() == x.size()
+        return y
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor):
+        mask = x > 3
+        masked = mask.any().item()
+        return self.part(x, masked)
+
+
+class Cast(Model):
+    def forward(self, x: torch.Tensor):
+        with torch.autocast("cpu", torch.bfloat16):
+            return super().forward(x)
+"""
+    after, _ = fixed(source, select=_RULES)
+    assert "is_autocast_enabled(mask.device.type)" in after
+    inputs = ("torch.ones(2, 4)", "torch.ones(2, 4) * 4")
+    compiles(after, inputs, scenarios=_NO_GRADIENTS)
+    compiles(after, inputs, scenarios=(Scenario(True, "parameters"),), strict=False)
+    compiles(after, inputs, name="Cast", scenarios=_NO_GRADIENTS, strict=False)
+
+
 @pytest.mark.parametrize("order", [_RULES, tuple(reversed(_RULES))])
 def test_one_rule_at_a_time_comes_to_the_same(order: tuple[str, ...]) -> None:
     together, _ = fixed(_MODEL, select=_RULES)
@@ -153,6 +202,14 @@ def test_another_break_in_the_function_that_decides_is_still_found() -> None:
         ("        return x, sp", "        self.layers[0](x, mask, True)\n        return x, sp", "another flag"),
         ("        return x, sp", "        self.layers[0](x, ~mask, is_special)\n        return x, sp", "several ways"),
         ("y[chosen] = of_special.view(len(places[0]), -1)", "y[chosen] += 1", "does more with"),
+        ("y = y + self._from", "y = y.double() + self._from", "`y.double()` in `Attention.forward` may give another"),
+        ("keys = y.new_zeros(", "keys = y.double().new_zeros(", "in `Attention._from_special` may give another dtype"),
+        ("special = nn.Linear(4, 4)", "special = nn.BatchNorm1d(4)", "is not known to be traced"),
+        ("special = nn.Linear(4, 4)", "special = nn.LSTM(4, 4)", "is not known to be traced"),
+        ("y = self.query(x)", "x += 1\n        y = self.query(x)", "writes into an argument"),
+        ("y = self.query(x)", "z = x.transpose(0, 1)\n        z[0] = 1\n        y = self.query(x)", "into an argument"),
+        ("y = self.query(x)", "x.mul_(2)\n        y = self.query(x)", "writes into an argument"),
+        ("special = x.new_zeros(", "x[0] = 1\n        special = x.new_zeros(", "in `Attention._special` writes into"),
     ],
 )  # fmt: skip
 def test_what_is_not_proven_is_declined(old: str, new: str, because: str) -> None:
