@@ -80,9 +80,9 @@ def _isinstance(arguments: list[ast.expr], body: Body) -> None:
 
 
 def _is_shifted(node: ast.Call) -> bool:
-    """True for `arange(start, start + n)`, and for a step that is computed: `arange(0, 1, 1 / n)`."""
+    """True for `arange(start, start + n)`, also with a step, and for a step that is computed: `arange(0, 1, 1 / n)`."""
     kinds = [each.__class__ for each in node.args]
-    return kinds == [ast.Name, ast.BinOp] or kinds[2:] == [ast.BinOp]
+    return kinds[:2] == [ast.Name, ast.BinOp] or kinds[2:] == [ast.BinOp]
 
 
 def _is_masked(node: ast.Call) -> bool:

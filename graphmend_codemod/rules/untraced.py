@@ -261,9 +261,25 @@ def _sizes(site: Site, node: ast.AST) -> Iterator[ast.expr]:
         yield from each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]
 
 
+def _is_computed(site: Site, node: ast.expr, names: int = 3) -> bool:
+    """True for arithmetic with an element of a tensor, as in `first = positions[0] - start`, whatever `start` is."""
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        elements = (side for side in sides if isinstance(side, ast.Subscript) and site.value(side).is_tensor)
+        return next(elements, None) is not None or any(_is_computed(site, side, names) for side in sides)
+    if not isinstance(node, ast.Name) or not names or site.value(node).kind is not Kind.UNKNOWN:
+        return False
+    assigned = [
+        part.value
+        for part in walk_scope(site.evaluator.scope.node)
+        if isinstance(part, ast.Assign) and any(getattr(each, "id", "") == node.id for each in part.targets)
+    ]
+    return len(assigned) == 1 and _is_computed(site, assigned[0], names - 1)
+
+
 def _is_number(site: Site, node: ast.expr) -> bool:
     """True for a tensor in the place of a number."""
-    if site.value(node).is_tensor:
+    if site.value(node).is_tensor or _is_computed(site, node):
         return True
     if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN:
         return False

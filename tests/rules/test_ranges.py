@@ -89,3 +89,23 @@ class Model(nn.Module):
     assert "start.dtype == torch.int64" in after
     behaves(source, after, ["torch.ones(3) / 2", "torch.ones(3, dtype=torch.long)"])
     compiles(after, ["torch.ones(3, dtype=torch.long)"])
+
+
+def test_a_range_between_elements_of_a_tensor_is_named() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def distances(self, at: torch.Tensor, other=None, step=2):
+        if other is None:
+            other = at
+        most = other[0] - at[0] + step * len(other)
+        least = other[0] - at[-1]
+        return torch.arange(most, least - 1, -step)
+
+    def forward(self, x: torch.Tensor):
+        return self.distances(x)
+"""
+    declined(source, "`most` is a tensor", select=("GM703",))
