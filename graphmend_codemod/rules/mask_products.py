@@ -104,18 +104,48 @@ class Products:
     def _demand_no_write(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> None:
         """NotAlike where something is written into the factor later: without a product it is no copy."""
         related = self._related(function, blocks, node, names)
+        loops = [each for each in walk_scope(function.node) if isinstance(each, (ast.For, ast.AsyncFor, ast.While))]
+        end = node.end_lineno or 0
+        first = min([end, *(each.lineno for each in loops if each.lineno < end <= (each.end_lineno or 0))])
         for part in walk_scope(function.node):
-            written = _written(part) if getattr(part, "lineno", 0) > (node.end_lineno or 0) else None
-            if written is None or blocks.exclude(node, blocks.statement_of(part)):
-                continue
-            bound = blocks.binding_before(blocks.statement_of(part), written.partition(".")[0])
-            anew = bound is not None and bound.lineno > (node.end_lineno or 0)
-            sources = self._sources(function, bound.value) if anew and bound is not None else {written}
-            if any(_overlap(one, other) for one in sources for other in related):
-                raise NotAlike(f"`{short(part)}` in `{function.qualname}` may write into what is multiplied")
+            for written in self._written(function, part) if getattr(part, "lineno", 0) > first else ():
+                statement = blocks.statement_of(part)
+                if blocks.exclude(node, statement):
+                    continue
+                bound = blocks.binding_before(statement, written.partition(".")[0])
+                anew = bound is not None and bound.lineno > end
+                sources = self._sources(function, bound.value) if anew and bound is not None else {written}
+                if any(_overlap(one, other) for one in sources for other in related):
+                    raise NotAlike(f"`{short(part)}` in `{function.qualname}` may write into what is multiplied")
         returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return)]
         if any(isinstance(part.value, ast.Name) and part.value.id in names for part in returned):
             self._demand_no_write_above(function)
+
+    def _written(self, function: Definition, node: ast.AST) -> set[str]:
+        """The names into whose tensors a node writes."""
+        if isinstance(node, ast.AugAssign):
+            return self._sources(function, node.target)
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            return self._sources(function, node.value)
+        if not isinstance(node, ast.Call):
+            return set()
+        found = {name for word in node.keywords if word.arg == "out" for name in self._sources(function, word.value)}
+        if self._is_in_place(function, node):
+            found |= {name for each in node.args for name in self._sources(function, each)}
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if isinstance(node.func, ast.Attribute) and method.endswith("_") and not method.startswith("_"):
+            found |= self._sources(function, node.func.value)
+        return found
+
+    def _is_in_place(self, function: Definition, call: ast.Call) -> bool:
+        """True for `relu(x, inplace=True)`, and for `self.relu(x)` where that was made so."""
+        called = call.func
+        own = isinstance(called, ast.Attribute) and is_name(called.value, "self")
+        made = (
+            self.calls.constructions(function.owner, called.attr) if isinstance(called, ast.Attribute) and own else []
+        )
+        words = [word for each in [call, *made] for part in ast.walk(each) for word in getattr(part, "keywords", [])]
+        return any(word.arg == "inplace" and ast.unparse(word.value) != "False" for word in words)
 
     def _related(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> set[str]:
         """Names, with one attribute, that may share memory with some names where a statement begins."""
@@ -130,7 +160,7 @@ class Products:
             known = len(found)
             for targets, values in links:
                 if any(_overlap(one, other) for one in targets for other in found):
-                    found |= values
+                    found |= values | targets
                 if any(_overlap(one, other) for one in values for other in found):
                     found |= targets
             if len(found) == known:
@@ -245,29 +275,6 @@ def _keeps_dtype(blocks: Blocks, node: ast.If, product: Product) -> bool:
     )
 
 
-def _written(node: ast.AST) -> str | None:
-    """The name into whose tensor a node writes."""
-    if isinstance(node, ast.AugAssign):
-        return _root(node.target)
-    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        return _root(node)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        method = node.func.attr
-        if method.endswith("_") and not method.startswith("_"):
-            return _root(node.func.value)
-    return None
-
-
-def _root(node: ast.expr) -> str | None:
-    """`cache.states` for `cache.states[0].data`."""
-    names: list[str] = []
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        if isinstance(node, ast.Attribute):
-            names.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *names[-1:]]) if isinstance(node, ast.Name) else None
-
-
 def _overlap(one: str, other: str) -> bool:
     """True when two names may stand for one thing: they are equal, or one is an attribute of the other."""
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
@@ -283,6 +290,8 @@ def _unshaped(node: ast.expr) -> ast.expr:
         if isinstance(node, ast.Subscript):
             node = node.value
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPES:
+            if any(ast.unparse(each).startswith("torch.") for each in node.args):
+                return node  # `x.view(torch.int32)`
             node = node.func.value
         else:
             return node

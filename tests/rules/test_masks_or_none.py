@@ -137,6 +137,10 @@ def test_a_mask_of_another_length_or_dtype_keeps_the_test() -> None:
             "may write",
         ),
         ("state = torch.roll(x, 1, dims=-1)", "state = x.view(x.shape)", "may write into what is multiplied"),
+        ("state[:, :, 0] = 0", "gate.view(-1).add_(1)", "may write into what is multiplied"),
+        ("state[:, :, 0] = 0", "x.transpose(0, 1)[0] = 0", "may write into what is multiplied"),
+        ("state[:, :, 0] = 0", "torch.relu(state, out=x)", "may write into what is multiplied"),
+        ("state[:, :, 0] = 0", "nn.functional.relu(x, inplace=True)", "may write into what is multiplied"),
         ("x = (x * mask[:, :, None]).to(dtype)", "x = x * mask[:, :, None]", "does more than multiply"),
         ("self.slow(x, mask)", "self.slow(x, mask if self.training else None)", "may tell a mask of ones from None"),
         ('if self.kind == "scan":\n            y', "if x.dim() > 1:\n            y", "does more than multiply"),
@@ -159,6 +163,17 @@ def test_any_other_use_keeps_the_test(old: str, new: str, because: str) -> None:
         source = source.replace('layer.kind == "scan" else', "layer.kind != 'attention' else")
         because = "it is not known"
     declined(source, because=because)
+
+
+def test_a_layer_that_works_in_place_keeps_the_test() -> None:
+    source = _MODEL.replace(
+        "self.steps = ", "self.drop = nn.Sequential(nn.Dropout(inplace=True))\n        self.steps = "
+    )
+    declined(source.replace("state[:, :, 0] = 0", "self.drop(gate)"), because="may write into what is multiplied")
+
+
+def test_memory_of_another_result_may_be_written() -> None:
+    assert "masked_fill" in fixed(_MODEL.replace("x += 1", "x.view(-1).add_(1)"))[0]
 
 
 def test_a_subclass_with_another_layer_keeps_the_test() -> None:
