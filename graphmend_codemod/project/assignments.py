@@ -71,8 +71,9 @@ def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> N
             for part in target.elts:
                 _unpacked(part, value, body, stack)
     else:
-        if body.loops and kind is ast.Subscript and _may_be_mask(target.slice, body.indexed):  # type: ignore[attr-defined]
-            body.rows = True
+        if body.loops and kind is ast.Subscript:
+            index = target.slice  # type: ignore[attr-defined]
+            body.rows = body.rows or _may_be_mask(index, body.indexed) or _fills_row(index, body.dynamic)
         stack.append(target)
 
 
@@ -106,6 +107,15 @@ def _may_be_mask(index: ast.expr, names: list[str]) -> bool:
     if kind is ast.Slice:
         return index.lower.__class__ is ast.Name and index.upper.__class__ is ast.Name  # type: ignore[attr-defined]
     return kind is ast.Compare or kind is ast.Subscript
+
+
+def _fills_row(index: ast.expr, elements: set[str]) -> bool:
+    """True for `y[i, :n]` with an element of what is looped over, and for `y[i, : n[i]]`."""
+    last = index.elts[-1] if isinstance(index, ast.Tuple) and len(index.elts) == 2 else None
+    if not isinstance(last, ast.Slice):
+        return False
+    bound = last.upper if last.lower is None else last.lower
+    return isinstance(bound, ast.Subscript) or (isinstance(bound, ast.Name) and bound.id in elements)
 
 
 def loop_target(target: ast.expr, iterated: ast.expr, body: Body) -> None:

@@ -1,0 +1,89 @@
+"""Rows that a loop fills up to a place that a tensor says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, declined, embedded, fixed
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        mask = torch.zeros(x.shape[:2], device=x.device)
+        ...
+        return mask * 2
+"""
+_INPUTS = [
+    "torch.ones(3, 4), torch.tensor([2, 0, 4])",
+    "torch.ones(3, 4, 2), torch.tensor([-1, -9, 9], dtype=torch.int32)",
+    "torch.ones(3, 4), torch.tensor([True, False, True])",
+]
+
+
+def written(statements: str) -> str:
+    return embedded(statements, _SETUP)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "for i, n in enumerate(lengths):\n    mask[i, :n] = 1",
+        "mask = torch.ones(3, 4, dtype=torch.float32)\nfor i, n in enumerate(lengths):\n    mask[i, n:] = -0.5",
+        "mask = torch.zeros(3, 4, dtype=torch.bool)\nfor i in range(mask.shape[0]):\n    mask[i, : lengths[i]] = True",
+        "mask = torch.zeros_like(x)\nfor i in range(lengths.size(0)):\n    mask[i, lengths[i] :] = 3",
+        "mask = torch.ones(3, 4, dtype=torch.uint8)\nkept = mask\n"
+        "for i, n in enumerate(lengths):\n    mask[i, :n] = 0\nmask = mask + kept",
+    ],
+)
+def test_rows_are_filled_as_the_loop_fills_them(statements: str) -> None:
+    after, result = fixed(written(statements))
+    assert [finding.code for fix in result.fixes for finding in fix.applied] == ["GM508"]
+    behaves(written(statements), after, _INPUTS)
+    compiles(after, _INPUTS)
+    assert checked(after).findings == ()
+
+
+def test_what_is_no_length_for_each_row_runs_the_loop() -> None:
+    source = written("for i, n in enumerate(lengths):\n    mask[i, :n] = 1")
+    after, _ = fixed(source)
+    inputs = [
+        "torch.ones(3, 4), torch.tensor([2, 1])",
+        "torch.ones(2, 4), torch.tensor([1, 2, 3])",
+        "torch.ones(2, 4), torch.tensor([1.0, 2.0])",
+        "torch.ones(2, 4), torch.tensor(1)",
+    ]
+    behaves(source, after, inputs)
+    compiles(after, inputs[:1], strict=False)
+
+
+@pytest.mark.parametrize(
+    ("statements", "because"),
+    [
+        ("for i, n in enumerate(lengths):\n    mask[i, :n] = 1\nmask = mask * n", "`n` is used after the loop"),
+        ("lengths = mask[0]\nfor i, n in enumerate(lengths):\n    mask[i, :n] = 1", "may share storage"),
+        ("mask = mask.long()\nfor i, n in enumerate(lengths):\n    mask[i, :n] = 0.5", "is no plain number"),
+        ("for i, n in enumerate(lengths):\n    mask[i, :n] = x.sum()", "is no plain number"),
+    ],
+)
+def test_a_loop_that_does_more_is_left_alone(statements: str, because: str) -> None:
+    declined(written(statements), because, select=("GM508",))
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "for i, n in enumerate(lengths, 1):\n    mask[i, :n] = 1",
+        "for i, n in enumerate(lengths):\n    mask[i, :n:2] = 1",
+        "for i, n in enumerate(lengths):\n    mask[n, :i] = 1",
+        "for i in range(2):\n    mask[i, : lengths[i]] = 1",
+        "for i, n in enumerate(lengths):\n    mask[i, 1:n] = 1",
+    ],
+)
+def test_another_form_is_no_business_of_this_rule(statements: str) -> None:
+    assert checked(written(statements), select=("GM508",)).findings == ()
