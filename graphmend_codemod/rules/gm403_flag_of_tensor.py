@@ -5,8 +5,8 @@ an error or which values some names get, torch.compile can do that with the 0-di
 it), so under `torch.compile` the flag stays a tensor. Eager mode reads it back, as before.
 
 A flag that is handed to other functions chooses code deeper down. It stays a tensor where the function that decides by
-it can hand it to `torch.cond` (GM106), which takes code whose shapes do not depend on the data; otherwise the reason
-names where the flag decides, and what stands against it.
+it can hand it to `torch.cond` (GM106), which takes code whose shapes do not depend on the data, and as an unsafe fix,
+as that one is; otherwise the reason names where the flag decides, and what stands against it.
 """
 
 from __future__ import annotations
@@ -172,8 +172,11 @@ def _decided_below(site: Site, node: ast.Assign, message: str, choice: Choice) -
     if site.indentation() + len(header) > site.line_limit:
         header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
     path = f"{header}\n    {_COMMENT}\n    {choice.flag} = {site.text(tensor)}\nelse:\n    "
+    # As unsafe as the `torch.cond` that it is for: alone it would only move the break.
     return Verdict(
-        message, edit=Edit((Replacement(site.span(node), (path, site.original(node, 1))),), imports=site.imports)
+        message,
+        safety=Safety.UNSAFE,
+        edit=Edit((Replacement(site.span(node), (path, site.original(node, 1))),), imports=site.imports),
     )
 
 

@@ -102,26 +102,34 @@ _INPUTS = (
 
 
 def test_a_flag_two_calls_up_leaves_one_graph() -> None:
-    after, result = fixed(_MODEL, select=_RULES)
+    after, result = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
     assert sorted(finding.code for fix in result.fixes for finding in fix.applied) == list(_RULES)
     compiles(after, _INPUTS, scenarios=_NO_GRADIENTS)
 
 
-def test_eager_mode_cannot_tell() -> None:
+def test_the_flag_stays_a_python_value_unless_unsafe_fixes_are_asked_for() -> None:
     after, _ = fixed(_MODEL, select=_RULES)
+    assert "torch.cond(" not in after
+    assert "is_special = mask.flatten().any()\n" not in after
+    behaves(_MODEL, after, _INPUTS)
+    compiles(after, _INPUTS, scenarios=_NO_GRADIENTS, strict=False)
+
+
+def test_eager_mode_cannot_tell() -> None:
+    after, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
     behaves(_MODEL, after, [*_INPUTS, "(torch.ones(2, 3, 4), torch.ones(2, 3), True)"])
 
 
 @pytest.mark.parametrize("scenario", [Scenario(False, "parameters"), Scenario(True, "leaves")])
 def test_gradients_and_results_of_other_sizes_are_those_of_eager_mode(scenario: Scenario) -> None:
-    after, _ = fixed(_MODEL, select=_RULES)
+    after, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
     compiles(after, _INPUTS[1:2], scenarios=(scenario,), strict=False)
     compiles(after, ["(torch.ones(2, 3, 4), torch.ones(2, 3), True)"], scenarios=(scenario,), strict=False)
 
 
 def test_a_cast_that_the_result_does_not_depend_on_is_no_other_dtype() -> None:
     source = _MODEL.replace("probabilities = torch.softmax(scores, dim=-1)", "probabilities = scores.double()")
-    assert "torch.cond" in fixed(source, select=_RULES)[0].replace("torch.einsum", "")
+    assert "torch.cond" in fixed(source, select=_RULES, unsafe_fixes=True)[0].replace("torch.einsum", "")
 
 
 def test_autocast_keeps_the_flag_a_python_value() -> None:
@@ -160,7 +168,7 @@ class Cast(Model):
         with torch.autocast("cpu", torch.bfloat16):
             return super().forward(x)
 """
-    after, _ = fixed(source, select=_RULES)
+    after, _ = fixed(source, select=_RULES, unsafe_fixes=True)
     assert "is_autocast_enabled(mask.device.type)" in after
     inputs = ("torch.ones(2, 4)", "torch.ones(2, 4) * 4")
     compiles(after, inputs, scenarios=_NO_GRADIENTS)
@@ -170,20 +178,25 @@ class Cast(Model):
 
 @pytest.mark.parametrize("order", [_RULES, tuple(reversed(_RULES))])
 def test_one_rule_at_a_time_comes_to_the_same(order: tuple[str, ...]) -> None:
-    together, _ = fixed(_MODEL, select=_RULES)
+    together, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
     after = _MODEL
     for code in order:
-        after, _ = fixed(after, select=(code,))
+        after, _ = fixed(after, select=(code,), unsafe_fixes=True)
     assert after == together
-    noop(after, select=_RULES)
+    noop(after, select=_RULES, unsafe_fixes=True)
 
 
 def test_another_break_in_the_function_that_decides_is_still_found() -> None:
     source = _MODEL.replace("        outputs = (y.con", "        n = mask.sum().item()\n        outputs = (y.con")
-    after, _ = fixed(_MODEL, select=_RULES)
+    after, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
     assert "_static_places(mask)" in after
     assert {finding.code for finding in checked(source).findings} >= {"GM106", "GM403", "GM506"}
-    declined(source, because="`mask.sum().item()` in `Attention.forward` is not known to be traced", select=_RULES)
+    declined(
+        source,
+        because="`mask.sum().item()` in `Attention.forward` is not known to be traced",
+        select=_RULES,
+        unsafe_fixes=True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,4 +227,4 @@ def test_another_break_in_the_function_that_decides_is_still_found() -> None:
 )  # fmt: skip
 def test_what_is_not_proven_is_declined(old: str, new: str, because: str) -> None:
     assert old in _MODEL
-    declined(_MODEL.replace(old, new), because=because, select=_RULES)
+    declined(_MODEL.replace(old, new), because=because, select=_RULES, unsafe_fixes=True)
