@@ -8,8 +8,12 @@ same with `math`, which Dynamo computes while it traces. Eager mode runs the ori
 `torch.div(x.size(1), n, rounding_mode="trunc")` breaks the graph as soon as sizes are dynamic, which `x.size(1) // n`
 does not. Where the function asserts that the size is a multiple (`assert length % n == 0`), the compile path also cuts
 the tensor to `length // n * n`, which is all of it: a view of `length // n` rows has n columns then, not
-`length // (length // n)`, and Inductor takes a quarter of the time over sizes that are made of it. Assertions, and
-those that say that other tensors have the same size, are taken at their word, also where `python -O` leaves them out.
+`length // (length // n)`, and Inductor takes less than half of the time over sizes that are made of it (one layer of
+sliding attention: 285 s before, 128 s after on a busier machine). Assertions, and those that say that other tensors
+have the same size, are taken at their word, also where `python -O` leaves them out.
+
+One graph with formulas for sizes still compiles longer than many small ones. Where the division broke the graph of two
+such layers, a second length took 25 s; where it does not, 183 CPU seconds, once for all lengths.
 
 Only numbers that come from sizes, configuration and constants are taken over. The two libraries agree to the last digit
 but one, and `math` raises for a logarithm of zero where numpy gives `-inf`.
