@@ -1,8 +1,8 @@
 """joined-sizes (GM407): sizes are joined in a tensor, only to be read back as a list.
 
-`shape = torch.cat([torch.as_tensor(x.shape[:1]), torch.as_tensor([n])])` and `x.view(shape.tolist())` break the graph
-for numbers that were Python integers all along. Under `torch.compile` they are joined in a list. Eager mode joins them
-in the tensor, as before.
+`shape = torch.cat([torch.as_tensor(x.shape[:1], dtype=torch.long), torch.as_tensor([2])])` and then
+`x.view(shape.tolist())` break the graph for numbers that were Python integers all along. Under `torch.compile` they are
+joined in a list. Eager mode joins them in the tensor, as before.
 
 It is done where the tensor is used for nothing else. A number that is in a tensor itself stays there: torch takes a
 0-dim integer tensor for a size, and Dynamo knows the value of one that was made of a Python integer while it traces, as
@@ -44,7 +44,7 @@ rule = Rule(
     examples=(
         Example(
             before="""
-            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner)], dim=0)
+            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)], dim=0)
             x = x.reshape(shape.tolist())
             """,
             after="""
@@ -53,7 +53,7 @@ rule = Rule(
                 shape = [-1, *inner]
                 x = x.reshape(shape)
             else:
-                shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner)], dim=0)
+                shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)], dim=0)
                 x = x.reshape(shape.tolist())
             """,
             setup=_SETUP,
@@ -61,7 +61,7 @@ rule = Rule(
         ),
         Declined(
             source="""
-            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner)])
+            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)])
             x = x.reshape(shape.tolist()) + shape.sum()
             """,
             because="`shape.sum` needs the tensor",
@@ -69,7 +69,7 @@ rule = Rule(
         ),
         Declined(
             source="""
-            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner)])
+            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)])
             x = x.reshape([length + 0.0 for length in shape.tolist()])
             """,
             because="may need Python numbers",
@@ -262,10 +262,8 @@ def _elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
             raise _Unknown(f"`{purity.short(made)}` has a star")
         if typed or all(map(_is_integer, made.elts)):
             return ", ".join(_number(site, each) for each in made.elts)
-    elif made is not None and _is_shape(site, made):
-        return f"*{site.text(made)}"
-    elif made is not None and typed:
-        return f"*map({_SIZE}, {site.text(made)})"
+    elif made is not None and typed:  # without a dtype, no sizes at all are a floating tensor
+        return f"*{site.text(made)}" if _is_shape(site, made) else f"*map({_SIZE}, {site.text(made)})"
     if isinstance(part, ast.Name) and _is_made(site, node, part.id):
         return f"*{part.id}"
     if isinstance(part, ast.Call) and site.resolve(part.func) == "torch.ones_like" and len(part.args) == 1:

@@ -183,7 +183,7 @@ class _Generator:
             (6, self.binding),
             (8, self.state_branch),
             (13, self.list_guard),
-            (18, self.number),
+            (27, self.number),
         ]
         if depth < _DEEPEST:
             makers += [

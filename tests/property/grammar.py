@@ -85,6 +85,25 @@ class Marks(nn.Module):
         return out
 
 
+class Border(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(1, 1, 3, 2)
+        step = torch.tensor(self.conv.stride[0], dtype=torch.int64)
+        self.register_buffer("step", step, persistent=False)
+        self.register_buffer("size", torch.tensor(self.conv.kernel_size[0]), persistent=False)
+
+    def _missing(self, t):
+        length = t.shape[-1]
+        steps = (length - self.size) / self.step + 1
+        steps = torch.ceil(steps).to(torch.int64) - 1
+        return steps * self.step + self.size - length
+
+    def forward(self, t):
+        missing = self._missing(t)
+        return F.pad(t, (self.size - self.step, missing))
+
+
 class Base(nn.Module):
     def limited(self, t: torch.Tensor) -> torch.Tensor:
         if torch.isinf(t).any():
@@ -105,6 +124,7 @@ class Model(Base):
         self.short_scale = self.scale
         self.part = Part()
         self.marks = Marks()
+        self.border = Border()
         self.limit = 0.5
         self.count = 0
         self.last = None
@@ -519,6 +539,13 @@ NUMBERS = (
     "if mask is not None and not torch.all({m} == 1):\n    {t} = {t} * {m}",
     "if torch.any(mask != 1):\n    {t} = {t} * mask[:, :]",
     "start = {t}.argmax()\nplaces = torch.arange(start, start + 4)\n{t} = {t}.sum() + places",
+    "{t} = {t} + self.border({t}).sum()",
+    "{t} = self.border({t})[..., : {t}.shape[-1]]",
+    "counts = [1, {t}.shape[0] - 1]\nlengths = torch.as_tensor(counts)\n{u} = torch.cat({t}.split(lengths.tolist()))",
+    "whole = torch.cat([torch.as_tensor([-1]), torch.as_tensor({t}.shape[1:], dtype=torch.long)])\n"
+    "{t} = {t}.reshape(whole.tolist())",
+    "whole = torch.cat([torch.as_tensor({t}.shape[:1], dtype=torch.long), torch.as_tensor([-1])], dim=0)\n"
+    "{u} = {t}.reshape(whole.tolist()) * 2",
 )
 """Numbers and rows that are read out of tensors; `pairs` is a list of sizes."""
 
