@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, walk_scope
 from graphmend_codemod.source import parse_text
 
 Key = tuple[str, int]
@@ -75,7 +75,7 @@ class ModuleCalls:
         """The class of each attribute, by the class that holds it."""
         found: dict[str, dict[str, str]] = {name: {} for name in self._classes}
         for name, node in self._classes.items():
-            for part in walk_in_layers(node):
+            for part in _statements(node):
                 if not (isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Attribute)):
                     continue
                 target = part.targets[0]
@@ -89,7 +89,7 @@ class ModuleCalls:
         """The calls whose results a class and its bases in this module assign to an attribute; empty if unclear."""
         found: list[ast.Call] = []
         for name in self._family(owner):
-            for part in ast.walk(self._classes[name]):
+            for part in _statements(self._classes[name]):
                 if isinstance(part, ast.Assign) and any(_is_own(target, attribute) for target in part.targets):
                     if not isinstance(part.value, ast.Call):
                         return []
@@ -161,15 +161,15 @@ class ModuleCalls:
         """What the variables of loops over modules come from."""
         key = (caller.qualname, caller.node.lineno)
         if key not in self._known_loops:
-            found = {}
-            for node in walk_scope(caller.node):
+            found: dict[str, ast.expr] = {}
+            for node in _statements(caller.node, nested=False):
                 if isinstance(node, ast.For):
                     target, iterated = node.target, node.iter
                     counted = isinstance(iterated, ast.Call) and getattr(iterated.func, "id", "") == "enumerate"
                     if counted and isinstance(iterated, ast.Call) and isinstance(target, ast.Tuple):
                         target, iterated = target.elts[-1], iterated.args[0]
                     if isinstance(target, ast.Name):
-                        found[target.id] = iterated
+                        found.setdefault(target.id, iterated)
             self._known_loops[key] = found
         return self._known_loops[key]
 
@@ -178,15 +178,43 @@ class ModuleCalls:
         found: dict[Key, list[tuple[Key, dict[str, ast.expr]]]] = {}
         for key, caller in self.definitions.items():
             for node in walk_scope(caller.node):
-                callee = self.callee(caller, node) if isinstance(node, ast.Call) else None
-                if callee is not None and isinstance(node, ast.Call):
+                if not isinstance(node, ast.Call) or not self._may_lead_here(node.func):
+                    continue
+                callee = self.callee(caller, node)
+                if callee is not None:
                     at = (callee.qualname, callee.node.lineno)
                     found.setdefault(at, []).append((key, callee.arguments(node)))
         return found
 
+    @cached_property
+    def _callable_attributes(self) -> frozenset[str]:
+        """Names behind a dot that may be called: methods, and attributes that hold a module."""
+        methods = {name for names in self._methods.values() for name in names}
+        return frozenset(methods.union(*self._attributes.values()))
+
+    def _may_lead_here(self, function: ast.expr) -> bool:
+        return not isinstance(function, ast.Attribute) or function.attr in self._callable_attributes
+
     def sites(self, function: Key) -> list[tuple[Key, dict[str, ast.expr]]]:
         """The calls of a function: by whom, and what is given for each parameter."""
         return self._sites.get(function, [])
+
+
+def _statements(root: ast.stmt, *, nested: bool = True) -> Iterator[ast.AST]:
+    """The statements and handlers inside of one, outer ones first, also of `nested` functions and classes.
+
+    A look at expressions would take ten times as long.
+    """
+    todo: list[ast.AST] = [root]
+    for node in todo:
+        yield node
+        if not nested and node is not root and isinstance(node, SCOPES):
+            continue
+        for block in _BLOCKS:
+            todo += getattr(node, block, ())
+
+
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 
 
 @lru_cache(maxsize=2)

@@ -211,6 +211,7 @@ def _rounds_exactly(numerator, denominator):
     largest = 0.5 / {torch}.finfo({torch}.get_default_dtype()).eps
     return denominator > 0 and abs(numerator) + denominator < largest"""
 _TENSOR = re.compile(r"\.\s*(?:as_)?tensor\(")
+_OUTSIDE = re.compile(r"^(?:class|def|async|@)", re.MULTILINE)
 
 
 @rule.on(ast.Assign, ast.Return, ast.Expr, words=("pad",), here=True)
@@ -218,10 +219,10 @@ def integer_buffers(site: Site, node: ast.stmt) -> Verdict | None:
     """`F.pad(x, (self.width, 0))`, also where a method is given the numbers."""
     if "." not in site.function or not any(_is_pad(site, part) for part in walk(node)):
         return None
-    text = site.source.text
-    if "__init__" not in text or _TENSOR.search(text) is None:
+    text, (name, _, method) = site.source.text, site.function.partition(".")
+    if not _makes_tensors(text, name):
         return None
-    tree, (name, _, method) = tree_of(text), site.function.partition(".")
+    tree = tree_of(text)
     owner = next((each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name), None)
     if owner is None:
         return None
@@ -243,6 +244,15 @@ def integer_buffers(site: Site, node: ast.stmt) -> Verdict | None:
     if reason is not None:
         return Verdict(message, declined=reason)
     return Verdict(message, edit=_edit(site, integers, way))
+
+
+def _makes_tensors(text: str, name: str) -> bool:
+    """A quick look for `torch.tensor(` in the text of a class."""
+    head = re.search(rf"^class[ \t]+{name}\b", text, re.MULTILINE)
+    if head is None:
+        return False
+    end = _OUTSIDE.search(text, head.end())
+    return _TENSOR.search(text, head.end(), end.start() if end is not None else len(text)) is not None
 
 
 def _is_pad(site: Site, node: ast.AST) -> bool:
