@@ -58,6 +58,7 @@ def _run(options: argparse.Namespace) -> int:
         print(f"{each.model}: not run: {each.reason}")
     folder = options.results or work / "results"
     about = table.about_this_run(results)
+    about["migrated"] = "with unsafe fixes, too" if options.unsafe_fixes else "with safe fixes only"
     seconds = time.monotonic() - started
     if options.update:
         results, not_run = files.merged(folder, results, not_run)
@@ -110,8 +111,9 @@ def _arms(
     if options.head is not None:
         arms = prepare.check_out(repository, work, changed=False)
         return replace(arms, after=options.head.resolve(), changed=True), ready, not_run
-    _say("Migrating it: graphmend migrate")
-    changed, said = prepare.migrate(repository)
+    unsafe = ("--unsafe-fixes",) if options.unsafe_fixes else ()
+    _say(" ".join(("Migrating it: graphmend migrate", *unsafe)))
+    changed, said = prepare.migrate(repository, unsafe)
     print("".join(f"  {line}\n" for line in said.splitlines() if line), end="", flush=True)
     return prepare.check_out(repository, work, changed=changed), ready, not_run
 
@@ -145,6 +147,7 @@ def _parser() -> argparse.ArgumentParser:
         "--work", type=Path, default=Path(".demo"), help="a folder of its own, emptied first [default: .demo]"
     )
     parser.add_argument("--results", type=Path, help="where the dated table goes [default: results in the work folder]")
+    parser.add_argument("--unsafe-fixes", action="store_true", help="migrate with unsafe fixes, too")
     parser.add_argument("--update", action="store_true", help="keep the rows of today's table that are not run now")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="models measured at a time")
     parser.add_argument("--timeout", type=float, default=600.0, help="seconds for one model [default: 600]")

@@ -7,6 +7,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,14 +72,14 @@ def copy_installed(package: str, folder: Path) -> git.Repo:
     return repository
 
 
-def migrate(repository: git.Repo) -> tuple[bool, str]:
-    """Run `graphmend migrate` on it as a user does. Whether it made a branch, and what it printed.
+def migrate(repository: git.Repo, options: Sequence[str] = ()) -> tuple[bool, str]:
+    """Run `graphmend migrate` on it as a user does, with these options. Whether it made a branch, and what it printed.
 
     Raises `PrepareError` when it could not.
     """
     command = [sys.executable, "-m", "graphmend_codemod", "migrate", str(repository.working_dir)]
     done = subprocess.run(
-        [*command, "--branch", BRANCH, "--no-evaluate"], stdout=subprocess.PIPE, text=True, check=False
+        [*command, "--branch", BRANCH, "--no-evaluate", *options], stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode not in (0, _CHANGES_MADE):
         raise PrepareError(f"graphmend migrate ended with exit code {done.returncode}; see its message above")
