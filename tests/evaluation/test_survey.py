@@ -9,12 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import git
 import pytest
 
 from graphmend_evaluation.isolation import clean_environment
+from graphmend_evaluation.paper import prepare
 from graphmend_evaluation.results import BreakSite, Counts, to_json
 from graphmend_evaluation.survey import migrated, table
-from graphmend_evaluation.survey.__main__ import main
+from graphmend_evaluation.survey.__main__ import forget_migration, main
 from graphmend_evaluation.survey.row import Row, append, read
 from tests.evaluation.report_samples import measured, troubled
 
@@ -83,6 +85,24 @@ def test_both_arms_are_measured_and_done_types_are_left_out(tmp_path: Path) -> N
     assert (made.status, again.status) == ("ok", "ok")
     assert made.choice == again.choice
     assert again.differences == ()
+
+
+def test_another_migration_leaves_nothing_of_the_last_one(tmp_path: Path) -> None:
+    repository = git.Repo.init(tmp_path / "repository", initial_branch="main")
+    with repository.config_writer() as settings:
+        settings.set_value("user", "name", "tester")
+        settings.set_value("user", "email", "tester@localhost")
+    repository.git.commit("--allow-empty", "--message", "base")
+    repository.git.branch(prepare.BRANCH)
+    repository.git.worktree("add", "--detach", str(tmp_path / "head"), prepare.BRANCH)
+    (tmp_path / "after").mkdir()
+    append(tmp_path / "after" / "results.jsonl", row("t5"))
+
+    forget_migration(repository, tmp_path)
+
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["repository"]
+    assert [head.name for head in repository.heads] == ["main"]
+    repository.git.worktree("add", "--detach", str(tmp_path / "head"), "main")
 
 
 def test_a_type_that_does_not_end_in_time_costs_only_its_row(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
     python -m graphmend_evaluation.survey [--migrate | --head FOLDER] [--types bert,t5] [--sample N] [--jobs N]
 
-What is measured stays in the work folder: the same command goes on where it was interrupted. Exit codes: 0 no problem,
-1 a type has another eager result or fails after the migration, 2 it could not be done.
+What is measured stays in the work folder: the same command goes on where it was interrupted. Another version of
+graphmend, or `--unsafe-fixes`, migrates anew and measures the changed arm again. Exit codes: 0 no problem, 1 a type has another eager result or fails after the migration, 2 it could not be done.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import datetime
 import importlib.metadata
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import git
 
+from graphmend_codemod.cache import own_version
 from graphmend_evaluation.isolation import clean_environment, torch_is_installed
 from graphmend_evaluation.machine import this_machine
 from graphmend_evaluation.paper import prepare
@@ -76,13 +78,27 @@ def _arms(options: argparse.Namespace, work: Path) -> tuple[Path, Path | None]:
         return before, options.head.resolve()
     if not options.migrate:
         return before, None
-    if not after.is_dir():
-        print("Migrating it: graphmend migrate", flush=True)
-        repository = git.Repo(work / "repository")
-        changed, _ = prepare.migrate(repository)
-        arm = prepare.BRANCH if changed else repository.head.commit.hexsha
-        repository.git.worktree("add", "--quiet", "--detach", str(after), arm)
+    unsafe = ("--unsafe-fixes",) if options.unsafe_fixes else ()
+    made_by, now = work / "migrated-by", " ".join((own_version(), *unsafe))
+    if after.is_dir() and made_by.is_file() and made_by.read_text(encoding="utf-8") == now:
+        return before, after
+    repository = git.Repo(work / "repository")
+    forget_migration(repository, work)
+    print(" ".join(("Migrating it: graphmend migrate", *unsafe)), flush=True)
+    changed, _ = prepare.migrate(repository, unsafe)
+    arm = prepare.BRANCH if changed else repository.head.commit.hexsha
+    repository.git.worktree("add", "--quiet", "--detach", str(after), arm)
+    made_by.write_text(now, encoding="utf-8")
     return before, after
+
+
+def forget_migration(repository: git.Repo, work: Path) -> None:
+    """Remove the changed arm of an earlier run with what was measured of it."""
+    for name in ("head", "after"):
+        shutil.rmtree(work / name, ignore_errors=True)
+    repository.git.worktree("prune")
+    if prepare.BRANCH in repository.heads:
+        repository.delete_head(prepare.BRANCH, force=True)
 
 
 def _types(options: argparse.Namespace, work: Path, root: Path) -> list[str]:
@@ -166,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     arm = parser.add_mutually_exclusive_group()
     arm.add_argument("--migrate", action="store_true", help="migrate the package, and measure it again")
     arm.add_argument("--head", type=Path, help="measure this folder, with a transformers package in it, as changed arm")
+    parser.add_argument("--unsafe-fixes", action="store_true", help="migrate with unsafe fixes, too")
     parser.add_argument("--types", help="comma-separated model types [default: all]")
     parser.add_argument("--sample", type=int, help="only so many types, from all over the alphabet")
     parser.add_argument("--jobs", type=int, default=1, help="types measured at a time [default: 1]")
