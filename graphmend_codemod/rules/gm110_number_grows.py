@@ -61,7 +61,7 @@ rule = Rule(
             if (
                 torch.compiler.is_compiling()
                 and mask is not None
-                and isinstance(count, int)
+                and type(count) is int
                 and places.dtype == torch.int64
             ):
                 # The tensor decides, so `count` is a tensor of one element from here on.
@@ -301,7 +301,7 @@ def _edit(site: Site, node: ast.If, growth: _Growth) -> Edit:
         *(site.operand_of_and(each) for each in growth.condition.static),
         *(f"not {each}" for each in growth.others),
         *growth.condition.facts,
-        *(f"isinstance({name}, int)" for name in growth.numbers),
+        *(f"type({name}) is int" for name in growth.numbers),
         *(f"{name}.dtype == {site.torch}.int64" for name in growth.tensors),
     ]
     numbers = " and ".join(f"`{name}`" for name in growth.numbers)

@@ -194,7 +194,8 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
     if given.is_floating:
         raise _NotAtOnce(f"`{lengths}` is floating")
     if given.dtype != INT64:
-        conditions.append(f"not {lengths}.is_floating_point()")
+        # In a smaller dtype, a length that counts from the end may leave its range with the size added.
+        conditions.append(f"{lengths}.dtype in ({site.torch}.int32, {site.torch}.int64)")
     torch, name = (
         site.torch,
         site.free_name("starts", "row_starts") if fill.tail else site.free_name("ends", "row_ends"),

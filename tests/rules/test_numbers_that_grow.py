@@ -52,6 +52,15 @@ def test_the_tensor_decides_by_how_much_a_number_grows() -> None:
     assert not [finding for finding in checked(after).findings if finding.code == "GM110"]
 
 
+def test_a_flag_that_is_counted_on_is_no_number() -> None:
+    source = _MODEL.replace("count = x.shape[-1]", "count = more")
+    after, _ = fixed(source)
+    assert "type(count) is int" in after
+    calls = [f"dict(zip(('x', 'mask', 'more'), ({call}, {more})))" for call in _CALLS[1:4] for more in (True, False)]
+    behaves(source, after, calls, scenarios=(Scenario(),))
+    compiles(after, calls, strict=False)
+
+
 def test_a_call_that_takes_another_branch_is_as_it_was() -> None:
     after, _ = fixed(_MODEL)
     calls = [f"dict(zip(('x', 'mask', 'more'), ({call}, True)))" for call in _CALLS[1:4]]

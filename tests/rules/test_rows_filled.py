@@ -22,7 +22,7 @@ class Model(nn.Module):
 _INPUTS = [
     "torch.ones(3, 4), torch.tensor([2, 0, 4])",
     "torch.ones(3, 4, 2), torch.tensor([-1, -9, 9], dtype=torch.int32)",
-    "torch.ones(3, 4), torch.tensor([True, False, True])",
+    "torch.ones(3, 4), torch.tensor([-3, 1, -4])",
 ]
 
 
@@ -57,9 +57,11 @@ def test_what_is_no_length_for_each_row_runs_the_loop() -> None:
         "torch.ones(2, 4), torch.tensor([1, 2, 3])",
         "torch.ones(2, 4), torch.tensor([1.0, 2.0])",
         "torch.ones(2, 4), torch.tensor(1)",
+        "torch.ones(2, 300), torch.tensor([-5, 3], dtype=torch.int8)",
+        "torch.ones(2, 4), torch.tensor([True, False])",
     ]
     behaves(source, after, inputs)
-    compiles(after, inputs[:1], strict=False)
+    compiles(after, [inputs[0], *inputs[-2:]], strict=False)
 
 
 @pytest.mark.parametrize(
