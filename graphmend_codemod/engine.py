@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.flow import Flow, Place
 from graphmend_codemod.analysis.origins import Origins, origins
-from graphmend_codemod.analysis.scope import FunctionNode, Scope, children, outline
+from graphmend_codemod.analysis.scope import FunctionNode, Outline, Scope, children, outline
 from graphmend_codemod.analysis.values import Names
 from graphmend_codemod.findings import Finding, Safety, Span
 from graphmend_codemod.project.facts import IndexView, ReachedFunction
@@ -203,23 +203,30 @@ def _asked(unit: _Unit, summary: ModuleSummary) -> dict[type[ast.AST], _Matches]
     """The match functions that may find something in a function, by node type."""
     key = (unit.reached.qualname, unit.reached.line)
     candidates = next(each.candidates for each in summary.functions if (each.qualname, each.line) == key)
-    words = unit.evaluator.scope.outline.words
+    inside = unit.evaluator.scope.outline
     found: dict[type[ast.AST], _Matches] = {}
+    lines: dict[Match, Sequence[int] | None] = {}
     for node_type, every in _matches().items():
-        matches = tuple(
-            (rule, asked, [line for word in asked.words for line in words.get(word, ())] if asked.here else None)
-            for rule, asked in every
-            if asked.in_function(candidates, words)
-        )
-        if matches:
-            found[node_type] = matches
+        worth = [(rule, asked) for rule, asked in every if asked.in_function(candidates, inside.words)]
+        for _, asked in worth:
+            if asked.match not in lines:
+                lines[asked.match] = _lines(asked, inside)
+        if worth:
+            found[node_type] = tuple((rule, asked, lines[asked.match]) for rule, asked in worth)
     return found
+
+
+def _lines(asked: Asked, outline: Outline) -> Sequence[int] | None:
+    """The lines, in order, of which one has to be in a node for the question to be worth asking; None for any."""
+    if asked.lines is not None:
+        return sorted(asked.lines(outline))
+    return sorted(line for word in asked.words for line in outline.words.get(word, ())) if asked.here else None
 
 
 def _may_match(node: Any, asked: Asked, lines: Sequence[int] | None) -> bool:
     if lines is not None:
-        first, last = node.lineno, node.end_lineno
-        if not any(first <= line <= last for line in lines):
+        following = bisect_left(lines, node.lineno)
+        if following == len(lines) or lines[following] > node.end_lineno:
             return False
     return asked.when is None or asked.when(node)
 

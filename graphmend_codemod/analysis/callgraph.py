@@ -174,16 +174,16 @@ class ModuleCalls:
         return self._known_loops[key]
 
     @cached_property
-    def _sites(self) -> dict[Key, list[tuple[Key, dict[str, ast.expr]]]]:
-        found: dict[Key, list[tuple[Key, dict[str, ast.expr]]]] = {}
-        for key, caller in self.definitions.items():
+    def _callers(self) -> dict[Key, list[tuple[Definition, ast.Call, Definition]]]:
+        found: dict[Key, list[tuple[Definition, ast.Call, Definition]]] = {}
+        for caller in self.definitions.values():
             for node in walk_scope(caller.node):
                 if not isinstance(node, ast.Call) or not self._may_lead_here(node.func):
                     continue
                 callee = self.callee(caller, node)
                 if callee is not None:
                     at = (callee.qualname, callee.node.lineno)
-                    found.setdefault(at, []).append((key, callee.arguments(node)))
+                    found.setdefault(at, []).append((caller, node, callee))
         return found
 
     @cached_property
@@ -197,7 +197,15 @@ class ModuleCalls:
 
     def sites(self, function: Key) -> list[tuple[Key, dict[str, ast.expr]]]:
         """The calls of a function: by whom, and what is given for each parameter."""
-        return self._sites.get(function, [])
+        return [
+            ((caller.qualname, caller.node.lineno), callee.arguments(call))
+            for caller, call, callee in self._callers.get(function, ())
+        ]
+
+    def callers(self, function: Definition) -> list[tuple[Definition, ast.Call]]:
+        """The calls of a function: by whom, and the call itself."""
+        found = self._callers.get((function.qualname, function.node.lineno), ())
+        return [(caller, call) for caller, call, _ in found]
 
 
 def _statements(root: ast.stmt, *, nested: bool = True) -> Iterator[ast.AST]:

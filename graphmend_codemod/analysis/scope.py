@@ -117,6 +117,9 @@ class Outline:
     has_walrus: bool
     conditional_lines: tuple[int, ...]
     words: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    calls: Sequence[ast.Call] = ()
+    subscripts: Sequence[ast.Subscript] = ()
+    assignments: Sequence[ast.Assign] = ()
 
 
 _BINDING = frozenset(
@@ -136,6 +139,7 @@ def outline(function: FunctionNode) -> Outline:
     walrus = False
     conditional: list[int] = []
     words: dict[str, list[int]] = {}
+    kept: dict[type[ast.AST], list[Any]] = {ast.Call: [], ast.Subscript: [], ast.Assign: []}
     stack: list[Any] = children(function)
     while stack:
         node = stack.pop()
@@ -149,6 +153,8 @@ def outline(function: FunctionNode) -> Outline:
         fields = NODE_FIELDS[kind]
         if kind is ast.Attribute:
             words.setdefault(node.attr, []).append(node.lineno)
+        elif kind in kept:
+            kept[kind].append(node)
         elif kind in _BINDING:
             if kind is ast.IfExp:
                 conditional.append(node.lineno)
@@ -167,7 +173,16 @@ def outline(function: FunctionNode) -> Outline:
         if fields and kind is not ast.Lambda:
             put_children(node, fields, stack)
     nested.sort(key=lambda node: (node.lineno, node.col_offset))
-    return Outline(frozenset(names - outer), tuple(nested), walrus, tuple(sorted(conditional)), words)
+    return Outline(
+        frozenset(names - outer),
+        tuple(nested),
+        walrus,
+        tuple(sorted(conditional)),
+        words,
+        kept[ast.Call],
+        kept[ast.Subscript],
+        kept[ast.Assign],
+    )
 
 
 @dataclass

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from graphmend_codemod.findings import Edit, Safety
 
 if TYPE_CHECKING:
+    from graphmend_codemod.analysis.scope import Outline
     from graphmend_codemod.rules.site import Site
 
 
@@ -75,6 +76,7 @@ Match = Callable[["Site", Any], "Verdict | None"]
 
 
 Look = Callable[[Any], bool]
+Lines = Callable[["Outline"], Sequence[int]]
 
 
 class Asked(NamedTuple):
@@ -85,6 +87,7 @@ class Asked(NamedTuple):
     words: frozenset[str] = frozenset()
     here: bool = False
     when: Look | None = None
+    lines: Lines | None = None
 
     def in_function(self, candidates: Collection[str], words: Mapping[str, Sequence[int]]) -> bool:
         """True when a function with these candidates and words may hold what it looks for."""
@@ -117,17 +120,21 @@ class Rule:
         words: Collection[str] = (),
         here: bool = False,
         when: Look | None = None,
+        lines: Lines | None = None,
     ) -> Callable[[Match], Match]:
         """Register a match function for these `ast` node types.
 
         It is asked only in functions of which the summary says `candidate` (see `FunctionSummary.candidates`), and in
         which at least one of `words` occurs as a name that is read or behind a dot; if `here`, in the node itself. What
-        can be told by a look at the node alone comes in `when`: it costs less than being asked.
+        can be told by a look at the node alone comes in `when`: it costs less than being asked. `lines` tells the lines
+        of a function that hold anything worth asking for.
         """
 
         def register(match: Match) -> Match:
             for node_type in types:
-                self.matches.setdefault(node_type, []).append(Asked(match, candidate, frozenset(words), here, when))
+                self.matches.setdefault(node_type, []).append(
+                    Asked(match, candidate, frozenset(words), here, when, lines)
+                )
             return match
 
         return register

@@ -240,4 +240,7 @@ def _numbers_compared(site: Site, node: ast.expr) -> _Part | None:
     text = f"{left} {sign} {right}"
     # A tensor and a number may compare in another precision than two numbers: eager mode keeps its own text.
     verdict = purity.Verdict(raises=f"`{purity.short(node)}` compares Python numbers")
-    return _Part(text, f"({text})", f"{left} {opposite} {right}", verdict=verdict)
+    inverse = f"{left} {opposite} {right}"
+    if any(site.value(inner).dtype is None for inner in found if inner is not None) and sign not in {"==", "!="}:
+        inverse = f"~({text})"  # nan is neither more nor less
+    return _Part(text, f"({text})", inverse, verdict=verdict)

@@ -129,7 +129,7 @@ _KINDS = (
 )
 
 
-@rule.on(*_STATEMENTS)
+@rule.on(*_STATEMENTS, lines=untraced.lines)
 def not_traced(site: Site, statement: ast.stmt) -> Verdict | None:
     """The first break site that the statement itself evaluates, in order of the source."""
     for node in untraced.suspects(site).of(statement):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk
@@ -225,8 +226,8 @@ def own_attribute(node: ast.AST) -> str | None:
 def _changes(name: str, known_in: Iterable[ast.stmt], owner: ast.ClassDef, tree: ast.Module) -> Iterator[str]:
     """Reasons why the attribute may not stay what these statements of the constructor made it."""
     known = {id(part) for statement in known_in for part in walk(statement)}
-    others = {id(part) for other in strangers(owner, tree) for part in walk(other)}
-    for part in walk(tree):
+    others = _foreign(owner, tree)
+    for part in _telling(tree):
         if isinstance(part, ast.Attribute):
             own = own_attribute(part) is not None and id(part) in others
             if part.attr in _ALL_BUFFERS:
@@ -249,6 +250,18 @@ def _changes(name: str, known_in: Iterable[ast.stmt], owner: ast.ClassDef, tree:
             texts = [each for each in part.args if isinstance(each, ast.Constant) and each.value == name]
             if called in {"register_buffer", "setattr", "__setattr__", "delattr"} and texts:
                 yield f"`{purity.short(part)}` sets it again"
+
+
+@lru_cache(maxsize=2)
+def _telling(tree: ast.Module) -> list[ast.AST]:
+    """The nodes of a module that may change an attribute, or give one a meaning."""
+    return [part for part in walk(tree) if isinstance(part, (ast.Attribute, ast.FunctionDef, ast.Subscript, ast.Call))]
+
+
+@lru_cache(maxsize=8)
+def _foreign(owner: ast.ClassDef, tree: ast.Module) -> frozenset[int]:
+    """The nodes inside of classes that have nothing to do with a class, by id."""
+    return frozenset(id(part) for other in strangers(owner, tree) for part in walk(other))
 
 
 def strangers(owner: ast.ClassDef, tree: ast.Module) -> list[ast.ClassDef]:

@@ -192,16 +192,13 @@ class Products:
 
     def _demand_no_write_above(self, function: Definition) -> None:
         """The same for callers of a function that returns the product, or what it would have multiplied."""
-        for caller in self.calls.definitions.values():
-            for call in walk_scope(caller.node):
-                if not isinstance(call, ast.Call) or self.calls.callee(caller, call) is not function:
-                    continue
-                target = assigned(caller, call)
-                if target is None:
-                    raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
-                blocks = Blocks(caller.node)
-                names = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)} - {"self"}
-                self._demand_no_write(caller, blocks, blocks.statement_of(call), names | {target})
+        for caller, call in self.calls.callers(function):
+            target = assigned(caller, call)
+            if target is None:
+                raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
+            blocks = Blocks(caller.node)
+            names = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)} - {"self"}
+            self._demand_no_write(caller, blocks, blocks.statement_of(call), names | {target})
 
     def _is_floating(self, function: Definition, blocks: Blocks, node: ast.stmt, name: str) -> bool:
         """True for what comes out of a layer, or goes into one next."""

@@ -115,15 +115,12 @@ class MaskUses:
         if not short_name.startswith("_"):
             raise NotAlike(f"`{function.qualname}` may be called from elsewhere")
         results = 0
-        for caller in self.calls.definitions.values():
-            for node in walk_scope(caller.node):
-                if not isinstance(node, ast.Call) or self.calls.callee(caller, node) is not function:
-                    continue
-                target = assigned(caller, node)
-                if target is None:
-                    raise NotAlike(f"`{short(node)}` is used otherwise than by a name")
-                self._bound(caller, target, node, _Chosen(), {})
-                results += 1
+        for caller, call in self.calls.callers(function):
+            target = assigned(caller, call)
+            if target is None:
+                raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
+            self._bound(caller, target, call, _Chosen(), {})
+            results += 1
         if not results:
             raise NotAlike(f"nothing in the module is known to call `{function.qualname}`")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity, torch_api
-from graphmend_codemod.analysis.scope import children, walk_scope
+from graphmend_codemod.analysis.scope import Outline, children
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.project.facts import AttributeKind
 from graphmend_codemod.rules.conditions import reads_tensor
@@ -65,23 +65,38 @@ def suspects(site: Site) -> Suspects:
 
 
 def _suspects(site: Site) -> Suspects:
-    nodes: list[ast.expr] = []
+    outline = site.evaluator.scope.outline
     masks: dict[str, bool] = {}
-    for node in walk_scope(site.evaluator.scope.node):
-        kind = node.__class__
-        if kind is ast.Call:
-            if _is_suspect(node):  # type: ignore[arg-type]
-                nodes.append(node)  # type: ignore[arg-type]
-        elif kind is ast.Subscript:
-            if node.slice.__class__ is not ast.Constant:  # type: ignore[attr-defined]
-                nodes.append(node)  # type: ignore[arg-type]
-        elif kind is ast.Assign:
-            for target in node.targets:  # type: ignore[attr-defined]
-                if isinstance(target, ast.Name):
-                    masks[target.id] = masks.get(target.id, True) and _looks_like_mask(node.value)  # type: ignore[attr-defined]
-    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    for node in outline.assignments:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                masks[target.id] = masks.get(target.id, True) and _looks_like_mask(node.value)
+    nodes = sorted(_in_outline(outline), key=lambda node: (node.lineno, node.col_offset))
     places = [(node.lineno, node.col_offset) for node in nodes]
     return Suspects(places, nodes, frozenset(name for name, only in masks.items() if only))
+
+
+def lines(outline: Outline) -> list[int]:
+    """The lines where suspects begin."""
+    return [node.lineno for node in _in_outline(outline)]
+
+
+def _in_outline(outline: Outline) -> list[ast.expr]:
+    chosen = [node for node in outline.subscripts if not _is_plain(node.slice)]
+    return [*filter(_is_suspect, outline.calls), *chosen]
+
+
+def _is_plain(index: ast.expr) -> bool:
+    """True for an index or slice of nothing but constants, as in `x[:, None, -1]`."""
+    kind = index.__class__
+    if kind is ast.Constant:
+        return True
+    if kind is ast.Tuple:
+        return all(map(_is_plain, index.elts))  # type: ignore[attr-defined]
+    if kind is ast.Slice:
+        bounds = (index.lower, index.upper, index.step)  # type: ignore[attr-defined]
+        return all(bound is None or _is_plain(bound) for bound in bounds)
+    return kind is ast.UnaryOp and index.operand.__class__ is ast.Constant  # type: ignore[attr-defined]
 
 
 def _is_suspect(call: ast.Call) -> bool:
@@ -271,8 +286,8 @@ def _is_computed(site: Site, node: ast.expr, names: int = 3) -> bool:
         return False
     assigned = [
         part.value
-        for part in walk_scope(site.evaluator.scope.node)
-        if isinstance(part, ast.Assign) and any(getattr(each, "id", "") == node.id for each in part.targets)
+        for part in site.evaluator.scope.outline.assignments
+        if any(getattr(each, "id", "") == node.id for each in part.targets)
     ]
     return len(assigned) == 1 and _is_computed(site, assigned[0], names - 1)
 

@@ -3,7 +3,8 @@
     python -m graphmend_evaluation.survey [--migrate | --head FOLDER] [--types bert,t5] [--sample N] [--jobs N]
 
 What is measured stays in the work folder: the same command goes on where it was interrupted. Another version of
-graphmend, or `--unsafe-fixes`, migrates anew and measures the changed arm again. Exit codes: 0 no problem, 1 a type has another eager result or fails after the migration, 2 it could not be done.
+graphmend, or `--unsafe-fixes`, migrates anew and measures the changed arm again. Exit codes: 0 no problem, 1 a type has
+another eager result or fails after the migration, 2 it could not be done.
 """
 
 from __future__ import annotations
