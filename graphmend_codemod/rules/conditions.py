@@ -6,7 +6,7 @@ import ast
 from dataclasses import dataclass, replace
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.values import BOOL, SCALAR, Kind, Origin
+from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin
 from graphmend_codemod.rules.site import Site
 
 
@@ -241,6 +241,7 @@ def _numbers_compared(site: Site, node: ast.expr) -> _Part | None:
     # A tensor and a number may compare in another precision than two numbers: eager mode keeps its own text.
     verdict = purity.Verdict(raises=f"`{purity.short(node)}` compares Python numbers")
     inverse = f"{left} {opposite} {right}"
-    if any(site.value(inner).dtype is None for inner in found if inner is not None) and sign not in {"==", "!="}:
+    whole = all(site.value(inner).dtype in (BOOL, INT64) for inner in found if inner is not None)
+    if not whole and sign not in {"==", "!="}:
         inverse = f"~({text})"  # nan is neither more nor less
     return _Part(text, f"({text})", inverse, verdict=verdict)

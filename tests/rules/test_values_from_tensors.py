@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, fixed
+from tests.tools.observe import Scenario
 
 _HEAD = """
 import torch
@@ -207,3 +208,22 @@ class Model(nn.Module):
     assert "        elif masked:\n            x = x * 2.0\n" in after
     behaves(source, after, ["torch.randn(2, 4)", "-torch.ones(2, 4)"])
     compiles(after, ["torch.randn(2, 4)"])
+
+
+def test_nan_is_neither_more_nor_less_than_a_number() -> None:
+    before = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        y = x * 0.5
+        if not y.sum().item() > 3:
+            y = y.sigmoid()
+        return y
+"""
+    after, _ = fixed(before)
+    inputs = ["torch.ones(2, 4)", "torch.ones(2, 4) * 9", "torch.tensor([1.0, nan])"]
+    behaves(before, after, inputs)
+    compiles(after, inputs, scenarios=(Scenario(gradients="off"),))
