@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from tests.property import grammar
-from tests.property.program import Clause, Compound, Program, Simple, Statement
+from tests.property import grammar, layers, readings
+from tests.property.program import Clause, Compound, Program, Simple, Statement, render
 
 _DEEPEST = 3
 _LIBRARY_SPELLINGS = (
@@ -54,8 +54,18 @@ class _Generator:
         body += self.block(0, self.random.randint(2, 5))
         body.append(Simple(self.result()))
         old, new = self.random.choice(_LIBRARY_SPELLINGS)
-        head = grammar.HEAD.replace(old, new)
+        head = self.head(render(body, 2)).replace(old, new)
         return Program(head, signature, tuple(body), tuple(self.call(ordered) for _ in range(3)))
+
+    def head(self, body: str) -> str:
+        """What stands in front of `forward`, with the layers that only some bodies call."""
+        classes = made = ""
+        if "self.rows(" in body:
+            classes = layers.ROWS.format(**{name: self.pick(forms) for name, forms in layers.ROWS_PIECES.items()})
+            made = "        self.rows = Rows()\n"
+        if "self.tables" in body:
+            made += layers.TABLES
+        return layers.HEAD.replace("{classes}", classes).replace("{made}", made)
 
     # pieces
 
@@ -177,13 +187,18 @@ class _Generator:
             (9, self.masked_write),
             (8, self.guard),
             (5, self.assertion),
-            (9, self.message),
+            (11, self.message),
             (13, self.early_return),
             (6, self.effect),
             (6, self.binding),
             (8, self.state_branch),
             (13, self.list_guard),
-            (27, self.number),
+            (46, self.number),
+            (7, self.mask_or_none),
+            (5, self.growing),
+            (4, self.cut_table),
+            (6, self.found_places),
+            (6, self.rows_filled),
         ]
         if depth < _DEEPEST:
             makers += [
@@ -346,11 +361,40 @@ class _Generator:
 
     def number(self, depth: int) -> list[Statement]:
         """Numbers and rows that are read out of tensors."""
-        text = self.filled(self.pick(grammar.NUMBERS), m=self.pick(["mask", "(x > 0)"]))
+        text = self.filled(self.pick(readings.NUMBERS), m=self.pick(["mask", "(x > 0)"]))
         first: list[Statement] = []
         if "pairs" in text:
             first.append(Simple("pairs = [tuple(each.shape) for each in (x, y)]"))
         return [*first, Simple(text)]
+
+    def mask_or_none(self, depth: int) -> list[Statement]:
+        return [Simple(self.filled(self.pick(readings.MASKS_OR_NONE)))]
+
+    def growing(self, depth: int) -> list[Statement]:
+        """A number that grows where a tensor says so."""
+        test = self.pick(["{m}.any()", "{m}.sum().item() < 3", "({t} > 0).all()", "flag and {m}.any()"])
+        return [self.reading(readings.GROWING, {"test": test, "by": self.pick(["1", "1", "2"])})]
+
+    def cut_table(self, depth: int) -> list[Statement]:
+        return [self.reading(readings.CUT_TABLES, {"places": self.pick(readings.PICKS)})]
+
+    def found_places(self, depth: int) -> list[Statement]:
+        pieces = {"ends": self.pick(readings.ENDS), "found": self.pick(readings.FOUND)}
+        return [self.reading(readings.FOUND_PLACES, pieces)]
+
+    def rows_filled(self, depth: int) -> list[Statement]:
+        return [self.reading(readings.ROWS_FILLED, {"lengths": self.pick(readings.LENGTHS)})]
+
+    def reading(self, templates: Sequence[str], pieces: dict[str, str]) -> Simple:
+        """A template with pieces that are about the same tensors."""
+        known = {
+            "t": self.pick(self.floats),
+            "m": self.pick(["mask", "mask", "(x > 0)"]),
+            "dtype": self.pick(readings.DTYPES),
+        }
+        pieces = {"like": self.pick(readings.LIKE), "fill": self.pick(["1", "1", "-1", "0", "0.5", "True"]), **pieces}
+        known.update({name: self.filled(text, **known) for name, text in pieces.items()})
+        return Simple(self.filled(self.pick(templates), **known))
 
     # statements with blocks
 
