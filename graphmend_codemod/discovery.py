@@ -172,7 +172,7 @@ def _from_walk(folder: str) -> Iterator[str]:
 
 def can_matter(raw: bytes) -> bool:
     """False for text in which no rule can find anything and no class can be a module, by a look at its bytes."""
-    return _TORCH.search(raw) is not None
+    return (b"torch" in raw or b"forward" in raw) and _TORCH.search(raw) is not None
 
 
 def is_generated(raw: bytes) -> bool:

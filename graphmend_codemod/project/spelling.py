@@ -10,9 +10,8 @@ from graphmend_codemod.project.summary import Value
 
 WRAPPERS = frozenset({"partial", "compile", "disable", "wraps"})
 _LONGEST_TEXT = 120
-_INTEGER_TENSOR = re.compile(
-    r"\btensor\([^\n]*\b(?:int64|long)\b|register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as_)?tensor\("
-)
+_INTEGER_TENSOR = re.compile(r"tensor\([^\n]*\b(?:int64|long)\b")
+_TENSOR_AS_BUFFER = re.compile(r"register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as_)?tensor\(")
 
 
 class Lines:
@@ -24,7 +23,9 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         self.asks_for_ends = "[-1] + 1" in text
-        self.keeps_integers = "register_buffer(" in text and _INTEGER_TENSOR.search(text) is not None
+        self.keeps_integers = "register_buffer(" in text and (
+            _TENSOR_AS_BUFFER.search(text) is not None or _INTEGER_TENSOR.search(text) is not None
+        )
         self._lines = text.encode("utf-8", "surrogatepass").splitlines()
 
     def text(self, node: ast.expr) -> str:

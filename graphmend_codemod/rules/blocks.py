@@ -58,7 +58,9 @@ class Blocks:
 
     def statement_of(self, part: ast.AST) -> ast.stmt:
         """The innermost statement that holds a node of the function."""
-        holding = [each for each in self._above if any(part is inner for inner in _own(each))]
+        line = part.lineno  # type: ignore[attr-defined]
+        around = [each for each in self._above if each.lineno <= line <= each.end_lineno]  # type: ignore[attr-defined]
+        holding = [each for each in around if any(part is inner for inner in _own(each))]
         return min(holding, key=lambda each: each.end_lineno - each.lineno)  # type: ignore[attr-defined,return-value]
 
 
