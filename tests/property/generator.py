@@ -483,4 +483,8 @@ class _Generator:
         }
         shape_source = self.pick(grammar.FLOAT_INPUTS if self.chance(0.3) else grammar.FLOAT_INPUTS[:10])
         parts = [shape_source, *(self.pick(kinds[name]) for name in given)]
+        if shape_source == "torch.randn(0, 4)" and "mask" in given:
+            parts[1 + given.index("mask")] = (
+                "torch.ones(0, 4, dtype=torch.bool)"  # more rows than there are fit nowhere
+            )
         return f"({', '.join(parts)},)"
