@@ -21,7 +21,7 @@ import joblib
 from graphmend_codemod.fleet.limits import run_in_child
 from graphmend_codemod.fleet.order import Limits, Options, Order
 from graphmend_codemod.fleet.rows import NOT_RUN, Row
-from graphmend_codemod.fleet.sources import Target
+from graphmend_codemod.fleet.sources import Target, files_in_index
 
 _GRACE = 60.0
 _CONNECT = 15.0
@@ -50,7 +50,8 @@ def run_all(
 
     When the cluster is lost, the targets without a row get one that says so. Closing the iterator ends local processes.
     """
-    orders = [Order(target.name, target.location, options) for target in targets]
+    largest_first = sorted(targets, key=files_in_index, reverse=True)  # so that none is left to run alone at the end
+    orders = [Order(target.name, target.location, options) for target in largest_first]
     waiting = {order.location: order for order in orders}
     rows: queue.Queue[Row | _End] = queue.Queue()
     stop = threading.Event()

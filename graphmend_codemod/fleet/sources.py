@@ -25,6 +25,14 @@ class Target:
     location: str
 
 
+def files_in_index(target: Target) -> int:
+    """How large a clone is, as far as the size of git's index tells, in bytes; 0 for an address."""
+    try:
+        return os.stat(os.path.join(target.location, ".git", "index")).st_size
+    except OSError:
+        return 0
+
+
 def find_targets(source: Path) -> tuple[Target, ...]:
     """The repositories of `source`, without repetition.
 

@@ -3,6 +3,8 @@
 The test saves a product that would change nothing, and costs more than that: Dynamo breaks the graph, and the device is
 waited for. Under `torch.compile` the product stands without the test, where it keeps dtype and shape, so that by
 ones alone it gives the same numbers; Dynamo knows this while it traces. Eager mode keeps its test.
+
+A mask of ones alone that does not fit the tensor is an error then, which eager mode never gets to.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ rule = Rule(
     title="multiply by the mask without asking whether it holds ones alone",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(compiled_exceptions="kept; a mask of ones alone that does not fit its tensor raises one"),
     examples=(
         Example(
             before="""

@@ -9,7 +9,8 @@ layer. Each has to be `if mask is not None: x = x * mask[:, None]`, where ones k
 they are; any other use is the reason for leaving the test. There has to be one place of the mask for each position,
 which Dynamo knows while it traces; in calls where there are more, as in decoding with a cache, the test stays. The
 function that calls must say how many positions there are: `positions = torch.arange(x.shape[1])` where none are given,
-with an `x` that goes along with the mask.
+with an `x` that goes along with the mask. Rows are not compared: a mask with more rows than its tensor is taken for
+a mistake, which eager mode overlooks where all of them are ones.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class _Compiled:
     two: bool
     facts: dict[str, None] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
-    last: bool = False
+    last: str | None = None
 
     def rank(self) -> None:
         if not self.two:
@@ -360,11 +360,11 @@ def _last(site: Site, x: str, operator: ast.operator | None, mask: str, compiled
         compiled.facts[f"{x}.dtype == {site.torch}.int64"] = None
     elif operator is not None and dtype is None:
         compiled.facts[f"not {x}.is_floating_point()"] = None
-    places = "places" if compiled.last else site.free_name("places", "last_places")
-    if not compiled.last:
+    places = compiled.last or site.free_name("places", "last_places")
+    if compiled.last is None:
         columns = f"{site.torch}.arange({mask}.shape[1], device={mask}.device)"
         compiled.lines += [_LAST, f"{places} = {site.torch}.where({mask}, {columns}, 0).amax(1)"]
-    compiled.last = True
+    compiled.last = places
     if operator is None:
         return f"{x}.copy_({site.torch}.where({mask}.any(1), {places}, {x}))"
     return f"{x} {'+' if isinstance(operator, ast.Add) else '-'}= {places}"

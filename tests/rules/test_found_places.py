@@ -45,6 +45,8 @@ def written(statements: str) -> str:
         "rows, columns = torch.where(ids == 2)\nseen[rows, columns] = 5",
         "found = torch.where(ids == 2)\nseen[found] = -1\nends[found[0]] = found[1]",
         "ends = ends.int()\nfound = torch.where(ids == token)\nends[found[0]] += found[1]",
+        "places = seen + 1\nrows, columns = torch.where(ids == 2)\nends[rows] += columns\nends[rows] -= columns\n"
+        "ends = ends + places.sum()",
         "ends = ends.to(torch.int16)\nkept = ends\nrows, columns = torch.where(ids == 2)\nends[rows] += columns\n"
         "ends = ends + kept",
     ],
