@@ -62,7 +62,10 @@ def _run(options: argparse.Namespace) -> int:
         for each in table.pairs(read(work / "before" / "results.jsonl"), read(work / "after" / "results.jsonl"))
         if each.before.type in wanted
     ]
-    written = write(rows, about_this_run(), options.results or work / "results")
+    about = about_this_run()
+    if options.migrate:
+        about["migrated"] = "with unsafe fixes, too" if options.unsafe_fixes else "with safe fixes only"
+    written = write(rows, about, options.results or work / "results")
     print(f"\n{table.totals(rows)}\nThe table is {written}")
     return 1 if any(each.problems for each in rows) else 0
 
