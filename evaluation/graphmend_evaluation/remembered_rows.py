@@ -9,37 +9,57 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from graphmend_evaluation.results import SCHEMA_VERSION, ModelRow, from_json, to_json
 
 
 class RowMemory:
-    """Rows of one base, in a folder. A row is known again for the same base, changes, model and installed packages."""
+    """Rows of one base, in a folder.
+
+    A row is known again for the same base, model and installed packages when those of the changed files that the model
+    imports are the same: other files may have changed since.
+    """
 
     def __init__(self, folder: Path, base: str) -> None:
         self._folder = folder
         self._base = f"{base} {SCHEMA_VERSION} {_environment()}"
 
-    def read(self, model: str, changes: str) -> ModelRow | None:
-        """The row of `model` with changes of this digest, None if it is not known."""
+    def read(self, model: str, changed: Mapping[str, bytes]) -> ModelRow | None:
+        """The row of `model` with these contents of the changed files, None if it is not known."""
         try:
-            return from_json(ModelRow, json.loads(self._path(model, changes).read_text(encoding="utf-8")))
+            imported = json.loads(self._path(model, "imports").read_text(encoding="utf-8"))
+            path = self._path(model, _changes(imported, changed))
+            return from_json(ModelRow, json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
-    def write(self, model: str, changes: str, row: ModelRow) -> None:
+    def write(self, model: str, changed: Mapping[str, bytes], row: ModelRow) -> None:
         """Keep a row. A full disk costs the memory, not the run."""
         with contextlib.suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(dir=self._folder, suffix=".part")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(to_json(row), file)
-            os.replace(name, self._path(model, changes))
+            self._replace(self._path(model, _changes(row.before.files, changed)), to_json(row))
+            self._replace(self._path(model, "imports"), list(row.before.files))
 
-    def _path(self, model: str, changes: str) -> Path:
-        name = hashlib.sha256(f"{self._base}\0{model}\0{changes}".encode()).hexdigest()[:40]
+    def _replace(self, path: Path, data: object) -> None:
+        handle, name = tempfile.mkstemp(dir=self._folder, suffix=".part")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(data, file)
+        os.replace(name, path)
+
+    def _path(self, model: str, what: str) -> Path:
+        name = hashlib.sha256(f"{self._base}\0{model}\0{what}".encode()).hexdigest()[:40]
         return self._folder / f"{name}.json"
+
+
+def _changes(imported: Iterable[str], changed: Mapping[str, bytes]) -> str:
+    """A digest of the changed files among those that a model imports."""
+    digest = hashlib.sha256()
+    for path in sorted(set(imported) & changed.keys()):
+        digest.update(f"{path}\0{len(changed[path])}\0".encode("utf-8", "surrogateescape"))
+        digest.update(changed[path])
+    return digest.hexdigest()
 
 
 def _environment() -> str:

@@ -129,14 +129,14 @@ class Stage:
 
     def _evaluate(self, model: str, files: Mapping[str, FileChanges], policy: Policy) -> None:
         content = {path: _bytes(self._arms.head / path) for path in files}
-        row = self._memory.read(model, _digest(content)) if self._memory is not None else None
+        row = self._memory.read(model, content) if self._memory is not None else None
         remembered = row is not None
         if row is None:
             before = self._measure_before(model, policy)
             same = self._arms.head == self._arms.base
             row = ModelRow(model, before, before if same else self._measure_after(self._arms.head, model, policy))
             if self._memory is not None and row.before.ok and row.after.ok:
-                self._memory.write(model, _digest(content), row)
+                self._memory.write(model, content, row)
         self._rows[model] = (self._relevant(row.before, files), row, remembered)
 
     def _measure_before(self, model: str, policy: Policy) -> ModelMeasurement:
