@@ -49,6 +49,7 @@ class FunctionFacts:
         False  # its value says whether torch.compile is tracing (wraps torch.compiler.is_compiling)
     )
     counts: bool = False  # it may return a 0-dim tensor, `mask.sum()`, whatever its annotation says
+    computes: bool = False  # it calls nothing but known operations of torch, and writes nothing but its own names
 
 
 @dataclass(frozen=True)

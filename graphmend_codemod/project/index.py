@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from graphmend_codemod.project import families
 from graphmend_codemod.project.candidates import COUNT
+from graphmend_codemod.project.computing import COMPUTES
 from graphmend_codemod.project.definitions import Definitions, Load, Module
 from graphmend_codemod.project.facts import AttributeFact, AttributeKind, ClassFacts, FunctionFacts
 from graphmend_codemod.project.modules import Layout
@@ -111,7 +112,13 @@ class ProjectIndex(Definitions):
             tuple(self.decorators(module, function)),
             self._says_compiling(module, function),
             COUNT in function.returned,
+            COMPUTES in function.returned and self._is_plain(module, function),
         )
+
+    def _is_plain(self, module: Module, function: FunctionSummary) -> bool:
+        """True for the only thing of its name in a module where `torch` means torch."""
+        alone = len(module.bindings.get(function.qualname, ())) == 1
+        return alone and self.resolve(module.summary.name, "torch") in (None, "torch")
 
     def _says_compiling(self, module: Module, function: FunctionSummary) -> bool:
         answers = [name for name in function.returned if name.endswith("()")]

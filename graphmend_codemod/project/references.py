@@ -10,6 +10,7 @@ from typing import NamedTuple
 from graphmend_codemod.project.assignments import types_of
 from graphmend_codemod.project.body import Body, chooses_by_mask, chooses_rows
 from graphmend_codemod.project.candidates import COUNT, is_python_annotation
+from graphmend_codemod.project.computing import COMPUTES
 from graphmend_codemod.project.held import Held
 from graphmend_codemod.project.summary import FunctionSummary
 from graphmend_codemod.project.walking import import_root
@@ -146,6 +147,5 @@ def _returned(body: Body) -> tuple[str, ...]:
     names = [f"{name}()" if name in called else name for name in body.returned if name in inner]
     if body.returned and all(name in ("True", "False") or name.endswith("ing()") for name in body.returned):
         names += list(body.returned)
-    if COUNT in body.returned:
-        names.append(COUNT)
+    names += [mark for mark in (COUNT, COMPUTES) if mark in body.returned]
     return tuple(names)

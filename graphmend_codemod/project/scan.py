@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.project.body import Body, settle
 from graphmend_codemod.project.candidates import RECURRENT, is_python_annotation
+from graphmend_codemod.project.computing import COMPUTES, only_computes
 from graphmend_codemod.project.held import Held
 from graphmend_codemod.project.references import UNINTERESTING_ROOTS, Around, Pending, finish
 from graphmend_codemod.project.spelling import Lines, decorator, dotted, value_of
@@ -272,6 +273,8 @@ def _function(
     )
     local = {*parameters, *body.stores, *(name for name, _ in body.imports)}
     scan.functions.append(Pending(summary, body, local))
+    if not owner and not outer and only_computes(node, body.calls, local):
+        body.returned[COMPUTES] = None
     settle(body)
     body.test = body.test or bool(outer and _free(body, local)) or bool(not owner and _asks_self(body))
     for name in body.changes:

@@ -270,3 +270,35 @@ def test_a_broken_module_answers_nothing_and_breaks_nothing(tmp_path: Path) -> N
     index = index_of(tmp_path)
     assert index.resolve("m", "Base") == "bad.Base"
     assert not index.is_module("m.A")
+
+
+def test_a_function_that_only_computes_is_known_by_its_text(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "pkg/ops.py": '''
+                import torch
+
+                def known(x, n):
+                    """Text."""
+                    if x.device.type == "cpu":
+                        n = torch.tensor(n).unsqueeze(0)
+                        return x.eq(n).any()
+                    return torch.isin(x, n)
+
+                def writes(x): x[0] = torch.ones(1); return x
+                def adds(x): x += torch.ones(1); return x
+                def into(x): return torch.cat([x, x], out=x)
+                def in_place(x): return x.eq(1).fill_(0)
+                def draws(x): return torch.rand_like(x)
+                def calls(x): return torch.eq(known(x, 1), x)
+                def moves(layer): return layer.to(torch.zeros(1))
+                def twice(x): return torch.eq(x, 1)
+                def twice(x): return torch.eq(x, 2)
+                ''',
+        },
+    )
+    index = index_of(tmp_path)
+    names = ("known", "writes", "adds", "into", "in_place", "draws", "calls", "moves", "twice")
+    facts = [index.function(f"pkg.ops.{name}") for name in names]
+    assert [fact is not None and fact.computes for fact in facts] == [True] + [False] * 8
