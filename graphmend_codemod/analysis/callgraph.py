@@ -115,6 +115,10 @@ class ModuleCalls:
         """True when a class of the module is a subclass of another one."""
         return name != ancestor and ancestor in self._family(name)
 
+    def related(self, name: str, other: str) -> bool:
+        """True for one class, and for a class of the module and a subclass of it."""
+        return name == other or self.is_heir(name, other) or self.is_heir(other, name)
+
     def method(self, owner: str, name: str) -> Key | None:
         """A method of a class or of its bases in this module."""
         found = (self._methods[each][name] for each in self._family(owner) if name in self._methods.get(each, {}))

@@ -41,6 +41,20 @@ class Blocks:
             node = around
         return None
 
+    def following(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements after this one in its block."""
+        _, block, position = self._above[statement]
+        return block[position + 1 :]
+
+    def in_loop(self, statement: ast.stmt) -> bool:
+        """True when the statement stands in a loop."""
+        node: ast.AST = statement
+        while node in self._above:
+            node = self._above[node][0]
+            if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+                return True
+        return False
+
     def exclude(self, one: ast.stmt, other: ast.stmt) -> bool:
         """True when the two stand in different branches of one `if`."""
         first, second = self._branches(one), self._branches(other)

@@ -13,11 +13,11 @@ import ast
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_scope
-from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
 from graphmend_codemod.rules.mask_products import Product, is_view, product_of
+from graphmend_codemod.rules.mask_questions import asks_for_ones, of_dtype
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -104,13 +104,16 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     condition = split(site, node.test)
     if condition is None or len(condition.tensors) != 1:
         return None
-    mask = _mask(site, condition.tensors[0])
-    if mask is None or mask.id not in {part.id for part in ast.walk(product.factor) if isinstance(part, ast.Name)}:
+    asked = asks_for_ones(site, condition.tensors[0])
+    if asked is None or asked[2]:
+        return None
+    mask, dtypes, _ = asked
+    if mask not in {part.id for part in ast.walk(product.factor) if isinstance(part, ast.Name)}:
         return None
     message = f"asks whether a mask holds ones alone before it multiplies: `{purity.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
-    if not is_view(product.factor, mask.id):
+    if not is_view(product.factor, mask):
         return Verdict(message, declined=f"`{purity.short(product.factor)}` is no view of the mask")
     reason = _why_not(site, node, product)
     if reason is not None:
@@ -120,7 +123,7 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
         site.compiling,
         *(site.operand_of_and(each) for each in condition.static),
         f"{target}.is_floating_point()",
-        f"{mask.id}.dtype in ({site.torch}.bool, {site.torch}.int64)",
+        of_dtype(site, mask, dtypes),
         site.call(
             f"{site.torch}.broadcast_shapes(",
             [f"{target}.shape", f"{factor}.shape"],
@@ -133,24 +136,6 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):\n    {_COMMENT}\n    "
     parts = (header, site.original(node.body[-1]), "\nel", site.original(node))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
-
-
-def _mask(site: Site, node: ast.expr) -> ast.Name | None:
-    """`m` for `not torch.all(m == 1)`, `not (m == 1).all()`, `torch.any(m != 1)` and `(m != 1).any()`."""
-    inverted = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-    call = node.operand if isinstance(node, ast.UnaryOp) and inverted else node
-    if not isinstance(call, ast.Call) or call.keywords:
-        return None
-    name, arguments = torch_function(site.resolve(call.func)), call.args
-    if name is None and isinstance(call.func, ast.Attribute):
-        name, arguments = call.func.attr, [call.func.value, *call.args]
-    if name != ("all" if inverted else "any") or len(arguments) != 1 or not isinstance(arguments[0], ast.Compare):
-        return None
-    test = arguments[0]
-    sign: type[ast.cmpop] = ast.Eq if inverted else ast.NotEq
-    if len(test.ops) != 1 or not isinstance(test.ops[0], sign) or ast.unparse(test.comparators[0]) != "1":
-        return None
-    return test.left if isinstance(test.left, ast.Name) else None
 
 
 def _is_bound(site: Site, node: ast.If, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""mask-or-none (GM109): a mask becomes None where it masks nothing, so that products with it are left out.
+"""mask-or-none (GM109): a mask becomes None where it masks nothing, so that products and sums with it are left out.
 
 `if positions[0] > 0 or torch.all(mask == 1): mask = None` reads the device back for every call, and breaks the graph,
 to save products that would change nothing. Under `torch.compile` the mask stays, and holds ones alone where it would
@@ -11,6 +11,13 @@ which Dynamo knows while it traces; in calls where there are more, as in decodin
 function that calls must say how many positions there are: `positions = torch.arange(x.shape[1])` where none are given,
 with an `x` that goes along with the mask. Rows are not compared: a mask with more rows than its tensor is taken for
 a mistake, which eager mode overlooks where all of them are ones.
+
+A mask that stays may take the form that is added to scores: `mask = prepare(mask, x.dtype)`. Of ones that makes zeros,
+which is known of transformers' functions and read in functions of the module. Under `torch.compile` it is always
+prepared. Each use has to be a sum that a softmax of a given dtype reads next, `scaled_dot_product_attention`, or an
+attention function out of transformers' table that is told `is_causal=False`: without that word some of them look at
+all places for zeros, and for None only at earlier ones. Where flash attention would get the mask as it is, the test
+stays.
 """
 
 from __future__ import annotations
@@ -18,16 +25,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.callgraph import Definition, calls_in
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import walk_scope
-from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.mask_products import NotAlike
+from graphmend_codemod.rules.blocks import Blocks
+from graphmend_codemod.rules.mask_products import NotAlike, Products
+from graphmend_codemod.rules.mask_questions import Question, of_dtype, question_of
 from graphmend_codemod.rules.mask_uses import MaskUses
+from graphmend_codemod.rules.prepared_masks import PreparedMask, forms_of
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -61,6 +69,35 @@ class Model(nn.Module):
     def _mask(self, mask, positions):
         ...
         return kept
+"""
+
+_PREPARED = """
+import torch
+from torch import nn
+
+
+def add_to_scores(mask, dtype):
+    left_out = 1.0 - mask[:, None, :].to(dtype)
+    return left_out.masked_fill(left_out.bool(), torch.finfo(dtype).min)
+
+
+class Attention(nn.Module):
+    def forward(self, x, mask=None):
+        scores = x @ x.transpose(1, 2)
+        if mask is not None:
+            scores = scores + mask
+        return torch.softmax(scores, dim=-1, dtype=torch.float32).to(x.dtype) @ x
+
+
+class Model(nn.Module):
+    def __init__(self, flash=False):
+        super().__init__()
+        self.attention = Attention()
+        self.flash = flash
+
+    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
+        ...
+        return self.attention(x, mask)
 """
 
 rule = Rule(
@@ -99,6 +136,44 @@ rule = Rule(
                 "torch.randn(2, 3, 4)",
             ),
         ),
+        Example(
+            before="""
+            if not torch.any(~mask):
+                mask = None
+            elif not self.flash:
+                mask = add_to_scores(mask, x.dtype)
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and not self.flash
+                and mask.dtype == torch.bool
+                and mask.shape == x.shape[:2]
+            ):
+                # Prepared, a mask of ones adds zeros, which is what None does: nothing has to be read back.
+                mask = add_to_scores(mask, x.dtype)
+            elif not torch.any(~mask):
+                mask = None
+            elif not self.flash:
+                mask = add_to_scores(mask, x.dtype)
+            """,
+            setup=_PREPARED,
+            inputs=(
+                "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.bool)",
+                "torch.randn(2, 3, 4), torch.tensor([[True, True, False], [True, True, True]])",
+                "torch.randn(2, 3, 4), torch.tensor([[False, False, False], [True, True, True]])",
+            ),
+        ),
+        Declined(
+            source="""
+            if not torch.any(~mask):
+                mask = None
+            else:
+                mask = add_to_scores(mask, x.dtype)
+            """,
+            because="`if mask is not None` in `Attention.forward` does more than add the mask",
+            setup=_PREPARED.replace("scores = scores + mask", "scores = scores.flip(1) + mask"),
+        ),
         Declined(
             source="""
             kept = mask
@@ -131,104 +206,83 @@ rule = Rule(
 _COMMENT = "# A mask of ones does what None does, so nothing has to be read back."
 
 
-@dataclass(frozen=True)
-class _Chance:
-    """`if <others> or (mask is not None and torch.all(mask == 1)): name = None`."""
-
-    name: str
-    mask: str
-    may_be_none: bool
-    dtypes: tuple[str, ...]
-    others: tuple[ast.expr, ...]
-
-
 @rule.on(ast.If, candidate="test", words=("all", "any"))
 def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
     """`if positions[0] > 0 or (mask is not None and torch.all(mask == 1)): mask = None`."""
-    chance = _chance(site, node)
-    if chance is None:
+    question = question_of(site, node.test)
+    if question is None:
+        return None
+    for_ones, otherwise = (node.body, node.orelse) if question.for_ones else (node.orelse, node.body)
+    name = _made_none(for_ones)
+    if name is None and not for_ones and not question.for_ones:
+        name = _none_before(site, node)
+    if name is None:
         return None
     message = f"reads from the device whether a mask masks anything: `{purity.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
-    if node.orelse:
-        other = node.orelse[0].body[0] if isinstance(node.orelse[0], ast.If) else node.orelse[0]
-        return Verdict(message, declined=f"a mask that stays takes another form: `{purity.short(other)}`")
-    if len(node.body) > 1:
+    if len(for_ones) > 1:
         return Verdict(message, declined="the branch does more than leave the mask out")
     try:
-        positions = _positions(chance)
-        calls = calls_in(site.source.text)
-        function = next(each for each in calls.definitions.values() if each.node.lineno == _line(site))
-        uses = MaskUses(site, calls)
-        own = next(
-            each for each in walk_scope(function.node) if isinstance(each, ast.If) and each.lineno == node.lineno
-        )
-        _demand_value(function, own, chance)
-        uses.demand(function, chance.name, own)
-        _demand_length(site, uses, function, positions)
+        return Verdict(message, edit=_edit_for(site, node, question, name, otherwise))
     except NotAlike as reason:
         return Verdict(message, declined=str(reason))
-    return Verdict(message, edit=_edit(site, node, chance, positions))
 
 
-def _line(site: Site) -> int:
-    return site.evaluator.scope.node.lineno
+def _edit_for(site: Site, node: ast.If, question: Question, name: str, otherwise: list[ast.stmt]) -> Edit:
+    """The edit; NotAlike with the condition that fails."""
+    calls = calls_in(site.source.text)
+    function = _function(site, calls)
+    own = _own(function, node)
+    forms = forms_of(otherwise, name, question.mask) if otherwise else []
+    if forms:
+        if question.others or question.may_be_none:
+            raise NotAlike(f"a mask that stays takes another form: `{purity.short(forms[0].value)}`")
+        return PreparedMask(site, calls, function, name, question.mask, question.dtypes).edit(node, own, forms)
+    positions = _positions(question)
+    uses = MaskUses(site, calls, Products(site, calls))
+    if not otherwise:
+        _demand_value(function, own, name, question.mask)
+    uses.demand(function, name, own)
+    _demand_length(site, uses, function, positions)
+    return _edit(site, node, name, question, positions)
 
 
-def _same_line(function: Definition, node: ast.If) -> ast.If:
-    """The same statement in another tree of the module."""
+def _function(site: Site, calls: ModuleCalls) -> Definition:
+    """The function that the site is in, in the tree of the whole module."""
+    line = site.evaluator.scope.node.lineno
+    found = next((each for each in calls.definitions.values() if each.node.lineno == line), None)
+    if found is None:
+        raise NotAlike("it stands in a function inside another one")
+    return found
+
+
+def _own(function: Definition, node: ast.If) -> ast.If:
+    """The same statement in the tree of the whole module."""
     tests = (each for each in walk_scope(function.node) if isinstance(each, ast.If))
     return next(each for each in tests if (each.lineno, each.col_offset) == (node.lineno, node.col_offset))
 
 
-def _chance(site: Site, node: ast.If) -> _Chance | None:
-    target = node.body[0] if isinstance(node.body[0], ast.Assign) else None
-    none = target is not None and isinstance(target.value, ast.Constant) and target.value.value is None
-    if target is None or not none or len(target.targets) != 1 or not isinstance(target.targets[0], ast.Name):
+def _made_none(block: list[ast.stmt]) -> str | None:
+    """The name that the first statement of a block gives None."""
+    first = block[0] if block else None
+    if not isinstance(first, ast.Assign) or len(first.targets) != 1 or not isinstance(first.targets[0], ast.Name):
         return None
-    parts = node.test.values if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or) else [node.test]
-    found = [(part, each) for part in parts if (each := _asks_for_ones(site, part)) is not None]
-    if len(found) != 1:
-        return None
-    (asked, (mask, may_be_none, dtypes)) = found[0]
-    return _Chance(target.targets[0].id, mask, may_be_none, dtypes, tuple(part for part in parts if part is not asked))
+    return first.targets[0].id if isinstance(first.value, ast.Constant) and first.value.value is None else None
 
 
-def _asks_for_ones(site: Site, node: ast.expr) -> tuple[str, bool, tuple[str, ...]] | None:
-    """The mask, whether it may be None, and the dtypes in which the answer is right."""
-    parts = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]
-    found = _all_of(site, parts[-1])
-    if found is None or any(ast.unparse(each) != f"{found[0]} is not None" for each in parts[:-1]):
-        return None
-    return found[0], len(parts) > 1, found[1]
+def _none_before(site: Site, node: ast.If) -> str | None:
+    """The only name that a branch assigns, where that held None before."""
+    parts = [part for each in node.body for part in ast.walk(each) if isinstance(part, ast.Name)]
+    names = {part.id for part in parts if not isinstance(part.ctx, ast.Load)}
+    bound = Blocks(site.evaluator.scope.node).binding_before(node, name := names.pop()) if len(names) == 1 else None
+    return name if bound is not None and isinstance(bound.value, ast.Constant) and bound.value.value is None else None
 
 
-def _all_of(site: Site, node: ast.expr) -> tuple[str, tuple[str, ...]] | None:
-    """`m` for `torch.all(m == 1)`, `(m == 1).all()`, `m.all()`, `not torch.any(m != 1)`, `not torch.any(~m)`."""
-    inverted = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-    call = node.operand if isinstance(node, ast.UnaryOp) and inverted else node
-    if not isinstance(call, ast.Call) or call.keywords:
-        return None
-    name, arguments = torch_function(site.resolve(call.func)), call.args
-    if name is None and isinstance(call.func, ast.Attribute):
-        name, arguments = call.func.attr, [call.func.value, *call.args]
-    if name != ("any" if inverted else "all") or len(arguments) != 1:
-        return None
-    asked = arguments[0]
-    if isinstance(asked, ast.Compare) and isinstance(asked.left, ast.Name) and len(asked.ops) == 1:
-        sign: type[ast.cmpop] = ast.NotEq if inverted else ast.Eq
-        same = isinstance(asked.ops[0], sign) and ast.unparse(asked.comparators[0]) == "1"
-        return (asked.left.id, ("bool", "int64")) if same else None
-    if inverted and isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Invert):
-        return (asked.operand.id, ("bool",)) if isinstance(asked.operand, ast.Name) else None
-    return (asked.id, ("bool",)) if isinstance(asked, ast.Name) and not inverted else None
-
-
-def _positions(chance: _Chance) -> str:
+def _positions(question: Question) -> str:
     """`p` where the other reason is `p[0] > 0`."""
-    found = [name for each in chance.others if (name := _first_of(each)) is not None]
-    if len(found) != 1 or len(chance.others) != 1:
+    found = [name for each in question.others if (name := _first_of(each)) is not None]
+    if len(found) != 1 or len(question.others) != 1:
         raise NotAlike("nothing tells how many places what it multiplies has: sizes may differ where it is None")
     return found[0]
 
@@ -241,14 +295,14 @@ def _first_of(node: ast.expr) -> str | None:
     return left.value.id if first and isinstance(left, ast.Subscript) and isinstance(left.value, ast.Name) else None
 
 
-def _demand_value(function: Definition, node: ast.If, chance: _Chance) -> None:
+def _demand_value(function: Definition, node: ast.If, name: str, mask: str) -> None:
     """NotAlike unless the name holds the mask before the test."""
-    if chance.name == chance.mask:
+    if name == mask:
         return
     body = function.node.body
     before = body[body.index(node) - 1] if node in body and body.index(node) else None
-    if before is None or ast.unparse(before) != f"{chance.name} = {chance.mask}":
-        raise NotAlike(f"`{chance.name}` may hold something else than `{chance.mask}`")
+    if before is None or ast.unparse(before) != f"{name} = {mask}":
+        raise NotAlike(f"`{name}` may hold something else than `{mask}`")
 
 
 def _demand_length(site: Site, uses: MaskUses, function: Definition, positions: str) -> None:
@@ -325,21 +379,20 @@ def _renamed(caller: Definition, names: set[str]) -> Iterator[str]:
                 yield node.targets[0].id
 
 
-def _edit(site: Site, node: ast.If, chance: _Chance, positions: str) -> Edit:
-    mask = chance.mask
-    dtypes = ", ".join(f"{site.torch}.{each}" for each in chance.dtypes)
-    of_dtype = f"{mask}.dtype in ({dtypes})" if len(chance.dtypes) > 1 else f"{mask}.dtype == {dtypes}"
+def _edit(site: Site, node: ast.If, name: str, question: Question, positions: str) -> Edit:
+    mask = question.mask
+    right_dtype = of_dtype(site, mask, question.dtypes)
     of_shape = f"{mask}.shape[1:] == {positions}.shape"
-    filled = f"{mask}.masked_fill({site.text(chance.others[0])}, 1)"
+    filled = f"{mask}.masked_fill({site.text(question.others[0])}, 1)"
     word = "elif" if site.is_elif(node) else "if"
-    if chance.may_be_none:
+    if question.may_be_none:
         filled = f"None if {mask} is None else {filled}"
-        whole = f"{mask} is None or ({of_dtype} and {of_shape})"
-        lines = [f"{mask} is None", "or (", f"    {of_dtype}", f"    and {of_shape}", ")"]
+        whole = f"{mask} is None or ({right_dtype} and {of_shape})"
+        lines = [f"{mask} is None", "or (", f"    {right_dtype}", f"    and {of_shape}", ")"]
         short = site.indentation(1) + len(whole) <= site.line_limit
         inside = "\n".join(f"    {line}" for line in ([whole] if short else lines))
         header = f"{word} {site.compiling} and (\n{inside}\n):"
     else:
-        header = f"{word} {site.compiling} and {of_dtype} and {of_shape}:"
-    parts = (f"{header}\n    {_COMMENT}\n    {chance.name} = {filled}\nel", site.original(node))
+        header = f"{word} {site.compiling} and {right_dtype} and {of_shape}:"
+    parts = (f"{header}\n    {_COMMENT}\n    {name} = {filled}\nel", site.original(node))
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)

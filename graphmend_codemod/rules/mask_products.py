@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.rules.blocks import Blocks, binds
 from graphmend_codemod.rules.site import Site
 
@@ -89,7 +90,7 @@ class Products:
         product = product_of(node.body)
         if disjunction or not present or node.orelse or product is None:
             raise NotAlike(f"{where} does more than multiply by the mask")
-        if not all(_about_shape(each, name) for each in others) or not is_view(product.factor, name):
+        if not all(about_shape(each, name) for each in others) or not is_view(product.factor, name):
             raise NotAlike(f"{where} does more than multiply by the mask")
         if product.target.id == name:
             raise NotAlike(f"{where} changes the mask itself")
@@ -99,9 +100,13 @@ class Products:
                 raise NotAlike(f"{where} may change the dtype of `{product.target.id}`")
         elif not _keeps_dtype(blocks, node, product):
             raise NotAlike(f"{where} may change the dtype of `{product.target.id}`")
-        self._demand_no_write(function, blocks, node, {product.target.id})
+        self.demand_no_write(function, blocks, node, {product.target.id})
 
-    def _demand_no_write(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> None:
+    def takes(self, function: Definition, call: ast.Call, name: str) -> list[tuple[Definition, str]] | None:
+        """No call is known to do with ones what it does with None."""
+        return None
+
+    def demand_no_write(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> None:
         """NotAlike where something is written into the factor later: without a product it is no copy."""
         related = self._related(function, blocks, node, names)
         loops = [each for each in walk_scope(function.node) if isinstance(each, (ast.For, ast.AsyncFor, ast.While))]
@@ -198,7 +203,7 @@ class Products:
                 raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
             blocks = Blocks(caller.node)
             names = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)} - {"self"}
-            self._demand_no_write(caller, blocks, blocks.statement_of(call), names | {target})
+            self.demand_no_write(caller, blocks, blocks.statement_of(call), names | {target})
 
     def _is_floating(self, function: Definition, blocks: Blocks, node: ast.stmt, name: str) -> bool:
         """True for what comes out of a layer, or goes into one next."""
@@ -237,14 +242,15 @@ class Products:
         )
 
 
-def _about_shape(node: ast.expr, name: str) -> bool:
+def about_shape(node: ast.expr, name: str) -> bool:
     """True for comparisons of sizes of the mask with numbers."""
     if not isinstance(node, ast.Compare):
         return False
-    return all(isinstance(each, ast.Constant) or _is_size(each, name) for each in [node.left, *node.comparators])
+    return all(isinstance(each, ast.Constant) or is_size(each, name) for each in [node.left, *node.comparators])
 
 
-def _is_size(node: ast.expr, name: str) -> bool:
+def is_size(node: ast.expr, name: str) -> bool:
+    """True for `name.shape[0]`, `name.size(0)`, `name.ndim` and the like."""
     inner = node.value if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) else node
     if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
         return inner.func.attr in {"size", "dim"} and is_name(inner.func.value, name)
@@ -303,5 +309,25 @@ def assigned(caller: Definition, call: ast.Call) -> str | None:
     return None
 
 
+def stored(site: Site, calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr | None]:
+    """What the module gives to an attribute of instances of a class; None for what is no plain assignment."""
+    tree = tree_of(site.source.text)
+    others: set[int] = set()
+    for each in tree.body:
+        if isinstance(each, ast.ClassDef) and not calls.related(each.name, owner):
+            others |= {id(part) for part in walk(each) if is_name(getattr(part, "value", None), "self")}
+    values = {
+        id(target): node.value
+        for node in walk(tree)
+        if isinstance(node, (ast.Assign, ast.AnnAssign))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    }
+    for part in walk(tree):
+        bound = isinstance(part, ast.Attribute) and part.attr == attribute and not isinstance(part.ctx, ast.Load)
+        if bound and id(part) not in others:
+            yield values.get(id(part))
+
+
 def is_name(node: ast.AST | None, name: str) -> bool:
+    """True for this name."""
     return isinstance(node, ast.Name) and node.id == name

@@ -1,6 +1,7 @@
 """What becomes of a mask in a module: whether one of ones does, wherever it gets to, what None does there.
 
 `if mask is not None: x = x * mask[:, None]` is such a use: ones change nothing, where the product has the dtype of `x`.
+For a mask of zeros, `x = x + mask` is one. `judge` knows these uses.
 The value is followed through assignments, results of functions, calls of functions and of layers whose class the
 constructor tells, and choices by the class of a layer. Any other use is a reason.
 """
@@ -10,13 +11,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_scope
-from graphmend_codemod.rules.mask_products import NotAlike, Products, assigned, is_name
+from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_scope
+from graphmend_codemod.rules.mask_products import NotAlike, Products, assigned, is_name, stored
+from graphmend_codemod.rules.mask_sums import Sums
 from graphmend_codemod.rules.site import Site
 
 
@@ -35,12 +36,9 @@ class MaskUses:
 
     site: Site
     calls: ModuleCalls
+    judge: Products | Sums
     companions: list[tuple[Definition, ast.Call]] = field(default_factory=list)
     _seen: set[tuple[str, int, str, str]] = field(default_factory=set)
-
-    @cached_property
-    def _products(self) -> Products:
-        return Products(self.site, self.calls)
 
     def demand(self, function: Definition, name: str, statement: ast.stmt) -> None:
         """NotAlike unless all uses of `name` in a function, below a statement, are alike for ones and for None."""
@@ -75,9 +73,11 @@ class MaskUses:
             if isinstance(node, SCOPES) and _mentions(node, name):
                 raise NotAlike(f"`{name}` is used in a function inside `{function.qualname}`")
             if isinstance(node, ast.If) and node.lineno > after and _mentions(node.test, name):
-                self._products.demand(function, node, name)
+                self.judge.demand(function, node, name)
                 allowed |= {id(part) for part in ast.walk(node)}
         for node in nodes:
+            if getattr(node, "lineno", 0) <= after:
+                continue
             allowed |= self._handed_on(function, node, name, own, layers)
         for node in nodes:
             used = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
@@ -103,6 +103,11 @@ class MaskUses:
             given = [each for each in [*call.args, *(word.value for word in call.keywords)] if is_name(each, name)]
             if given:
                 self.companions.append((function, call))
+                taken = self.judge.takes(function, call, name)
+                for callee, parameter in taken or ():
+                    self._given(callee, parameter, _Chosen())
+                if taken is not None:
+                    return {id(each) for each in given}
                 for callee, known in self._callees(function, call, own, layers):
                     for parameter in _parameters_given(callee, call, name, len(given)):
                         self._given(callee, parameter, known)
@@ -155,7 +160,12 @@ class MaskUses:
             if len(made) == 1:
                 yield self._method(made.pop(), "forward"), _Chosen()
                 return
-        callee = self.calls.callee(function, call) if isinstance(called, ast.Name) else None
+        if isinstance(called, ast.Name) and len(_bindings(function, called.id)) == 1:
+            for owner in self._elements(function, called.id):
+                yield self._method(owner, "forward"), _Chosen()
+            return
+        outer = isinstance(called, ast.Name) and not _is_local(function, called.id)
+        callee = self.calls.callee(function, call) if outer else None
         if callee is None:
             raise NotAlike(f"it is not known what `{short(call.func)}` in `{function.qualname}` does with the mask")
         yield callee, _Chosen()
@@ -172,30 +182,59 @@ class MaskUses:
     def _elements(self, function: Definition, name: str) -> list[str]:
         """The classes of what a loop over a list of layers gives."""
         for node in walk_scope(function.node):
-            iterated = node.iter if isinstance(node, ast.For) and is_name(node.target, name) else None
+            iterated = _iterated(node, name) if isinstance(node, ast.For) else None
             if isinstance(iterated, ast.Attribute) and is_name(iterated.value, "self"):
                 made = self.calls.constructions(function.owner, iterated.attr)
                 constructor = self.calls.method(function.owner, "__init__")
-                if len(made) == 1 and constructor is not None:
-                    return self._listed(self.calls.definitions[constructor], made[0])
-        raise NotAlike(f"it is not known which layers `{name}` may be")
+                all_made = list(stored(self.site, self.calls, function.owner, iterated.attr))
+                if len(made) == len(all_made) == 1 and constructor is not None:
+                    return self._listed(self.calls.definitions[constructor], made[0], iterated.attr)
+        raise NotAlike(f"it is not known which layers `{name}` in `{function.qualname}` may be")
 
-    def _listed(self, constructor: Definition, made: ast.Call) -> list[str]:
-        """The classes of the elements of `nn.ModuleList(made)`."""
+    def _listed(self, constructor: Definition, made: ast.Call, attribute: str) -> list[str]:
+        """The classes of the elements of `nn.ModuleList(made)`, to which nothing is added later."""
+        unknown = NotAlike(f"it is not known what `{short(made)}` holds")
         listed = made.args[0] if len(made.args) == 1 else None
         if torch_api.torch_module_class(self.site.resolve_global(made.func)) != "ModuleList" or listed is None:
-            raise NotAlike(f"it is not known what `{short(made)}` holds")
+            raise unknown
         elements: list[ast.expr] = []
-        if isinstance(listed, ast.ListComp):
+        if isinstance(listed, (ast.ListComp, ast.GeneratorExp)):
             elements.append(listed.elt)
+        elif isinstance(listed, (ast.List, ast.Tuple)):
+            elements += listed.elts
         elif isinstance(listed, ast.Name):
             for node in walk_scope(constructor.node):
                 if isinstance(node, ast.Call) and short(node.func) == f"{listed.id}.append":
                     elements += node.args
+        if any(_is_changed(part, attribute) for part in walk(tree_of(self.site.source.text))):
+            raise unknown
         names = [each.func.id for each in elements if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
         if not names or len(names) != len(elements):
-            raise NotAlike(f"it is not known what `{short(made)}` holds")
+            raise unknown
         return sorted(set(names))
+
+
+def _iterated(node: ast.For, name: str) -> ast.expr | None:
+    """What a loop over layers goes through: `self.layers`, a part of it, and the same with numbers."""
+    target, iterated = node.target, node.iter
+    if isinstance(iterated, ast.Call) and getattr(iterated.func, "id", "") == "enumerate" and iterated.args:
+        target = target.elts[-1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
+        iterated = iterated.args[0]
+    if isinstance(iterated, ast.Subscript) and isinstance(iterated.slice, ast.Slice):
+        iterated = iterated.value
+    return iterated if is_name(target, name) else None
+
+
+def _is_changed(node: ast.AST, attribute: str) -> bool:
+    """True for `x.attribute.append(layer)` and `x.attribute[i] = layer`."""
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load) and getattr(node.value, "attr", "") == attribute
+    changing = isinstance(node, ast.Attribute) and node.attr in {"append", "extend", "insert"}
+    return changing and isinstance(node, ast.Attribute) and getattr(node.value, "attr", "") == attribute
+
+
+def _is_local(function: Definition, name: str) -> bool:
+    return bool(_bindings(function, name)) or name in _parameter_names(function)
 
 
 def _classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]:
