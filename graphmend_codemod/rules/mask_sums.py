@@ -122,7 +122,7 @@ class Sums:
         )
         if not local and self.site.resolve_global(call.func) == _SDPA:
             self._demand_place(function, call, name, _OF_SDPA, "attn_mask")
-            if self._causal(function, call, _OF_SDPA) is not None:
+            if self._causal(function, call, _OF_SDPA) == "maybe":
                 raise NotAlike(f"`{short(call)}` in `{function.qualname}` may look at what comes later")
             return []
         if local and isinstance(call.func, ast.Name):

@@ -72,7 +72,8 @@ class MaskUses:
         for node in nodes:
             if isinstance(node, SCOPES) and _mentions(node, name):
                 raise NotAlike(f"`{name}` is used in a function inside `{function.qualname}`")
-            if isinstance(node, ast.If) and node.lineno > after and _mentions(node.test, name):
+            looked_at = node.lineno <= after or id(node) in allowed if isinstance(node, ast.If) else True
+            if isinstance(node, ast.If) and not looked_at and _mentions(node.test, name):
                 self.judge.demand(function, node, name)
                 allowed |= {id(part) for part in ast.walk(node)}
         for node in nodes:

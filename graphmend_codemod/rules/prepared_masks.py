@@ -309,7 +309,7 @@ class PreparedMask:
             if isinstance(node, ast.ClassDef) and (node.name == owner or self.calls.is_heir(owner, node.name))
             for base in node.bases
         ]
-        handed = any(each.startswith(f"super().__init__({name}") for each in body)
+        handed = any(each.startswith((f"super().__init__({name})", f"super().__init__({name}, ")) for each in body)
         above = handed and any(base.startswith("transformers.") and base.endswith(".PreTrainedModel") for base in bases)
         stores = sum(
             isinstance(part, ast.Attribute) and part.attr == "config" and not isinstance(part.ctx, ast.Load)

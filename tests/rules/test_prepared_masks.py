@@ -1,0 +1,304 @@
+"""Masks that become None where they mask nothing, and are prepared for a sum with scores where they mask anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, declined, fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+from transformers.modeling_attn_mask_utils import _prepare_4d_attention_mask
+
+
+class Attention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.proj = nn.Linear(4, 4)
+        self.is_causal = False
+
+    def forward(self, x, mask=None):
+        q = self.proj(x).view(x.shape[0], x.shape[1], 2, 2).transpose(1, 2)
+        scores = q @ q.transpose(2, 3)
+        if mask is not None:
+            if mask.size() != (x.shape[0], 1, x.shape[1], x.shape[1]):
+                raise ValueError(f"mask should not be of size {mask.size()}")
+            part = mask[:, :, :, : x.shape[1]]
+            scores = scores + part
+        scores = nn.functional.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype)
+        other = F.scaled_dot_product_attention(q, q, q, attn_mask=mask, is_causal=self.is_causal)
+        return (scores @ q + other).transpose(1, 2).reshape(x.shape)
+
+
+class Layer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.attention = Attention(config)
+
+    def forward(self, x, mask, again=False):
+        return x + self.attention(x, mask=mask)
+
+
+class Encoder(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer(config) for _ in range(2)])
+
+    def forward(self, inputs, mask=None):
+        x = inputs
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+class Model(nn.Module):
+    def __init__(self, config="eager"):
+        super().__init__()
+        self.config = config
+        self.encoder = Encoder(config)
+        self.flash = config == "flash"
+
+    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
+        if not torch.any(~mask):
+            kept = None
+        else:
+            kept = _prepare_4d_attention_mask(mask, x.dtype) if not self.flash else mask
+        return self.encoder(inputs=x, mask=kept), mask.sum()
+"""
+_CALLS = [
+    "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.bool)",
+    "torch.randn(2, 3, 4), torch.tensor([[True, True, False], [True, True, True]])",
+    "torch.randn(2, 3, 4), torch.tensor([[False, False, False], [True, False, True]])",
+    "torch.full((2, 3, 4), float('nan')), torch.ones(2, 3, dtype=torch.bool)",
+    "torch.randn(0, 3, 4), torch.ones(0, 3, dtype=torch.bool)",
+]
+_TRAINED = (Scenario(), Scenario(training=True, gradients="inner"))
+
+
+def test_a_mask_that_is_added_to_scores_stays_prepared() -> None:
+    after, _ = fixed(_MODEL)
+    assert "and not self.flash\n" in after
+    behaves(_MODEL, after, _CALLS, scenarios=_TRAINED)
+    compiles(after, _CALLS, scenarios=_TRAINED)
+    assert not [finding for finding in checked(after).findings if finding.code == "GM109"]
+
+
+_SAME = [
+    ("if not torch.any(~mask):", "if mask.all():"),
+    ("if not torch.any(~mask):", "if torch.all(mask == 1):"),
+    (
+        "not torch.any(~mask):\n            kept = None\n        else:\n            kept =",
+        "torch.any(~mask):\n            kept =",
+    ),
+    (
+        "        if not torch.any(~mask):\n            kept = None\n        else:\n            kept =",
+        "        kept = None\n        if torch.any(~mask):\n            kept =",
+    ),
+    (
+        "kept = _prepare_4d_attention_mask(mask, x.dtype) if not self.flash else mask",
+        "if self.flash:\n                kept = mask\n            else:\n"
+        "                kept = _prepare_4d_attention_mask(mask, x.dtype)",
+    ),
+    (
+        "_prepare_4d_attention_mask(mask, x.dtype) if not self.flash else mask",
+        "(1.0 - mask[:, None, None, :].to(x.dtype).expand(-1, 1, mask.shape[1], -1)) * torch.finfo(x.dtype).min",
+    ),
+    ("for layer in self.layers:", "for at, layer in enumerate(self.layers[:2]):"),
+    ("scores = scores + part", "scores += part"),
+    (
+        "scores = nn.functional.softmax(scores, dim=-1, dtype=torch.float32)",
+        "scores = scores.softmax(-1, dtype=torch.float32)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), _SAME)
+def test_other_words_for_the_same_are_understood(old: str, new: str) -> None:
+    assert old in _MODEL
+    source = _MODEL.replace(old, new)
+    if new.endswith("torch.any(~mask):\n            kept =") and "kept = None" not in new:
+        source = source.replace("else mask\n", "else mask\n        else:\n            kept = None\n")
+    after, _ = fixed(source)
+    assert "# Prepared" in after
+    behaves(source, after, _CALLS, scenarios=(Scenario(),))
+    compiles(after, _CALLS, scenarios=[Scenario(gradients="off")])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("scores = scores + part", "scores = scores * part", "does more than add"),
+        ("scores = scores + part", "scores = scores + part\n            x = x + 1", "does more than add"),
+        ("scores = scores + part", "scores = scores + part.cumsum(-1)", "does more than add"),
+        ("part = mask[:, :, :, : x.shape[1]]", "part = mask[:, :, :, : x.shape[1]] + 1", "does more than add"),
+        ("(scores @ q", "(part @ q", "does more than add"),
+        ("dim=-1, dtype=torch.float32)", "dim=-1)", "may change the dtype of `scores`"),
+        (
+            "        scores = nn",
+            "        x = x + scores.sum()\n        scores = nn",
+            "may change the dtype of `scores`",
+        ),
+        ("if mask is not None:", "if mask is not None or x.dim() > 9:", "does more than add"),
+        ("if mask is not None:", "if mask is not None and mask.any():", "does more than add"),
+        ("is_causal=self.is_causal", "is_causal=mask is None", "may tell a mask of ones from None"),
+        ("self.is_causal = False", "self.is_causal = True", "may look at what comes later"),
+        ("is_causal=self.is_causal", "is_causal=x.shape[1] > 1", "may look at what comes later"),
+        ("attn_mask=mask", "attn_mask=mask * 2", "may tell a mask of ones from None"),
+        ("x = layer(x, mask)", "x = layer(x, mask, again=mask is None)", "may tell a mask of ones from None"),
+        ("x = layer(x, mask)", "layer = layer.inner\n            x = layer(x, mask)", "it is not known what `layer`"),
+        ("Layer(config) for _ in range(2)", "make(config) for _ in range(2)", "`make.forward` is not in this module"),
+        ("inputs=x, mask=kept", "inputs=x + 1, mask=kept", "nothing tells how many places"),
+        ("_prepare_4d_attention_mask(mask, x.dtype) if", "mask.to(x.dtype) if", "takes another form"),
+        ("_prepare_4d_attention_mask(mask, x.dtype) if", "prepare(mask, x.dtype) if", "takes another form"),
+        ("if not self.flash else mask", "if x.sum() > 0 else mask", "may not be known while tracing"),
+        ("if not self.flash else mask", "if not self.flash else ~mask", "several forms"),
+        ("mask.sum()\n", "kept is None\n", "may tell a mask of ones from None"),
+        ("attn_mask=mask", "attn_mask=mask, dropout_p=self.drop(mask)", "may tell a mask of ones from None"),
+    ],
+)
+def test_any_other_use_keeps_the_test(old: str, new: str, because: str) -> None:
+    assert old in _MODEL
+    declined(_MODEL.replace(old, new), because=because)
+
+
+def test_a_mask_of_another_size_keeps_the_test() -> None:
+    after, _ = fixed(_MODEL)
+    others = [
+        "torch.randn(2, 3, 4), torch.ones(2, 1, dtype=torch.bool)",
+        "torch.randn(2, 3, 4), torch.ones(3, dtype=torch.bool)",
+    ]
+    behaves(_MODEL, after, others, scenarios=(Scenario(),))
+    compiles(after, others, strict=False)
+
+
+def test_layers_of_several_classes_are_all_looked_at() -> None:
+    other = "class Other(nn.Module):\n    def forward(self, x, mask):\n        return x if mask is None else -x\n\n\n"
+    source = _MODEL.replace("class Encoder", f"{other}class Encoder")
+    declined(
+        source.replace("[Layer(config) for _ in range(2)]", "[Layer(config), Other(config)]"),
+        because="in `Other.forward` may tell",
+    )
+    later = source.replace("range(2)])", "range(2)])\n        self.layers.append(Other(config))")
+    declined(later, because="it is not known what `nn.ModuleList")
+
+
+_PREPARES = """
+def prepare(mask, dtype, length=None):
+    \"\"\"Prepare.\"\"\"
+    rows, size = mask.size()
+    length = length if length is not None else size
+    wide = mask[:, None, None, :].expand(rows, 1, length, size).to(dtype)
+    inverted = 1.0 - wide
+    return inverted.masked_fill(inverted.to(torch.bool), torch.finfo(dtype).min)
+
+
+class Attention"""
+
+
+def test_a_function_of_the_module_is_read() -> None:
+    source = _MODEL.replace("class Attention", _PREPARES.lstrip(), 1).replace("_prepare_4d_attention_mask(", "prepare(")
+    after, _ = fixed(source)
+    assert "# Prepared" in after
+    behaves(source, after, _CALLS, scenarios=(Scenario(),))
+    compiles(after, _CALLS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("1.0 - wide", "2.0 - wide"),
+        ("inverted.to(torch.bool)", "~inverted.to(torch.bool)"),
+        ("inverted = 1.0 - wide", "inverted = 1.0 - wide\n    seen.append(rows)"),
+        ("inverted = 1.0 - wide", "inverted = 1.0 - wide\n    inverted[0] = 1"),
+        ("    rows, size", "    mask = mask.cumsum(-1)\n    rows, size"),
+        ("    rows, size", "    mask.seen = load()\n    rows, size"),
+        ("    return inverted.masked_fill", "    if length > 3:\n        return mask\n    return inverted.masked_fill"),
+        ("inverted.masked_fill(inverted.to(torch.bool), torch.finfo(dtype).min)", "inverted * float('-inf')"),
+    ],
+)
+def test_a_function_that_does_not_make_zeros_of_ones_keeps_the_test(old: str, new: str) -> None:
+    assert old in _PREPARES
+    source = _MODEL.replace("class Attention", _PREPARES.replace(old, new), 1)
+    declined(source.replace("_prepare_4d_attention_mask(", "prepare("), because="takes another form")
+
+
+_CHOSEN = """
+from typing import Callable
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.modeling_attn_mask_utils import _prepare_4d_attention_mask
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+
+def eager(module, query, key, value, attention_mask, scaling, **kwargs):
+    weights = torch.matmul(query, key.transpose(-1, -2)) * scaling
+    if attention_mask is not None:
+        weights = weights + attention_mask
+    weights = nn.functional.softmax(weights, dim=-1, dtype=torch.float32).to(query.dtype)
+    return torch.matmul(weights, value).transpose(1, 2).contiguous(), weights
+
+
+class Attention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+        self.proj = nn.Linear(4, 4)
+        self.is_causal = False
+
+    def forward(self, x, mask=None):
+        q = self.proj(x).view(x.shape[0], x.shape[1], 2, 2).transpose(1, 2)
+        attend: Callable = eager
+        if self.config._attn_implementation != "eager":
+            attend = ALL_ATTENTION_FUNCTIONS[self.config._attn_implementation]
+        y, _ = attend(self, q, q, q, mask, is_causal=self.is_causal, scaling=1.0)
+        return y.reshape(x.shape)
+
+
+class Model(PreTrainedModel):
+    def __init__(self, config):
+        super().__init__(config)
+        self.attention = Attention(config)
+
+    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
+        if not torch.any(~mask):
+            mask = None
+        elif not self.config._attn_implementation == "flash_attention_2":
+            mask = _prepare_4d_attention_mask(mask, x.dtype)
+        return self.attention(x, mask)
+"""
+
+
+def test_attention_functions_that_add_the_mask_are_known() -> None:
+    after, _ = fixed(_CHOSEN)
+    assert 'self.config._attn_implementation in ("eager", "sdpa")' in after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        (" is_causal=self.is_causal,", "", "does not say `is_causal=False`"),
+        ("self.is_causal = False", "self.is_causal = config.is_causal", "does not say `is_causal=False`"),
+        ("weights = weights + attention_mask", "weights = weights * attention_mask", "does more than add"),
+        ("attend: Callable = eager", "attend: Callable = other", "it is not known what `attend`"),
+        ("ALL_ATTENTION_FUNCTIONS[self", "OTHERS[self", "it is not known what `attend`"),
+        ("self.attention = Attention(config)", "self.attention = Attention(config.vision)", "may be another one"),
+        ("        self.config = config\n", "        self.config = config.vision\n", "may be another one"),
+        (
+            "super().__init__(config)\n        self.att",
+            "super().__init__(config.vision)\n        self.att",
+            "is not known to",
+        ),
+        ("class Model(PreTrainedModel)", "class Model(nn.Module)", "is not known to keep"),
+    ],
+)
+def test_attention_that_may_tell_zeros_from_none_keeps_the_test(old: str, new: str, because: str) -> None:
+    assert old in _CHOSEN
+    declined(_CHOSEN.replace(old, new), because=because)
