@@ -11,7 +11,7 @@ from collections.abc import Collection
 COMPUTES = "only torch"
 """How a summary notes that a function only computes, as far as `torch` means torch where it stands."""
 _LONGEST = 40
-_OPERATIONS = frozenset(
+OPERATIONS = frozenset(
     """abs all any arange argmax argmin bool bucketize cat clamp clone concat concatenate cumsum detach diff div eq
     expand expand_as eye flatten flip full full_like ge gather gt int isfinite isin isinf isnan le linspace
     logical_and logical_not logical_or long lt masked_fill max maximum mean min minimum mul ne new_full new_ones
@@ -32,7 +32,7 @@ def only_computes(node: ast.FunctionDef | ast.AsyncFunctionDef, calls: Collectio
 
     `calls` is what it calls, and `local` are the names that it binds. Whether `torch` means torch is left open.
     """
-    if not calls or any(name.rpartition(".")[2] not in _OPERATIONS or "." not in name for name in calls):
+    if not calls or any(name.rpartition(".")[2] not in OPERATIONS or "." not in name for name in calls):
         return False
     if (node.end_lineno or 0) - node.lineno > _LONGEST or node.decorator_list or isinstance(node, ast.AsyncFunctionDef):
         return False

@@ -91,7 +91,8 @@ def _planned(blocks: Blocks, names: Names, index: int, edit: Edit, before: Seque
     for needed in helpers:
         if not needed.present:
             check_condition(names, needed.helper, places)
-    made = tuple(change for one in edit.replacements for change in changes(blocks, one))
+    elsewhere = "\n".join(needed.helper.source for needed in helpers)
+    made = tuple(change for one in edit.replacements for change in changes(blocks, one, elsewhere))
     return _Planned(index, made, imports, helpers)
 
 

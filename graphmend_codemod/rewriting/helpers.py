@@ -32,30 +32,66 @@ def named(names: Names, edit: Edit, taken: Sequence[Needed]) -> tuple[Edit, tupl
     `taken` are helpers of other edits. RewriteError if a helper's text is not one definition of its name.
     """
     needed: list[Needed] = []
-    for helper in edit.helpers:
-        own = _chosen(names, helper, (*taken, *needed))
-        needed.append(own)
-        if own.helper.name != helper.name:
-            edit = replace(edit, replacements=tuple(_renamed(one, helper, own) for one in edit.replacements))
+    for group in _groups(edit.helpers):
+        chosen = _chosen(names, group, (*taken, *needed))
+        needed += chosen
+        for helper, own in zip(group, chosen, strict=True):
+            if own.helper.name != helper.name:
+                edit = replace(edit, replacements=tuple(_renamed(one, helper, own) for one in edit.replacements))
     return edit, tuple(needed)
 
 
-def _chosen(names: Names, helper: Helper, taken: Sequence[Needed]) -> Needed:
-    if _definition(helper.source, helper.name) is None:
-        raise RewriteError(f"the helper `{helper.name}` is not one definition of that name")
+def _groups(helpers: Sequence[Helper]) -> list[list[Helper]]:
+    """Helpers that name each other together, in the order of the first."""
+    groups: list[list[Helper]] = []
+    for helper in helpers:
+        related = [group for group in groups if any(_related(helper, other) for other in group)]
+        groups = [group for group in groups if group not in related]
+        groups.append([*(other for group in related for other in group), helper])
+    return groups
+
+
+def _related(one: Helper, other: Helper) -> bool:
+    return bool(_word(one.name).search(other.source) or _word(other.name).search(one.source))
+
+
+def _chosen(names: Names, group: Sequence[Helper], taken: Sequence[Needed]) -> list[Needed]:
+    """The helpers of a group under names of one number, which all are free or stand for the same definitions."""
+    for helper in group:
+        if _definition(helper.source, helper.name) is None:
+            raise RewriteError(f"the helper `{helper.name}` is not one definition of that name")
     for number in count(1):
-        name = helper.name if number == 1 else f"{helper.name}_{number}"
-        candidate = replace(helper, name=name, source=_word(helper.name).sub(name, helper.source))
-        wanted = _definition(candidate.source, name)
-        bound = names.bound(name)
-        if len(bound) == 1 and not names.conditional(bound[0]) and ast.dump(bound[0].node) == wanted:
-            return Needed(candidate, present=True)
-        rivals = [other for other in taken if other.helper.name == name]
-        if any(_definition(other.helper.source, name) == wanted for other in rivals):
-            return Needed(candidate, present=rivals[0].present)
-        if not rivals and names.free(name):  # in any scope, so nothing shadows it where it is used
-            return Needed(candidate, present=False)
+        found = [_named(names, _numbered(helper, group, number), taken) for helper in group]
+        if all(each is not None for each in found):
+            return [each for each in found if each is not None]
     raise AssertionError("count() does not end")
+
+
+def _numbered(helper: Helper, group: Sequence[Helper], number: int) -> Helper:
+    """The helper with a number behind the names of the group, from the second on."""
+    if number == 1:
+        return helper
+    source = helper.source
+    for other in group:
+        source = _word(other.name).sub(f"{other.name}_{number}", source)
+    numbered = {other.name: f"{other.name}_{number}" for other in group}
+    after = tuple(numbered.get(name, name) for name in helper.after)
+    return replace(helper, name=numbered[helper.name], source=source, after=after)
+
+
+def _named(names: Names, candidate: Helper, taken: Sequence[Needed]) -> Needed | None:
+    """The helper under its name, if that is free or means the same definition."""
+    name = candidate.name
+    wanted = _definition(candidate.source, name)
+    bound = names.bound(name)
+    if len(bound) == 1 and not names.conditional(bound[0]) and ast.dump(bound[0].node) == wanted:
+        return Needed(candidate, present=True)
+    rivals = [other for other in taken if other.helper.name == name]
+    if any(_definition(other.helper.source, name) == wanted for other in rivals):
+        return Needed(candidate, present=rivals[0].present)
+    if not rivals and names.free(name):  # in any scope, so nothing shadows it where it is used
+        return Needed(candidate, present=False)
+    return None
 
 
 def _definition(source: str, name: str) -> str | None:

@@ -23,8 +23,11 @@ _PRAGMA = re.compile(
 _Parts = tuple[str | Original, ...]
 
 
-def changes(blocks: Blocks, replacement: Replacement) -> list[Change]:
-    """What a replacement changes. RewriteError if it cannot be placed."""
+def changes(blocks: Blocks, replacement: Replacement, elsewhere: str = "") -> list[Change]:
+    """What a replacement changes. RewriteError if it cannot be placed.
+
+    `elsewhere` is text of the same edit for another place: comments that stand there need not stay here.
+    """
     layout = blocks.layout
     start, end = offsets(layout, replacement.span)
     place, parts = blocks.find(start, end), replacement.parts
@@ -40,7 +43,7 @@ def changes(blocks: Blocks, replacement: Replacement) -> list[Change]:
     if _ELIF.match(layout.source.text, start):
         return [_after_elif(layout, parts, start, end)]
     if blocks.line_mates(place) == (place.first, place.last) and layout.first_on_line(start):
-        comments = _dropped(layout, parts, start, end)
+        comments = _dropped(layout, (*parts, elsewhere), start, end)
         rendered = render(layout, (*comments, *parts), layout.indentation(start))
         return [_change(start, _after_semicolon(layout, end), rendered)]
     return _on_shared_line(blocks, place, parts, start, end)

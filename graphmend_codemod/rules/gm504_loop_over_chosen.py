@@ -1,27 +1,37 @@
-"""loop-over-chosen (GM504): a function of tensors that loops over what it finds in them.
+"""loop-over-chosen (GM504): a loop over what the data says, called as one operator.
 
-`for i in range(idxs.shape[0])` with `idxs = torch.nonzero(mask)` runs as often as the data says, so nothing of it can
-be traced. Where such a function takes nothing but integer or bool tensors and gives back new tensors whose shapes do
-not depend on the data, torch.compile can call it as a whole: as a custom operator (`torch.library.custom_op`), whose
-fake is the part of the function that makes the results, without the loop that fills them in. The operator runs the
-function itself, so compiled results are those of eager mode.
+`for i in range(idxs.shape[0])` with `idxs = torch.nonzero(mask)` runs as often as the data says, and `torch.arange(n)`
+with a tensor `n` is as long as the data says, so neither can be traced. torch.compile can call such a loop as a whole:
+as a custom operator (`torch.library.custom_op`). The operator runs the loop's own text, so compiled results are those
+of eager mode, to the last bit.
 
-No gradient goes through an operator, so a trace-time condition asks that no argument is floating. A function that
-changes its arguments, draws random numbers, or calls anything else than torch and builtins is left alone. An
-operator hides its inside from the compiler: it is not fused with its surroundings, and waits for the device as eager
-mode does.
+A function that takes nothing but integer or bool tensors and gives back new tensors whose shapes do not depend on the
+data becomes an operator itself. Its fake is the part of the function that makes the results, without the loop that
+fills them in.
+
+A loop that fills tensors in place, `places[row, :n] = ...`, moves into a function of its own, which is an operator that
+changes these tensors. Eager mode calls the function, where the same text computes the same: the loop reads names that
+are certainly bound, no name that it binds is read elsewhere, and it ends at its own end. The tensors have to be made
+just before the loop, so that nothing else shares their memory; they and whatever the loop reads are arguments. What the
+text of a module does not tell of these, such as that `self.step` is an integer, is asked for while tracing.
+
+No gradient goes through an operator, so a trace-time condition asks that no argument is floating, but for what was just
+made of numbers. A loop that changes anything else, draws random numbers, or calls more than torch, builtins and
+functions that only compute is left alone. An operator hides its inside from the compiler: it is not fused with its
+surroundings, and waits for the device as eager mode does. CUDA graphs are recorded around it, where torch is 2.9 or
+newer.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from graphmend_codemod.analysis import purity, torch_api
-from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
-from graphmend_codemod.findings import Edit, Helper, Replacement, Safety
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.findings import Edit, Safety
+from graphmend_codemod.rules import filling_loops, loop_functions
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.operators import NotAnOperator
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -36,6 +46,21 @@ def segments(ids: torch.LongTensor):
 class Model(nn.Module):
     def forward(self, ids: torch.LongTensor):
         return segments(ids) * 2
+"""
+
+_IN_A_METHOD = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = 2
+
+    def forward(self, mask: torch.BoolTensor):
+        ...
+        return places * 2
 """
 
 rule = Rule(
@@ -71,6 +96,24 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.tensor([[1, 0, 1, 0]])", "torch.tensor([[0, 1, 1, 1]])"),
         ),
+        Example(
+            before="""
+            places = torch.full((mask.shape[0], 4), -1)
+            for row, chosen in enumerate(mask):
+                # the places of what is chosen
+                found = torch.where(chosen)[0] * self.step
+                places[row, : found.shape[0]] = found
+            """,
+            after="""
+            places = torch.full((mask.shape[0], 4), -1)
+            _fill_places(places, mask, self.step)
+            """,
+            setup=_IN_A_METHOD,
+            inputs=(
+                "torch.tensor([[True, False, True, False]])",
+                "torch.tensor([[False, True, True, True], [False] * 4])",
+            ),
+        ),
         Declined(
             source="""
             starts = torch.nonzero(ids == 1)
@@ -93,6 +136,46 @@ rule = Rule(
             because="the shape of a result depends on `starts`",
             setup=_SETUP,
         ),
+        Declined(
+            source="""
+            places = torch.full((mask.shape[0], 4), -1)
+            kept = places[0]
+            for row, chosen in enumerate(mask):
+                places[row, chosen.nonzero()[:, 0]] = 1
+            """,
+            because="something may refer to `places` since `kept = places[0]`",
+            setup=_IN_A_METHOD,
+        ),
+        Declined(
+            source="""
+            places = torch.full((mask.shape[0], 4), -1)
+            for row, chosen in enumerate(mask):
+                found = chosen.nonzero()
+                places[row, found[:, 0]] = 1
+            places = places + found.shape[0]
+            """,
+            because="`found` is used after the loop",
+            setup=_IN_A_METHOD,
+        ),
+        Declined(
+            source="""
+            places = torch.full((mask.shape[0], 4), -1)
+            for row, chosen in enumerate(mask):
+                places[row, chosen.nonzero()[:, 0]] = torch.randint(0, 9, ())
+            """,
+            because="`torch.randint(0, 9, ())` may have effects",
+            setup=_IN_A_METHOD,
+        ),
+        Declined(
+            source="""
+            places = torch.full((mask.shape[0], 4), -1)
+            for row, chosen in enumerate(mask):
+                places[row, chosen.nonzero()[:, 0]] = 1
+                mask[row, 0] = False
+            """,
+            because="`mask` is not made just before the loop",
+            setup=_IN_A_METHOD,
+        ),
         Clean(
             source="""
             for i in range(ids.shape[0]):
@@ -104,15 +187,6 @@ rule = Rule(
     ),
 )
 
-_CHOOSING = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
-_READING = frozenset("item tolist numpy".split())
-_VALUE_SIZED = frozenset("bincount repeat_interleave one_hot histc".split())
-_COMMENT = "# The loop depends on the data: torch.compile calls this function as one operator."
-
-
-class _NotAnOperator(Exception):
-    """Why the function cannot be called as one operator; the text is the condition that failed."""
-
 
 @rule.on(ast.For)
 def loop_over_chosen(site: Site, node: ast.For) -> Verdict | None:
@@ -120,253 +194,26 @@ def loop_over_chosen(site: Site, node: ast.For) -> Verdict | None:
     scope = site.evaluator.scope
     if scope.class_qualified is not None or "." in site.function or site.place.in_loop:
         return None
-    if not _depends_on_data(site, node.iter):
+    if not loop_functions.depends_on_data(site, node.iter):
         return None
     message = f"loops as often as the data says: `{purity.short(node.iter)}`"
+    return _verdict(site, message, lambda: loop_functions.edit(site, scope.node))
+
+
+@rule.on(ast.For, when=filling_loops.writes_elements)
+def filling_loop(site: Site, node: ast.For) -> Verdict | None:
+    """`for i, row in enumerate(mask): found[i, : row.sum()] = 1`."""
+    filling = None if site.place.in_loop else filling_loops.found(site, node)
+    if filling is None:
+        return None
+    message = f"fills `{filling.filled[0]}` as the data says: `{purity.short(filling.cause.node)}`"
+    return _verdict(site, message, lambda: filling_loops.edit(site, filling))
+
+
+def _verdict(site: Site, message: str, edit: Callable[[], Edit]) -> Verdict:
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
-        return Verdict(message, edit=_edit(site, scope.node))
-    except _NotAnOperator as reason:
+        return Verdict(message, edit=edit())
+    except NotAnOperator as reason:
         return Verdict(message, declined=str(reason))
-
-
-def _depends_on_data(site: Site, node: ast.expr) -> bool:
-    chosen = _chosen(site)
-    return any(
-        (isinstance(part, ast.Name) and part.id in chosen) or (isinstance(part, ast.Call) and _chooses(site, part))
-        for part in ast.walk(node)
-    )
-
-
-def _chosen(site: Site) -> set[str]:
-    """Locals whose length or value is what the data says."""
-    names: set[str] = set()
-    for node in walk_scope(site.evaluator.scope.node):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            calls = [part for part in ast.walk(node.value) if isinstance(part, ast.Call)]
-            if any(_chooses(site, call) for call in calls):
-                names.add(node.targets[0].id)
-    return names
-
-
-def _chooses(site: Site, call: ast.Call) -> bool:
-    name = torch_api.torch_function(site.resolve(call.func))
-    if name is None and isinstance(call.func, ast.Attribute):
-        name = call.func.attr
-    return name in _CHOOSING or name in _READING or (name == "where" and len(call.args) == 1)
-
-
-def _edit(site: Site, function: FunctionNode) -> Edit:
-    if function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
-        raise _NotAnOperator("the function is decorated")
-    names = _tensor_parameters(site, function)
-    documented = ast.get_docstring(function, clean=False) is not None
-    body = function.body[1:] if documented else function.body
-    _check_effects(site, function, names)
-    slice_ = _Slice(site, function, body, names)
-    operator = site.free_name(f"_{function.name.strip('_')}_operator")
-    fake = site.free_name(f"{operator}_fake")
-    tests = [f"{site.torch}.compiler.is_dynamo_compiling()", *(f"not {name}.is_floating_point()" for name in names)]
-    text = f"{_COMMENT}\nif {' and '.join(tests)}:\n    return {operator}({', '.join(names)})\n"
-    replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))
-    helpers = (
-        Helper(operator, _operator(site, function, names, slice_, operator), after=(function.name,)),
-        Helper(fake, _fake(site, names, slice_, operator, fake), after=(function.name, operator)),
-    )
-    return Edit((replacement,), imports=site.imports, helpers=helpers)
-
-
-def _tensor_parameters(site: Site, function: FunctionNode) -> list[str]:
-    args = function.args
-    if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs:
-        raise _NotAnOperator("an operator takes plain positional arguments")
-    first = site.flow.places[id(function.body[0])].env
-    for each in args.args:
-        if not first[each.arg].is_tensor:
-            raise _NotAnOperator(f"the argument `{each.arg}` is not annotated as a tensor")
-    if not args.args:
-        raise _NotAnOperator("the function takes no argument")
-    return [each.arg for each in args.args]
-
-
-def _check_effects(site: Site, function: FunctionNode, names: list[str]) -> None:
-    for node in walk_scope(function):
-        if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await)):
-            raise _NotAnOperator("the function does more than compute its results")
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            raise _NotAnOperator("the function defines another one")
-        target = _written(node)
-        if target is not None and _base(target) in names and isinstance(target, (ast.Subscript, ast.Attribute)):
-            raise _NotAnOperator(f"the function changes its argument `{_base(target)}`")
-        if isinstance(node, ast.Call):
-            _check_call(site, node, names)
-
-
-def _written(node: ast.AST) -> ast.expr | None:
-    if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
-        return node
-    return None
-
-
-def _check_call(site: Site, call: ast.Call, names: list[str]) -> None:
-    qualified = site.resolve(call.func)
-    name = torch_api.torch_function(qualified)
-    if qualified is not None and name is None and not qualified.startswith(("builtins.", "torch.")):
-        raise _NotAnOperator(f"`{purity.short(call)}` may have effects")
-    method = call.func.attr if qualified is None and isinstance(call.func, ast.Attribute) else name
-    if method in torch_api.RANDOM or qualified in {"builtins.print", "builtins.input", "builtins.open"}:
-        raise _NotAnOperator(f"`{purity.short(call)}` has effects")
-    own = isinstance(call.func, ast.Attribute) and qualified is None and _base(call.func) in names
-    if own and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
-        raise _NotAnOperator(f"the function changes its argument `{_base(call.func)}`")
-    if qualified is None and not isinstance(call.func, ast.Attribute):
-        raise _NotAnOperator(f"`{purity.short(call)}` may have effects")
-
-
-def _base(node: ast.expr) -> str | None:
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
-
-
-@dataclass
-class _Slice:
-    """The statements that make the results, without those that only fill them in."""
-
-    site: Site
-    function: FunctionNode
-    body: list[ast.stmt]
-    parameters: list[str]
-
-    def __post_init__(self) -> None:
-        last = self.body[-1]
-        returns = [node for node in walk_scope(self.function) if isinstance(node, ast.Return)]
-        if not isinstance(last, ast.Return) or last.value is None or len(returns) != 1:
-            raise _NotAnOperator("the function has another way out than one `return` at its end")
-        self.result: ast.expr = last.value
-        self.results = list(last.value.elts) if isinstance(last.value, ast.Tuple) else [last.value]
-        self.kept = self._kept(last)
-        roots = [self._root(result, last) for result in self.results]
-        if len(set(roots)) < len(roots):
-            raise _NotAnOperator("two results may share storage")
-
-    def _kept(self, last: ast.Return) -> list[ast.stmt]:
-        needed = {part.id for part in ast.walk(self.result) if isinstance(part, ast.Name)}
-        self._check_static(self.result, last)
-        kept: list[ast.stmt] = [last]
-        for statement in reversed(self.body[:-1]):
-            bound = {
-                part.id
-                for part in [statement, *walk_scope(statement)]
-                if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
-            }
-            if not bound & needed:
-                continue
-            if not isinstance(statement, ast.Assign):
-                raise _NotAnOperator(f"the shape of a result may depend on `{purity.short(statement)}`")
-            self._check_static(statement.value, statement)
-            needed |= {part.id for part in ast.walk(statement.value) if isinstance(part, ast.Name)}
-            kept.insert(0, statement)
-        return kept
-
-    def _check_static(self, node: ast.expr, statement: ast.stmt) -> None:
-        """Refuse what the data sizes."""
-        site = self.site.at(statement)
-        if site is None:
-            raise _NotAnOperator(f"`{purity.short(statement)}` is not reached by the compiler")
-        chosen = _chosen(site)
-        for part in ast.walk(node):
-            if isinstance(part, ast.Name) and part.id in chosen:
-                raise _NotAnOperator(f"the shape of a result depends on `{part.id}`")
-            if isinstance(part, ast.Subscript) and site.value(part.value).is_tensor and not _plain(part.slice):
-                raise _NotAnOperator(f"the shape of a result may depend on `{purity.short(part)}`")
-            if isinstance(part, ast.Call):
-                self._check_sized(site, part)
-
-    def _check_sized(self, site: Site, call: ast.Call) -> None:
-        name = torch_api.torch_function(site.resolve(call.func))
-        if name is None and isinstance(call.func, ast.Attribute):
-            name = call.func.attr
-        known = name in torch_api.RETURNS_TENSOR or name in torch_api.PYTHON_METHODS or site.value(call).is_python
-        sized = name in torch_api.CREATION or name in {"repeat", "expand", "view", "reshape", "narrow"}
-        values = [site.value(argument) for argument in call.args if not isinstance(argument, ast.Starred)]
-        if not known or _chooses(site, call) or name in _VALUE_SIZED:
-            raise _NotAnOperator(f"the shape of a result may depend on `{purity.short(call)}`")
-        if sized and not (name or "").endswith("_like") and not all(value.is_python for value in values):
-            raise _NotAnOperator(f"the shape of a result may depend on `{purity.short(call)}`")
-
-    def _root(self, node: ast.expr, statement: ast.stmt) -> int:
-        """What stands for the storage of a result: the expression that made it."""
-        site = self.site.at(statement)
-        value = site.value(node) if site is not None else None
-        if value is None or not value.is_tensor:
-            raise _NotAnOperator(f"`{purity.short(node)}` is not known to be a tensor")
-        if isinstance(node, ast.Name):
-            for earlier in reversed(self.kept):
-                target = earlier.targets[0] if isinstance(earlier, ast.Assign) else None
-                if earlier is not statement and isinstance(target, ast.Name) and target.id == node.id:
-                    return self._root(earlier.value, earlier)  # type: ignore[attr-defined]
-            raise _NotAnOperator(f"the result `{node.id}` may be an argument")
-        if value.fresh:
-            return id(node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self.site.resolve(node.func) is None:
-            return self._root(node.func.value, statement)
-        raise _NotAnOperator(f"`{purity.short(node)}` may share storage with an argument")
-
-
-def _plain(index: ast.expr) -> bool:
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return all(isinstance(part, (ast.Constant, ast.Slice, ast.UnaryOp)) for part in parts)
-
-
-def _shapes(site: Site, slice_: _Slice) -> Iterator[str]:
-    """`ids (rows, columns)` for `rows, columns = ids.shape`."""
-    for node in slice_.body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
-            value = node.value
-            if isinstance(value, ast.Attribute) and value.attr == "shape" and _base(value) in slice_.parameters:
-                yield f"`{_base(value)}` is ({site.text(node.targets[0]).strip('()')})."
-
-
-def _operator(site: Site, function: FunctionNode, names: list[str], slice_: _Slice, operator: str) -> str:
-    count = len(slice_.results)
-    given = ", ".join(f"Tensor {name}" for name in names)
-    several = isinstance(slice_.result, ast.Tuple)
-    schema = f"({given}) -> ({', '.join(['Tensor'] * count)})" if several else f"({given}) -> Tensor"
-    shapes = " ".join(_shapes(site, slice_))
-    return "\n".join(
-        [
-            f"@{site.torch}.library.custom_op(",
-            f"    f\"{{__name__.replace('.', '_').replace('-', '_')}}::{operator.strip('_')}\",",
-            "    mutates_args=(),",
-            f'    schema="{schema}",',
-            ")",
-            _head(site, operator, names, _returns(site, slice_)),
-            f'    """`{function.name}` as one operator for torch.compile.',
-            *(["", f"    {shapes}"] if shapes else []),
-            '    """',
-            f"    return {function.name}({', '.join(names)})",
-        ]
-    )
-
-
-def _fake(site: Site, names: list[str], slice_: _Slice, operator: str, fake: str) -> str:
-    lines = [f"    {ast.unparse(statement)}" for statement in slice_.kept]
-    about = '    """Tensors of the same shapes, for tracing."""'
-    head = _head(site, fake, names, _returns(site, slice_))
-    return "\n".join([f"@{operator}.register_fake", head, about, *lines])
-
-
-def _returns(site: Site, slice_: _Slice) -> str:
-    one = f"{site.torch}.Tensor"
-    return f"tuple[{', '.join([one] * len(slice_.results))}]" if isinstance(slice_.result, ast.Tuple) else one
-
-
-def _head(site: Site, name: str, parameters: list[str], returns: str) -> str:
-    """`def name(...) -> ...:`, the way black breaks it."""
-    typed = [f"{parameter}: {site.torch}.Tensor" for parameter in parameters]
-    line = f"def {name}({', '.join(typed)}) -> {returns}:"
-    if len(line) <= site.line_limit:
-        return line
-    return "\n".join([f"def {name}(", *(f"    {each}," for each in typed), f") -> {returns}:"])

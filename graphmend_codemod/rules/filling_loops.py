@@ -1,0 +1,243 @@
+"""Loops that fill tensors in place with what the data says, moved into a function that is one operator when compiled.
+
+The function runs the loop's own text, so eager mode computes what it did. Moving is neutral where the loop reads names
+that are certainly bound, binds none that anything else reads, and leaves through its own end. The operator is right
+where it is told all that the loop changes: the filled tensors, made just before, so that nothing else refers to them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
+from graphmend_codemod.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules import untraced
+from graphmend_codemod.rules.loop_arguments import Arguments, made_before
+from graphmend_codemod.rules.loop_effects import Effects
+from graphmend_codemod.rules.operators import (
+    Argument,
+    NotAnOperator,
+    base,
+    call,
+    decorator,
+    head,
+    test,
+)
+from graphmend_codemod.rules.site import Site
+
+_KINDS = (untraced.found, untraced.chosen, untraced.apart, untraced.read, untraced.sized)
+_OTHER_WAYS = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
+_OTHER_FORMS = (*SCOPES, ast.With, ast.AsyncWith, ast.Try, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_COMMENT = "    # The loop depends on the data: torch.compile calls this function as one operator."
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A loop, the names of the tensors that it fills, and the first thing in it whose size the data says."""
+
+    node: ast.For
+    filled: tuple[str, ...]
+    cause: untraced.Untraced
+
+
+def writes_elements(node: ast.For) -> bool:
+    """True for a loop with `x[...] = ...` in it."""
+    return any(isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store) for part in walk_scope(node))
+
+
+def found(site: Site, node: ast.For) -> Filling | None:
+    """The loop as one that fills tensors by sizes that the data says; None for others, and where it runs layers."""
+    own = site.evaluator.scope.self_name
+    stored = _stored(node)
+    filled: dict[str, None] = {}
+    for part in walk_scope(node):
+        if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
+            name = base(part)
+            if name is not None and name not in stored and name != own and site.evaluator.scope.is_local(name):
+                filled[name] = None
+        if isinstance(part, ast.Call) and _may_be_layer(site, part.func):
+            return None
+    cause = _cause(site, node) if filled else None
+    return Filling(node, tuple(sorted(filled)), cause) if cause is not None else None
+
+
+def _may_be_layer(site: Site, function: ast.expr) -> bool:
+    """True for `self.method`, `self.layers[i]`, and a name that holds what is called."""
+    scope = site.evaluator.scope
+    if isinstance(function, ast.Name):
+        return scope.is_local(function.id)
+    return scope.self_name is not None and base(function) == scope.self_name
+
+
+def _stored(node: ast.AST) -> set[str]:
+    return {part.id for part in walk_scope(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+
+
+def _cause(site: Site, node: ast.For) -> untraced.Untraced | None:
+    for statement in walk_scope(node):
+        inner = site.at(statement) if isinstance(statement, ast.stmt) else None
+        if inner is None:
+            continue
+        for suspect in untraced.suspects(site).of(statement):  # type: ignore[arg-type]
+            for kind in _KINDS:
+                each = kind(inner, suspect)
+                if each is not None:
+                    return each
+    return None
+
+
+def edit(site: Site, filling: Filling) -> Edit:
+    """The loop as a call of a new function that holds it; NotAnOperator if that could be told from the loop."""
+    node = filling.node
+    _check_forms(site, node)
+    for name in filling.filled:
+        made_before(site, name)
+    Effects(site, node, frozenset(filling.filled)).check()
+    arguments = Arguments(site, node, filling.filled).found()
+    name = f"_fill_{'_and_'.join(filling.filled)}"
+    operator = f"{name}_operator"
+    replacement = Replacement(site.span(node), (site.call(f"{name}(", [each.given for each in arguments]),))
+    after = _definition_before(site)
+    helpers = (
+        Helper(name, _function(site, filling, arguments, name, operator), after=after),
+        Helper(operator, _operator(site, filling, arguments, name, operator), after=(*after, name)),
+    )
+    return Edit((replacement,), imports=site.imports, helpers=helpers)
+
+
+def _definition_before(site: Site) -> tuple[str, ...]:
+    """The name of the definition before the one that holds the loop, at the top of the module."""
+    tops = [(each.line, each.qualname) for each in site.summary.classes if "." not in each.qualname]
+    tops += [(each.line, each.qualname) for each in site.summary.functions if each.qualname.isidentifier()]
+    line = site.evaluator.scope.node.lineno
+    before = sorted(top for top in tops if top[0] <= line and top[1] != site.function.partition(".")[0])
+    return (before[-1][1],) if before else ()
+
+
+def _check_forms(site: Site, node: ast.For) -> None:
+    scope = site.evaluator.scope
+    if not site.torch_at_import:
+        raise NotAnOperator(f"`{site.torch}` is not bound for certain when the module is imported")
+    if node.orelse:
+        raise NotAnOperator("the loop has an `else`")
+    stored = _stored(node)
+    for part in walk_scope(node):
+        if isinstance(part, _OTHER_WAYS):
+            raise NotAnOperator(f"`{purity.short(part)}` leaves the loop")
+        if isinstance(part, _OTHER_FORMS):
+            raise NotAnOperator(f"`{purity.short(part)}` in the loop is not a form that can be moved")
+        if isinstance(part, _COMPREHENSIONS):
+            raise NotAnOperator(f"`{purity.short(part)}` binds names of its own")
+        word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        if word.startswith("__") and not word.endswith("__"):
+            raise NotAnOperator(f"`{word}` means something else outside of its class")
+    for name in sorted(stored):
+        if not scope.is_local(name) or name in scope.closure - scope.locals:
+            raise NotAnOperator(f"`{name}` is no name of this function alone")
+        if site.live_after(name):
+            raise NotAnOperator(f"`{name}` is used after the loop")
+    for part in walk_scope(scope.node):
+        if isinstance(part, SCOPES) and any(isinstance(each, ast.Name) and each.id in stored for each in walk(part)):
+            raise NotAnOperator("a function inside of this one knows names of the loop")
+
+
+def _function(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:
+    conditions = [f"{site.torch}.compiler.is_dynamo_compiling()", *(c for each in arguments for c in each.conditions)]
+    filled = [f"`{each}`" for each in filling.filled]
+    together = " and ".join(filled) if len(filled) < 3 else f"{', '.join(filled[:-1])} and {filled[-1]}"
+    about = f"Fill {together} in place: how far, and with what, depends on the data."
+    shapes = _wrapped(site, " ".join(_shapes(site, filling)))
+    documented = [f'    """{about}"""'] if not shapes else [f'    """{about}', "", *shapes, '    """']
+    return "\n".join(
+        [
+            head(site, name, arguments, "None"),
+            *documented,
+            _COMMENT,
+            test(site, conditions),
+            call(site, operator, [each.name for each in arguments], 2),
+            "        return",
+            _moved(site, filling.node, arguments),
+        ]
+    )
+
+
+def _wrapped(site: Site, text: str) -> list[str]:
+    lines: list[str] = []
+    for word in text.split():
+        if lines and len(lines[-1]) + 1 + len(word) <= site.line_limit:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"    {word}")
+    return lines
+
+
+def _shapes(site: Site, filling: Filling) -> Iterator[str]:
+    """`x` is (rows, columns), as far as the call that made it says."""
+    for name in filling.filled:
+        made = made_before(site, name)
+        given = [*made.args[:1], *(word.value for word in made.keywords if word.arg == "size")]
+        if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)):
+            yield f"`{name}` is ({', '.join(site.text(each) for each in given[0].elts)})."
+
+
+def _operator(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:
+    marks = iter("abcdefghij")
+    described = [
+        f"Tensor({next(marks)}!) {each.name}" if each.name in filling.filled else each.described for each in arguments
+    ]
+    return "\n".join(
+        [
+            *decorator(site, operator, f"({', '.join(described)}) -> ()", filling.filled),
+            head(site, operator, arguments, "None"),
+            f'    """`{name}` as one operator for torch.compile."""',
+            call(site, name, [each.name for each in arguments], 1),
+        ]
+    )
+
+
+def _moved(site: Site, node: ast.For, arguments: list[Argument]) -> str:
+    """The loop's own text, one level deep, with parameters in the place of attributes of the instance."""
+    for part in walk(node):
+        if isinstance(part, (ast.Constant, ast.JoinedStr)) and part.lineno != part.end_lineno:
+            raise NotAnOperator("a text in the loop spans lines")
+    unit, written = site.source.indent, site.source.segment(site.span(node))
+    if "\t" in written.expandtabs(1) or "\\\n" in written:
+        raise NotAnOperator("the loop is not laid out in lines of their own")
+    margin = site.source.text[: site.source.offset(node.lineno, node.col_offset)].rpartition("\n")[2]
+    lines = []
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", written)):
+        text = line if number == 0 else line.removeprefix(margin) if line.startswith(margin) else line.lstrip()
+        bare = text.lstrip(" \t")
+        levels = len(text[: len(text) - len(bare)]) // len(unit)
+        rest = text[len(unit) * levels :]
+        lines.append(f"    {'    ' * levels}{rest}" if bare else "")
+    moved = "\n".join(lines)
+    for each in arguments:
+        if each.given != each.name:
+            moved = re.sub(rf"(?<![\w.]){re.escape(each.given)}(?!\w)", each.name, moved)
+    _check_same(node, moved, arguments)
+    return moved
+
+
+def _check_same(node: ast.For, moved: str, arguments: list[Argument]) -> None:
+    """The moved text must parse to the loop, but for the attributes that are parameters now."""
+    renamed = {each.given: each.name for each in arguments if each.given != each.name}
+
+    class Renaming(ast.NodeTransformer):
+        def visit_Attribute(self, part: ast.Attribute) -> ast.AST:
+            name = renamed.get(ast.unparse(part))
+            return ast.Name(name, part.ctx) if name is not None else self.generic_visit(part)
+
+    original = ast.parse(ast.unparse(node)).body[0]
+    try:
+        parsed = ast.parse("def f():\n" + moved).body[0]
+    except SyntaxError:
+        parsed = original
+    expected = ast.dump(ast.parse(ast.unparse(Renaming().visit(original))).body[0])
+    if not isinstance(parsed, ast.FunctionDef) or [ast.dump(each) for each in parsed.body] != [expected]:
+        raise NotAnOperator("the loop's text cannot be moved as it is")
