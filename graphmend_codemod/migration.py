@@ -32,6 +32,7 @@ from graphmend_codemod.repository.commits import Changes, create_branch, require
 from graphmend_codemod.repository.git import RepositoryError, without_git_environment
 from graphmend_codemod.repository.worktree import (
     Worktree,
+    is_source,
     remove_stale_worktrees,
     temporary_folder,
     worktree,
@@ -103,7 +104,13 @@ def migrate(
         remove_stale_worktrees(checkout)
         noted = remarks(checkout, base)
         heedful(f"checking out {base}")
-        with temporary_folder() as folder, worktree(checkout, base, folder) as tree:
+        named = frozenset(_named(request, checkout))
+
+        def read(path: str) -> bool:
+            return is_source(path) or path in named
+
+        # Large files stay where they are, unless models are to be run.
+        with temporary_folder() as folder, worktree(checkout, base, folder, only=read) as tree:
             run = _Run(request, checkout, tree, folder, heedful)
             fixed = run.fix(engine or reading_once())
             fixed, measured = run.prove(fixed, branch, measure or measuring.measure)
@@ -154,6 +161,8 @@ class _Run:
         """Fix the work tree."""
         if self._wanted.anything:
             self._require_evaluation()  # before minutes of work, not after
+        if self._wanted.anything:
+            self._tree = self._tree.complete()
         paths = self._paths() or (self._start,)
         request = self._request
         self._taking_back = TakingBack(self._tree, self.settings, engine, request.jobs, request.cache, self._progress)
@@ -250,7 +259,7 @@ class _Run:
         return wanted
 
     def _settings(self) -> Settings:
-        if not self._start.is_dir():
+        if not self._is_folder(self._start):
             raise MigrationError(f"{self._checkout.inside} does not exist at {self._tree.commit}; name another folder")
         try:
             settings = self._request.settings(self._start)
@@ -264,20 +273,33 @@ class _Run:
         return settings
 
     def _paths(self) -> tuple[Path, ...]:
-        named = Path(os.path.abspath(self._request.repository)).resolve()
-        top = named if self._checkout.top is None else self._checkout.top
         found = []
-        for path in self._request.paths:
-            absolute = Path(os.path.normpath(named / path))
-            if not absolute.is_relative_to(top):
-                absolute = absolute.resolve()
-            if not absolute.is_relative_to(top):
-                raise MigrationError(f"{path}: is outside the repository {top}")
-            mirrored = self._tree.root / absolute.relative_to(top)
-            if not mirrored.exists():
-                raise MigrationError(f"{path}: does not exist at {self._tree.commit}; commit it, or leave it out")
+        for asked, path in zip(self._request.paths, _named(self._request, self._checkout), strict=True):
+            mirrored = self._tree.root / path
+            if not self._is_folder(mirrored) and not mirrored.exists():
+                raise MigrationError(f"{asked}: does not exist at {self._tree.commit}; commit it, or leave it out")
             found.append(mirrored)
         return tuple(found)
+
+    def _is_folder(self, mirrored: Path) -> bool:
+        """Whether there is such a folder, which is then there although nothing in it may have been checked out."""
+        inside = mirrored.relative_to(self._tree.root).as_posix()
+        if not mirrored.exists() and self._tree.has_folder("" if inside == "." else inside):
+            mirrored.mkdir(parents=True)
+        return mirrored.is_dir()
+
+
+def _named(request: Request, checkout: Checkout) -> Iterator[str]:
+    """The paths that are asked for, from the top of the repository."""
+    named = Path(os.path.abspath(request.repository)).resolve()
+    top = named if checkout.top is None else checkout.top
+    for path in request.paths:
+        absolute = Path(os.path.normpath(named / path))
+        if not absolute.is_relative_to(top):
+            absolute = absolute.resolve()
+        if not absolute.is_relative_to(top):
+            raise MigrationError(f"{path}: is outside the repository {top}")
+        yield absolute.relative_to(top).as_posix()
 
 
 def _commit(step: Step) -> RuleCommit:

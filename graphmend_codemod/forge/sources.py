@@ -7,21 +7,13 @@ from collections.abc import Iterator
 
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.repository.git import Git, GitFailed
+from graphmend_codemod.repository.worktree import is_source
 
-_SUFFIXES = (".py", ".pyi")
-_NAMES = frozenset({"pyproject.toml", "setup.cfg"})
 _READ_BY_GIT = frozenset({".gitattributes", ".gitmodules"})
 SPARSE = ("*.py", "*.pyi", "pyproject.toml", "setup.cfg", "requirements*.txt", "requirements/*.txt")
-"""The same files, as `info/sparse-checkout` names them."""
+"""The files of `is_source`, as `info/sparse-checkout` names them."""
 
 _OLDEST_GIT = (2, 36)  # the first whose `worktree add` hands the sparse checkout on
-
-
-def is_source(path: str) -> bool:
-    """Whether the file at a path can matter."""
-    folder, _, name = path.rpartition("/")
-    requirements = name.endswith(".txt") and (name.startswith("requirements") or folder.endswith("requirements"))
-    return name.endswith(_SUFFIXES) or name in _NAMES or requirements
 
 
 def source_entries(git: Git, commit: str) -> Iterator[tuple[str, str]]:

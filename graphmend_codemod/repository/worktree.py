@@ -13,8 +13,8 @@ import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -23,8 +23,12 @@ from graphmend_codemod.repository.checkout import Checkout, Commit
 from graphmend_codemod.repository.git import Git, GitFailed, RepositoryError
 
 _REGULAR = {"100644", "100755"}
+_LINK = "120000"
 _SUBMODULE = "160000"
 _LOCK = "lock"
+_SUFFIXES = (".py", ".pyi")
+_NAMES = frozenset({"pyproject.toml", "setup.cfg"})
+_LEFT_OUT_ALREADY = r"^(core\.sparsecheckout|extensions\.partialclone|remote\..*\.promisor)$"
 
 
 @dataclass(frozen=True)
@@ -42,11 +46,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Worktree:
-    """A checked-out commit. `entries` are keyed by path from the root, with forward slashes."""
+    """A checked-out commit. `entries` are keyed by path from the root, with forward slashes.
+
+    Files at the paths of `missing` are in git's index, and so in each tree that is written from it, but not on disk.
+    """
 
     git: Git
     commit: Commit
     entries: Mapping[str, Entry]
+    missing: Collection[str] = ()
 
     @property
     def root(self) -> Path:
@@ -57,6 +65,15 @@ class Worktree:
     def submodules(self) -> tuple[str, ...]:
         """Paths of submodules; their folders are empty here."""
         return tuple(path for path, entry in self.entries.items() if entry.mode == _SUBMODULE)
+
+    def has_folder(self, path: str) -> bool:
+        """Whether the commit has something in the folder at `path`, on disk or not; the root's path is empty."""
+        return not path or path in self.submodules or any(name.startswith(f"{path}/") for name in self.entries)
+
+    def complete(self) -> Worktree:
+        """The same with all files on disk. Raises `RepositoryError` when they cannot be written (no space)."""
+        _write_files(self.git, self.commit, self.missing)
+        return replace(self, missing=())
 
 
 @contextlib.contextmanager
@@ -72,22 +89,40 @@ def temporary_folder() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def is_source(path: str) -> bool:
+    """Whether the file at a path can matter to what reads and fixes code, and runs none of it."""
+    folder, _, name = path.rpartition("/")
+    requirements = name.endswith(".txt") and (name.startswith("requirements") or folder.endswith("requirements"))
+    return name.endswith(_SUFFIXES) or name in _NAMES or requirements
+
+
 @contextlib.contextmanager
-def worktree(checkout: Checkout, commit: Commit, folder: Path) -> Iterator[Worktree]:
+def worktree(
+    checkout: Checkout, commit: Commit, folder: Path, *, only: Callable[[str], bool] | None = None
+) -> Iterator[Worktree]:
     """Check `commit` out, detached, into a new folder in `folder`: one of `temporary_folder`, or a folder in it.
 
     Python files hold the committed bytes, without conversion of line endings, keywords or encodings, so that what is
-    written from them changes only what was edited.
+    written from them changes only what was edited. With `only`, files at other paths are left out (`missing`), except
+    symbolic links, which may lead to packages; not in a repository that leaves files out by itself.
 
     Raises `RepositoryError` when git cannot make it (no space, read-only repository).
     """
     root = folder / _folder_name(checkout)
+    chooses = only is not None and not _leaves_files_out(checkout)
     try:
-        _add(checkout, commit, root)
+        _add(checkout, commit, root, *(["--no-checkout"] if chooses else []))
         git = Git(root)
+        if chooses:
+            git.output("read-tree", commit.oid)
         entries = dict(_entries(git))
+        missing: frozenset[str] = frozenset()
+        if only is not None and chooses:
+            files = {path: entry for path, entry in entries.items() if entry.mode != _SUBMODULE}
+            missing = frozenset(path for path, entry in files.items() if entry.mode != _LINK and not only(path))
+            _write_files(git, commit, files.keys() - missing)
         _undo_conversions(git, entries)
-        yield Worktree(git, commit, entries)
+        yield Worktree(git, commit, entries, missing)
     finally:
         with uninterrupted():
             _remove(checkout, root)
@@ -109,9 +144,25 @@ def blob_id(data: bytes, like: str) -> str:
     return algorithm(b"blob %d\0" % len(data) + data).hexdigest()
 
 
-def _add(checkout: Checkout, commit: Commit, root: Path) -> None:
+def _add(checkout: Checkout, commit: Commit, root: Path, *options: str) -> None:
+    with _told_of_space(commit, root):
+        checkout.git.output("worktree", "add", "--quiet", "--detach", *options, str(root), commit.oid)
+
+
+def _write_files(git: Git, commit: Commit, paths: Collection[str]) -> None:
+    """Check files of the index out that are not on disk yet."""
+    if not paths:
+        return
+    with _told_of_space(commit, git.folder):
+        names = b"".join(os.fsencode(path) + b"\0" for path in sorted(paths))
+        # Names that differ only in case may be one file on this disk: as in any checkout, the last one is there.
+        git.output("checkout-index", "--quiet", "--force", "-z", "--stdin", stdin=names)
+
+
+@contextlib.contextmanager
+def _told_of_space(commit: Commit, root: Path) -> Iterator[None]:
     try:
-        checkout.git.output("worktree", "add", "--quiet", "--detach", str(root), commit.oid)
+        yield
     except GitFailed as error:
         # Git does not say why it could not write a file.
         if "unable to write" not in error.detail:
@@ -120,6 +171,16 @@ def _add(checkout: Checkout, commit: Commit, root: Path) -> None:
             f"{commit} cannot be checked out into {root.parent}: {error.detail}; "
             "is the disk full? TMPDIR may name a folder with more space"
         ) from error
+
+
+def _leaves_files_out(checkout: Checkout) -> bool:
+    """Whether work trees of this repository are sparse, or files may have to be fetched, which git does in one go."""
+    try:
+        found = checkout.git.text("config", "-z", "--get-regexp", _LEFT_OUT_ALREADY)
+    except GitFailed:
+        return False
+    settings = (setting.partition("\n") for setting in found.split("\0") if setting)
+    return any(name != "core.sparsecheckout" or value != "false" for name, _, value in settings)
 
 
 def _entries(git: Git) -> Iterator[tuple[str, Entry]]:
@@ -134,7 +195,7 @@ def _undo_conversions(git: Git, entries: Mapping[str, Entry]) -> None:
     for path, entry in entries.items():
         file = git.folder / path
         # A sparse checkout leaves files out.
-        if not path.endswith((".py", ".pyi")) or not entry.is_file or not file.is_file():
+        if not path.endswith(_SUFFIXES) or not entry.is_file or not file.is_file():
             continue
         if blob_id(file.read_bytes(), like=entry.oid) != entry.oid:
             file.write_bytes(git.output("cat-file", "blob", entry.oid))

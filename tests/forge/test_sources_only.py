@@ -9,7 +9,8 @@ import pytest
 
 from graphmend_codemod.forge import objects
 from graphmend_codemod.forge.location import locate
-from graphmend_codemod.forge.sources import SPARSE, is_source
+from graphmend_codemod.forge.sources import SPARSE
+from graphmend_codemod.repository.worktree import is_source
 from tests.fleet.tools import Fleet
 from tests.forge.github_fake import Repo
 from tests.forge.tools import BRANCH, Hub, adopt

@@ -255,7 +255,10 @@ def test_a_full_temporary_folder_is_told(
     monkeypatch.setenv("TMPDIR", str(small_disk))
     monkeypatch.setattr("tempfile.tempdir", str(small_disk))
     with untouched(repository):
-        assert run(repository) == 2
+        assert run(repository, "--dry-run") == 1  # what is not read is not written
+    capsys.readouterr()
+    with untouched(repository):
+        assert run(repository, "--model", "zoo.model:Model") == 2
     told = capsys.readouterr().err
     assert f"cannot be checked out into {small_disk}/graphmend-" in told
     assert "TMPDIR may name a folder with more space" in told
