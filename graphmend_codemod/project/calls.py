@@ -8,8 +8,10 @@ from typing import Any
 from graphmend_codemod.project.assignments import REGISTRATIONS, registration
 from graphmend_codemod.project.body import Body
 from graphmend_codemod.project.candidates import (
+    CASTS,
     CHOOSES_ROWS,
     DIVIDES,
+    EXTREMES,
     LOG_METHODS,
     MARKS,
     NUMPY_NUMBERS,
@@ -39,7 +41,12 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         stack.append(function)
     if last in LOG_METHODS and not body.log:
         body.log = is_log_call(node)
-    elif (last in READS_VALUES and not node.args) or last == "repeat_interleave" or last in MARKS:
+    elif (
+        (last in READS_VALUES and not node.args)
+        or last == "repeat_interleave"
+        or last in MARKS
+        or (last in CASTS and _is_of_reduced(node))
+    ):
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
         body.pieces.append(node.args[0].id)
@@ -83,6 +90,13 @@ def _is_shifted(node: ast.Call) -> bool:
     """True for `arange(start, start + n)`, also with a step, and for a step that is computed: `arange(0, 1, 1 / n)`."""
     kinds = [each.__class__ for each in node.args]
     return kinds[:2] == [ast.Name, ast.BinOp] or kinds[2:] == [ast.BinOp]
+
+
+def _is_of_reduced(node: ast.Call) -> bool:
+    """True for `int(x.max())`."""
+    reduced = node.args[0] if len(node.args) == 1 else None
+    called = reduced.func if isinstance(reduced, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in EXTREMES
 
 
 def _is_masked(node: ast.Call) -> bool:

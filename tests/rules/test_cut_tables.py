@@ -49,29 +49,79 @@ def test_rows_that_are_not_there_are_an_error_still() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("dim=-1)", "dim=2)"),
-        ("part[:, :columns]", "part[:, -columns:]"),
-        ("torch.index_select(table[i], 0, positions[i])", "table[i][positions[i]]"),
-        ("0, positions[i])", "0, positions[0])"),
-        ("positions.max()", "positions[0].max()"),
-        ("table.reshape(count, -1", "table.reshape(1, -1"),
-        ("range(count)", "range(1)"),
+        ("positions.max().item()", "int(positions.max())"),
+        ("positions.max().item()", "int(torch.max(positions).item())"),
+        ("last = positions.max().item()", "last = positions.amax().item()\n        more = last * 1"),
+        ("last = positions.max().item()\n        columns = -(-(last + 1)", "columns = -(-(positions.max().item() + 1)"),
+        ("part[:, :columns]", "part[:, : columns + 0]"),
+        ("table = table.reshape(count, -1, table.shape[-1])", "table = table.view((count, -1, table.size(-1)))"),
+        ("table = table.reshape(count, -1, table.shape[-1])", "table = table.flatten(1, -2)"),
+        ("torch.index_select(table[i], 0, positions[i])", "table[i].index_select(0, positions[i])"),
+        ("torch.index_select(table[i], 0, positions[i])", "torch.index_select(table[i], dim=0, index=positions[i])"),
+        (
+            "torch.stack([torch.index_select(table[i], 0, positions[i])",
+            "torch.cat([torch.index_select(table[i], 0, positions[i])[None]",
+        ),
+        ("table = torch.cat(", "cut = torch.cat("),
+        ("range(count)", "range(positions.shape[0])"),
+        ("dim=-1)\n", "-1)\n"),
+        ("(count,) + self.shape", "(1,) + self.shape"),
+        ("import torch\n", "import torch as th\n"),
     ],
 )
-def test_another_form_is_not_this_one(old: str, new: str) -> None:
+def test_other_words_for_the_same_are_understood(old: str, new: str) -> None:
     assert old in _MODEL
-    assert "GM408" not in {finding.code for finding in checked(_MODEL.replace(old, new)).findings}
+    source = _MODEL.replace(old, new)
+    if "cut = " in new:
+        source = source.replace("table.reshape(count, -1, table.shape", "cut.reshape(count, -1, cut.shape")
+    if "range(pos" in new:
+        source = source.replace("reshape(count", "reshape(positions.shape[0]")
+    if "import" in new:
+        source = source.replace("torch.", "th.").replace("from torch", "from torch")
+    after, _ = fixed(source)
+    assert "part[i].flatten(0, -2)" in after
+    behaves(source, after, _CALLS, scenarios=(Scenario(),))
+    strict = "(1,)" not in new
+    compiles(after, _CALLS, strict=strict)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "because"),
     [
+        ("dim=-1)", "dim=2)", "in another dimension than the last"),
+        ("part[:, :columns]", "part[:, -columns:]", "no beginning of the second dimension"),
+        ("part[:, :columns]", "part[:, : -columns]", "no beginning of the second dimension"),
+        ("part[:, :columns]", "part[:columns]", "no beginning of the second dimension"),
+        (
+            "part[:, :columns] for part in parts]",
+            "part[:, :columns] for part in parts if len(part)]",
+            "takes more than",
+        ),
+        ("torch.index_select(table[i], 0, positions[i])", "table[i][positions[i]]", "is no `torch.index_select`"),
+        ("0, positions[i])", "0, positions[0])", "is no `torch.index_select`"),
+        ("0, positions[i])", "0, other[i])", "is no `torch.index_select`"),
+        ("positions.max()", "positions[0].max()", "`positions[0]` has no name"),
+        ("table.reshape(count, -1", "table.reshape(1, -1", "are not known to count the same"),
+        ("range(count)", "range(1)", "are not known to count the same"),
+        ("table.reshape(count, -1, table.shape[-1])", "table.relu()", "makes no table of rows"),
         ("return table * 2", "return table * columns", "`columns` is used for more than the cut"),
         ("-(-(last + 1) // self.shape[1])", "self.columns(last)", "is no arithmetic"),
-        ("(count,) + self.shape", "(1,) + self.shape", "may have another first size"),
-        ("        last =", "        count = 1\n        last =", "may have another first size"),
+        ("parts = [weight", "parts = (weight", "is not known to be a list"),
+        ("        table = table.reshape", "        positions += 1\n        table = table.reshape", "not known that"),
+        ("for i in range(count)", "for part in range(count)", "is no `torch.index_select`"),
     ],
 )
 def test_a_cut_that_may_mean_more_is_left(old: str, new: str, because: str) -> None:
     assert old in _MODEL
-    declined(_MODEL.replace(old, new), because=because)
+    source = _MODEL.replace(old, new)
+    if "(weight" in new:
+        source = source.replace("for weight in self.weights]", "for weight in self.weights)")
+    if "][positions" in new:
+        source = source.replace("        return", "        torch.index_select(table, 0, positions[0])\n        return")
+    declined(source, because=because)
+
+
+@pytest.mark.parametrize(("old", "new"), [("part[:, :columns]", "part[:, :4]"), (".max()", ".sum()")])
+def test_another_number_is_not_this_one(old: str, new: str) -> None:
+    assert old in _MODEL
+    assert "GM408" not in {finding.code for finding in checked(_MODEL.replace(old, new)).findings}
