@@ -57,9 +57,7 @@ rule = Rule(
             )
             """,
             after="""
-            if torch.compiler.is_compiling() and all(
-                part.dim() > 2 and part.shape[0] == count for part in parts
-            ):
+            if torch.compiler.is_compiling() and all(part.dim() > 2 and part.shape[0] == count for part in parts):
                 # Rows are picked in each part, so nothing has to be cut off by a number.
                 table = torch.cat(
                     [
