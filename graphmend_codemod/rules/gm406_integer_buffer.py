@@ -42,6 +42,17 @@ class Model(nn.Module):
     ...
 """
 
+_WIDTH = _SETUP.replace(
+    "    ...",
+    """\
+    def __init__(self, span: int = 3):
+        super().__init__()
+        self.span = span
+        self.register_buffer("width", torch.tensor(span, dtype=torch.int64), persistent=False)
+
+    ...""",
+)
+
 rule = Rule(
     code="GM406",
     slug="integer-buffer",
@@ -136,24 +147,14 @@ rule = Rule(
         ),
         Declined(
             source="""
-            def __init__(self, span: int = 3):
-                super().__init__()
-                self.span = span
-                self.register_buffer("width", torch.tensor(span, dtype=torch.int64))
-
             def forward(self, x: torch.Tensor):
                 return F.pad(x, (self.width, 0))
             """,
             because="may be loaded with another number",
-            setup=_SETUP,
+            setup=_WIDTH.replace(", persistent=False", ""),
         ),
         Declined(
             source="""
-            def __init__(self, span: int = 3):
-                super().__init__()
-                self.span = span
-                self.register_buffer("width", torch.tensor(span, dtype=torch.int64), persistent=False)
-
             def widen(self):
                 self.width += 1
 
@@ -161,21 +162,16 @@ rule = Rule(
                 return F.pad(x, (self.width, 0))
             """,
             because="`self.width` is assigned again",
-            setup=_SETUP,
+            setup=_WIDTH,
         ),
         Declined(
             source="""
-            def __init__(self, span: int = 3):
-                super().__init__()
-                self.span = span
-                self.register_buffer("width", torch.tensor(span, dtype=torch.int64), persistent=False)
-
             def forward(self, x: torch.Tensor):
                 width = self.width + 1
                 return F.pad(x, (width, 0)) * width
             """,
             because="`width` may be needed as a tensor",
-            setup=_SETUP,
+            setup=_WIDTH,
         ),
         Declined(
             source="""
@@ -338,22 +334,19 @@ def _two_paths(inside: Site, group: list[ast.stmt], quotient: Quotient | None) -
         head = f"if {inside.compiling} and {_EXACT}({given}):"
         if column + len(head) > inside.line_limit:
             head = f"if {inside.compiling} and {_EXACT}(\n    {given}\n):"
-    path = "\n    ".join(_line(inside, statement, column + 4) for statement in group)
+    path = "\n    ".join(_line(inside, statement) for statement in group)
     first, last = inside.span(group[0]), inside.span(group[-1])
     whole = replace(first, end_line=last.end_line, end_column=last.end_column)
     return Replacement(whole, (f"{head}\n    {path}\nelse:\n    ", Original(whole, 1)))
 
 
-def _line(inside: Site, statement: ast.stmt, column: int) -> str:
-    """The statement's text, its call broken as black does where one line would be too long."""
-    text = inside.text(statement)
-    value = getattr(statement, "value", None)
-    if column + len(text) <= inside.line_limit or not isinstance(value, ast.Call):
+def _line(inside: Site, statement: ast.stmt) -> str:
+    """The statement's text one level deeper, its call broken as black does where one line would be too long."""
+    text, value = inside.text(statement), getattr(statement, "value", None)
+    if not isinstance(value, ast.Call) or not text.endswith(call := inside.text(value)):
         return text
-    before = text.partition("(")[0]
     arguments = [inside.text(each) for each in (*value.args, *value.keywords)]
-    together = ", ".join(arguments)
-    if column + 4 + len(together) <= inside.line_limit:
-        return f"{before}(\n        {together}\n    )"
-    lines = "".join(f"        {each},\n" for each in arguments)
-    return f"{before}(\n{lines}    )"
+    here = replace(inside, place=inside.place._replace(statement=statement))
+    if here.indentation(1) + len(text) <= inside.line_limit:
+        return text
+    return here.call(f"{text.removesuffix(call)}{inside.text(value.func)}(", arguments, deeper=1)
