@@ -33,6 +33,7 @@ _KINDS = (untraced.found, untraced.chosen, untraced.apart, untraced.read, untrac
 _OTHER_WAYS = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
 _OTHER_FORMS = (*SCOPES, ast.With, ast.AsyncWith, ast.Try, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
 _COMMENT = "    # The loop depends on the data: torch.compile calls this function as one operator."
 
 
@@ -79,11 +80,12 @@ def _stored(node: ast.AST) -> set[str]:
 
 
 def _cause(site: Site, node: ast.For) -> untraced.Untraced | None:
-    for statement in walk_scope(node):
-        inner = site.at(statement) if isinstance(statement, ast.stmt) else None
+    statements = [part for part in walk_scope(node) if isinstance(part, ast.stmt)]
+    for statement in sorted(statements, key=lambda part: (part.lineno, part.col_offset)):
+        inner = site.at(statement)
         if inner is None:
             continue
-        for suspect in untraced.suspects(site).of(statement):  # type: ignore[arg-type]
+        for suspect in untraced.suspects(site).of(statement):
             for kind in _KINDS:
                 each = kind(inner, suspect)
                 if each is not None:
@@ -142,6 +144,8 @@ def _check_forms(site: Site, node: ast.For) -> None:
         if site.live_after(name):
             raise NotAnOperator(f"`{name}` is used after the loop")
     for part in walk_scope(scope.node):
+        if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
+            raise NotAnOperator(f"`{part.id}` in the function may know names of the loop")
         if isinstance(part, SCOPES) and any(isinstance(each, ast.Name) and each.id in stored for each in walk(part)):
             raise NotAnOperator("a function inside of this one knows names of the loop")
 

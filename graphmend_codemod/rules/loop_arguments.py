@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import cached_property
 
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
@@ -145,9 +146,59 @@ class Arguments:
         torch = self._site.torch
         value = self._site.value(ast.Name(name, ast.Load()))
         conditions = [] if value.is_tensor else [f"{torch}.is_tensor({name})"]
-        if not self._is_counted(name):
+        free = self._is_counted(name) or (name in self._filled and self._is_only_written(name))
+        if not free:
+            if value.is_floating or (name in self._filled and not (value.dtype or "").startswith("torch.")):
+                raise NotAnOperator(f"`{name}` may be floating, and a gradient does not go through an operator")
             conditions.append(f"not {name}.is_floating_point()")
         return Argument(name, "Tensor", f"{torch}.Tensor", name, tuple(conditions))
+
+    def _is_only_written(self, name: str) -> bool:
+        """True for a tensor made of numbers, of which slices are written and no element is read.
+
+        No gradient goes into it where none goes into what is written, and autocast does not look at its dtype.
+        """
+        made = made_before(self._site, name)
+        operation = torch_api.torch_function(self._site.resolve(made.func))
+        method = made.func.attr if operation is None and isinstance(made.func, ast.Attribute) else ""
+        if operation not in _MADE_OF_NUMBERS and method not in _MADE_LIKE_ANOTHER:
+            return False
+        if any(word.arg == "requires_grad" for word in made.keywords):
+            return False
+        mentions = [part for part in walk(self._node) if isinstance(part, ast.Name) and part.id == name]
+        return all(self._is_write_of_slices(part) for part in mentions)
+
+    def _is_write_of_slices(self, part: ast.Name) -> bool:
+        outer = self._parents[id(part)]
+        if isinstance(outer, ast.Attribute):
+            return outer.attr in _METADATA
+        if not isinstance(outer, ast.Subscript) or not isinstance(outer.ctx, ast.Store):
+            return False
+        if isinstance(self._parents[id(outer)], ast.AugAssign):
+            return False
+        parts = outer.slice.elts if isinstance(outer.slice, ast.Tuple) else [outer.slice]
+        return outer.value is part and all(
+            isinstance(each, (ast.Slice, ast.Constant)) or (isinstance(each, ast.Name) and each.id in self._counters)
+            for each in parts
+        )
+
+    @cached_property
+    def _counters(self) -> set[str]:
+        """Variables of loops that count."""
+        found: set[str] = set()
+        for part in [self._node, *walk_scope(self._node)]:
+            if not isinstance(part, ast.For) or not isinstance(part.iter, ast.Call):
+                continue
+            function = self._site.resolve(part.iter.func)
+            target = part.target
+            if function == "builtins.enumerate" and isinstance(target, ast.Tuple):
+                target = target.elts[0]
+            elif function != "builtins.range":
+                continue
+            if isinstance(target, ast.Name):
+                found.add(target.id)
+        rebound = [part for part in walk_scope(self._node) if isinstance(part, (ast.Assign, ast.AugAssign))]
+        return {name for name in found if not any(_binds(each, name) for each in rebound)}
 
     def _is_counted(self, name: str) -> bool:
         """True for what a call made of Python numbers in a dtype that follows from them: no gradient, no autocast."""
@@ -233,6 +284,8 @@ class Arguments:
 
 
 _COUNTING = frozenset({"arange", "zeros", "ones", "full", "eye"})
+_MADE_OF_NUMBERS = _COUNTING | {"empty", "zeros_like", "ones_like", "full_like", "empty_like"}
+_MADE_LIKE_ANOTHER = frozenset({"new_zeros", "new_ones", "new_full", "new_empty"})
 
 
 def _is_constant(index: ast.expr) -> bool:

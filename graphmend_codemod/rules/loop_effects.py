@@ -153,8 +153,8 @@ def _is_harmless(site: Site, qualified: str) -> bool:
     if torch_api.torch_function(qualified) in _KNOWN or qualified.startswith("math."):
         return True
     facts = site.evaluator.scope.index.function(qualified)
-    known = qualified.startswith("builtins.") and qualified.removeprefix("builtins.") in _BUILTINS
-    return known or (facts is not None and facts.computes)
+    builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
+    return builtin in _BUILTINS or builtin.endswith("Error") or (facts is not None and facts.computes)
 
 
 def _own_parts(statement: ast.stmt) -> Iterator[ast.AST]:
