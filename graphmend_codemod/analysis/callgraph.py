@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, walk_scope
 from graphmend_codemod.source import parse_text
 
 Key = tuple[str, int]
@@ -53,6 +53,7 @@ class ModuleCalls:
         self._bases: dict[str, list[str]] = {}
         self._classes: dict[str, ast.ClassDef] = {}
         self._functions: dict[str, Key] = {}
+        self._imported: dict[str, str] = {}
         self.definitions: dict[Key, Definition] = {}
         for node in tree.body:
             self._add(node)
@@ -61,6 +62,14 @@ class ModuleCalls:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             self._functions[node.name] = (node.name, node.lineno)
             self.definitions[node.name, node.lineno] = Definition(node.name, node)
+        elif isinstance(node, ast.Import):
+            for each in node.names:
+                self._imported[each.asname or each.name.partition(".")[0]] = (
+                    each.name if each.asname else each.name.partition(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom):
+            home = "." * node.level + (node.module or "")
+            self._imported |= {each.asname or each.name: f"{home}.{each.name}" for each in node.names}
         elif isinstance(node, ast.ClassDef):
             self._classes[node.name] = node
             self._bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
@@ -84,6 +93,11 @@ class ModuleCalls:
                     if made is not None:
                         found[name].setdefault(target.attr, made)
         return found
+
+    def qualified(self, node: ast.expr) -> str | None:
+        """The qualified name of what is spelled, where the top level of the module imports it."""
+        root, dot, rest = (dotted(node) or "").partition(".")
+        return f"{self._imported[root]}{dot}{rest}" if root in self._imported else None
 
     def constructions(self, owner: str, attribute: str) -> list[ast.Call]:
         """The calls whose results a class and its bases in this module assign to an attribute; empty if unclear."""

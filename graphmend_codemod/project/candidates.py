@@ -24,8 +24,8 @@ LOG_METHODS = frozenset(
 READS_VALUES = frozenset({"item", "tolist"})
 """Methods that read a tensor back to Python."""
 REDUCES = frozenset({"sum", "mean"})
-CASTS = frozenset({"int", "float"})
-EXTREMES = frozenset({"max", "min", "amax", "amin", "sum", "argmax", "argmin"})
+CASTS = frozenset({"int", "float", "bool"})
+EXTREMES = frozenset({"max", "min", "amax", "amin", "sum", "argmax", "argmin", "any", "all"})
 """What is read back by `int(x.max())`."""
 NUMPY_NUMBERS = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod", "lcm", "gcd"})
 """Functions of numpy that have a twin in `math`."""

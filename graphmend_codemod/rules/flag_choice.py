@@ -15,11 +15,13 @@ from functools import lru_cache
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import parameters, walk_scope
+from graphmend_codemod.rules.mask_products import is_name
 from graphmend_codemod.rules.one_dtype import why_not_one_dtype
 from graphmend_codemod.rules.packed_rows import Packed, packed_in, why_not_static
-from graphmend_codemod.rules.traceable import why_not_traced
+from graphmend_codemod.rules.traceable import is_compile_path, why_not_traced
 
-_READ = re.compile(r"=\s*(?:bool\()?\w+(?:\.flatten\(\))?\.(?:any|all)\(\)(?:\.item\(\)|\))")
+_READ = re.compile(r"=\s*(?:bool\(\s*)?\w+(?:\s*\.\w+\([-\d]*\))?\s*\.any\(\s*\w*\s*\)\s*(?:\.item\(\)|\))")
+"""What a file with a flag holds: a look at its text costs less than its tree."""
 
 
 @dataclass(frozen=True)
@@ -52,21 +54,40 @@ def choices(text: str) -> tuple[Choice, ...]:
         choice
         for reader in calls.definitions.values()
         for node in walk_scope(reader.node)
-        if isinstance(node, ast.Assign) and (read := _flag(node)) is not None
+        if isinstance(node, ast.Assign) and (read := _flag(calls, node)) is not None
         if (choice := _Following(calls, reader, node, *read).choice()) is not None
     )
 
 
-def _flag(node: ast.Assign) -> tuple[str, str] | None:
+def _flag(calls: ModuleCalls, node: ast.Assign) -> tuple[str, str] | None:
     """The flag's name and the mask's for `flag = mask.any().item()`."""
     target, value = node.targets[0], node.value
-    if not isinstance(target, ast.Name) or len(node.targets) != 1 or not isinstance(value, ast.Call):
+    if not isinstance(target, ast.Name) or len(node.targets) != 1 or not isinstance(value, ast.Call) or value.keywords:
         return None
-    read = value.func.value if isinstance(value.func, ast.Attribute) and value.func.attr == "item" else None
-    if isinstance(value.func, ast.Name) and value.func.id == "bool" and len(value.args) == 1:
+    read: ast.expr | None = None
+    if isinstance(value.func, ast.Attribute) and value.func.attr == "item" and not value.args:
+        read = value.func.value
+    elif isinstance(value.func, ast.Name) and value.func.id == "bool" and len(value.args) == 1:
         read = value.args[0]
-    found = re.fullmatch(r"(\w+)(?:\.flatten\(\))?\.any\(\)", ast.unparse(read)) if read is not None else None
-    return (target.id, found[1]) if found is not None else None
+    mask = _mask_of(calls, read) if read is not None else None
+    return (target.id, mask) if mask is not None else None
+
+
+def _mask_of(calls: ModuleCalls, node: ast.expr) -> str | None:
+    """`mask` for `mask.any()`, `torch.any(mask)` and `mask.flatten().any()`."""
+    if not isinstance(node, ast.Call) or node.keywords or not isinstance(node.func, ast.Attribute):
+        return None
+    if calls.qualified(node.func) == "torch.any":
+        return node.args[0].id if len(node.args) == 1 and isinstance(node.args[0], ast.Name) else None
+    if node.func.attr != "any" or node.args:
+        return None
+    inner = node.func.value
+    flat = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and not inner.keywords
+    if flat and isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+        given = [ast.unparse(each) for each in inner.args]
+        if (inner.func.attr, given) in (("flatten", []), ("view", ["-1"]), ("reshape", ["-1"])):
+            inner = inner.func.value
+    return inner.id if isinstance(inner, ast.Name) else None
 
 
 @dataclass(frozen=True)
@@ -134,7 +155,7 @@ class _Following:
         if any(name is target for target in self.read.targets):
             return True
         for node in walk_scope(self.reader.node):
-            if isinstance(node, ast.If) and self.read in node.orelse and "is_compiling()" in ast.unparse(node.test):
+            if isinstance(node, ast.If) and self.read in node.orelse and is_compile_path(node):
                 return any(name is part for statement in node.body for part in ast.walk(statement))
         return False
 
@@ -188,7 +209,7 @@ class _Following:
         bound = [
             node.value
             for node in walk_scope(self.reader.node)
-            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == self.mask
+            if isinstance(node, ast.Assign) and any(is_name(each, self.mask) for each in node.targets)
         ]
         known = len(bound) == 1 and isinstance(bound[0], ast.Compare)
         return None if known else f"`{self.mask}` is not known to be a bool mask"

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.scope import walk_scope
 
 _CASTS = torch_api.CASTS.keys() | {"to", "type", "type_as"}
 _NEW = frozenset(each for each in torch_api.CREATION if not each.startswith("new_") and not each.endswith("_like"))
-_CHANGING = _CASTS | _NEW | torch_api.TO_BOOL | {"argmax", "argmin", "new_tensor"}
+_CHANGING = _CASTS | _NEW | torch_api.TO_BOOL | frozenset("argmax argmin new_tensor div divide true_divide".split())
 _OF_RECEIVER = (
     (torch_api.VIEWS - _CASTS)
     | torch_api.SAME_ANY_DTYPE
@@ -147,6 +147,11 @@ def _bound(function: Definition, name: str) -> Iterator[ast.expr]:
             names = [each for target in node.targets for each in getattr(target, "elts", [target])]
             if any(isinstance(each, ast.Name) and each.id == name for each in names):
                 yield node.value
+        elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+            if isinstance(node.target, ast.Name) and node.target.id == name:
+                yield node.value
+        elif isinstance(node, ast.For) and any(getattr(each, "id", "") == name for each in ast.walk(node.target)):
+            yield node.iter
 
 
 def _changes(node: ast.AST) -> bool:

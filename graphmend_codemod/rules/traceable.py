@@ -13,10 +13,13 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameters, walk_scope
-from graphmend_codemod.rules.packed_rows import COUNT, Packed, handed_roles, roles_of
+from graphmend_codemod.project.candidates import is_python_annotation
+from graphmend_codemod.rules.mask_products import is_name
+from graphmend_codemod.rules.one_result import why_not_one_result
+from graphmend_codemod.rules.packed_rows import Packed, handed_roles, roles_of
 from graphmend_codemod.rules.size_division import is_division
 
-_LIBRARIES = frozenset({"torch", "nn", "F", "math"})
+_LIBRARIES = ("torch.", "math.")
 _BUILTINS = frozenset("len list tuple range isinstance getattr zip enumerate min max int".split())
 _READS = frozenset(
     """item tolist numpy nonzero argwhere unique unique_consecutive masked_select bincount repeat_interleave equal
@@ -33,6 +36,7 @@ _LAYERS = frozenset(
 )
 _CHANGES_STATE = frozenset("batch_norm instance_norm embedding_bag".split())
 _CHANGING_WORDS = frozenset({"inplace", "out", "max_norm"})
+_NUMBERS = (ast.Constant, ast.Name, ast.Attribute)
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Try, ast.While, ast.With, ast.AsyncWith, ast.AsyncFor, ast.ClassDef)
 _MORE_FORBIDDEN = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.FunctionDef, ast.Import)
 
@@ -54,7 +58,8 @@ def why_not_traced(
             return f"`{decider.qualname}` uses `{flag}` for more than choosing code"
     inputs = frozenset(each.arg for each in parameters(decider.node))
     reason = _why_not_in(calls, decider, packed, packed.roles if packed is not None else {}, inputs, set())
-    return reason or _why_not_one_result(decider, flag, guards, packed)
+    returns = [node for node in _live(decider) if isinstance(node, ast.Return)]
+    return reason or why_not_one_result(decider, returns, flag, guards, packed)
 
 
 def _uses(function: Definition, name: str) -> list[ast.Name]:
@@ -71,10 +76,14 @@ def _in_dispatch(function: Definition, node: ast.AST) -> bool:
 
 
 def _is_dispatch(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.If)
-        and "isinstance" in ast.unparse(statement.test)
-        and "cond(" in ast.unparse(statement)
+    return isinstance(statement, ast.If) and _calls(statement.test, "isinstance") and _calls(statement, "cond")
+
+
+def _calls(node: ast.AST, name: str) -> bool:
+    """True when something with this name is called, also as an attribute."""
+    return any(
+        isinstance(part, ast.Call) and name in (getattr(part.func, "id", ""), getattr(part.func, "attr", ""))
+        for part in ast.walk(node)
     )
 
 
@@ -108,7 +117,7 @@ def _why_not_in(
     for node in _live(function):
         if id(node) in packing:
             continue
-        reason = _why_not_form(function, node, outside)
+        reason = _why_not_form(calls, function, node, outside)
         if reason is None and isinstance(node, ast.Subscript) and not _is_static_index(node.slice, counted):
             reason = f"`{short(node)}` in `{function.qualname}` may choose rows by data"
         if reason is None and isinstance(node, ast.Call):
@@ -176,7 +185,7 @@ def _live(function: Definition) -> Iterator[ast.AST]:
         stack: list[ast.AST] = [] if _is_dispatch(statement) else [statement]
         while stack:
             node = stack.pop()
-            if isinstance(node, ast.If) and _is_compile_path(node):
+            if isinstance(node, ast.If) and is_compile_path(node):
                 stack += node.body
                 continue
             yield node
@@ -184,13 +193,15 @@ def _live(function: Definition) -> Iterator[ast.AST]:
                 stack += children(node)
 
 
-def _is_compile_path(node: ast.If) -> bool:
+def is_compile_path(node: ast.If) -> bool:
     """True for `if torch.compiler.is_compiling() and n > 0:` with the original behind it, which is not traced then."""
     test = node.test.values[0] if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else node.test
     return bool(node.orelse) and isinstance(test, ast.Call) and (dotted(test.func) or "").endswith("is_compiling")
 
 
-def _why_not_form(function: Definition, node: ast.AST, outside: Collection[str | None]) -> str | None:
+def _why_not_form(
+    calls: ModuleCalls, function: Definition, node: ast.AST, outside: Collection[str | None]
+) -> str | None:
     where = f"in `{function.qualname}`"
     if isinstance(node, (*_FORBIDDEN, *_MORE_FORBIDDEN)):
         return f"`{short(node)}` {where} cannot be traced under `torch.cond`"
@@ -203,7 +214,7 @@ def _why_not_form(function: Definition, node: ast.AST, outside: Collection[str |
             written.append(node.target.id)
         if any(name in outside for name in written):
             return f"`{short(node)}` {where} writes into an argument"
-    if isinstance(node, ast.Call) and _writes(node) and _root(_receiver(node)) in outside:
+    if isinstance(node, ast.Call) and _writes(node) and _root(_receiver(calls, node)) in outside:
         return f"`{short(node)}` {where} writes into an argument"
     if isinstance(node, (ast.If, ast.IfExp)) and not _is_python(function, node.test):
         return f"`{short(node.test)}` {where} may depend on data"
@@ -239,10 +250,10 @@ def _writes(call: ast.Call) -> bool:
     return (name.endswith("_") and not name.endswith("__")) or any(word.arg == "inplace" for word in call.keywords)
 
 
-def _receiver(call: ast.Call) -> ast.expr:
+def _receiver(calls: ModuleCalls, call: ast.Call) -> ast.expr:
     """What an operation in place changes."""
     named = isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
-    if named and isinstance(call.func, ast.Attribute) and _root(call.func.value) not in _LIBRARIES:
+    if named and isinstance(call.func, ast.Attribute) and not _is_of_library(calls, call.func):
         return call.func.value
     return call.args[0] if call.args else call.func
 
@@ -259,7 +270,7 @@ def _is_python(function: Definition, test: ast.expr) -> bool:
         return none or all(_is_size(side) or isinstance(side, ast.Constant) for side in sides)
     if isinstance(test, ast.Name):
         return any(_is_flag(each, default) for each, default in _defaults(function) if each.arg == test.id)
-    return isinstance(test, ast.Attribute) and ast.unparse(test) == "self.training"
+    return isinstance(test, ast.Attribute) and test.attr == "training" and is_name(test.value, "self")
 
 
 def _defaults(function: Definition) -> Iterator[tuple[ast.arg, ast.expr | None]]:
@@ -271,15 +282,30 @@ def _defaults(function: Definition) -> Iterator[tuple[ast.arg, ast.expr | None]]
 def _is_flag(argument: ast.arg, default: ast.expr | None) -> bool:
     """True for `flag=False`, `flag: bool`, and a flag without a value, which is what the choice is about."""
     python = isinstance(default, ast.Constant) and (isinstance(default.value, bool) or default.value is None)
-    annotated = argument.annotation is not None and "bool" in ast.unparse(argument.annotation)
-    return python or annotated
+    return python or (argument.annotation is not None and is_python_annotation(ast.unparse(argument.annotation)))
 
 
 def _is_size(node: ast.expr) -> bool:
-    text = ast.unparse(node)
-    return any(each in text for each in (".size(", ".shape", ".dim(", "len(")) and not any(
-        isinstance(part, ast.Call) and getattr(part.func, "attr", "") in _READS for part in ast.walk(node)
-    )
+    """True for sizes, and for what is computed from them with names and numbers."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return any(map(_is_size, node.elts)) and all(isinstance(each, _NUMBERS) or _is_size(each) for each in node.elts)
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        return any(map(_is_size, sides)) and all(isinstance(each, _NUMBERS) or _is_size(each) for each in sides)
+    if isinstance(node, ast.UnaryOp):
+        return _is_size(node.operand)
+    if isinstance(node, ast.Subscript):
+        return _is_size(node.value)
+    if isinstance(node, ast.Call):
+        called = node.func
+        if isinstance(called, ast.Attribute):
+            return called.attr in {"size", "dim", "numel"} and not isinstance(called.value, ast.Call)
+        python = isinstance(called, ast.Name) and called.id in {"list", "tuple", "min", "max", "int"}
+        own = python and any(map(_is_size, node.args))
+        return getattr(called, "id", "") == "len" or (
+            own and all(isinstance(each, _NUMBERS) or _is_size(each) for each in node.args)
+        )
+    return isinstance(node, ast.Attribute) and node.attr in {"shape", "ndim"}
 
 
 def _is_static_error(function: Definition, node: ast.Raise) -> bool:
@@ -303,88 +329,29 @@ def _is_known(calls: ModuleCalls, function: Definition, call: ast.Call) -> bool:
         return False
     if is_division(call) and _is_size(call.args[0]):
         return False  # a size that has to be read back once sizes are dynamic
-    if name is not None and name.partition(".")[0] in _LIBRARIES:
+    if _is_of_library(calls, call.func):
         # `torch.where(mask)` alone is `nonzero`.
         words = {word.arg for word in call.keywords}
         changing = call.func.attr in _CHANGES_STATE or words & {"out", "max_norm"}
         return not changing and (call.func.attr != "where" or len(call.args) > 1)
+    if calls.qualified(call.func) is not None:
+        return False  # a function of another library, or of the project
     if name is not None and name.startswith("self."):
         made = calls.constructions(function.owner, call.func.attr) if name.count(".") == 1 else []
-        return bool(made) and all(map(_is_stateless, made))
+        return bool(made) and all(_is_stateless(calls, each) for each in made)
     known = torch_api.RETURNS_TENSOR | _MORE_METHODS | torch_api.CASTS.keys() | torch_api.PYTHON_METHODS.keys()
     return call.func.attr in known or call.func.attr in {"to", "type_as", "masked_fill_"}
 
 
-def _is_stateless(made: ast.Call) -> bool:
+def _is_of_library(calls: ModuleCalls, node: ast.expr) -> bool:
+    return (calls.qualified(node) or "").startswith(_LIBRARIES)
+
+
+def _is_stateless(calls: ModuleCalls, made: ast.Call) -> bool:
     """True for the construction of a layer that changes nothing when it is called."""
-    library, _, name = (dotted(made.func) or "").rpartition(".")
-    if library not in {"nn", "torch.nn"} or any(word.arg in _CHANGING_WORDS for word in made.keywords):
+    name = torch_api.torch_module_class(calls.qualified(made.func))
+    if any(word.arg in _CHANGING_WORDS for word in made.keywords):
         return False
     inner = [each for each in made.args if isinstance(each, ast.Call)]
-    return name in _LAYERS or (name == "Sequential" and len(inner) == len(made.args) and all(map(_is_stateless, inner)))
-
-
-def _why_not_one_result(decider: Definition, flag: str, guards: Collection[str], packed: Packed | None) -> str | None:
-    """Both values of the flag must give tensors of the same sizes, which assertions in the function say."""
-    returns = [node for node in _live(decider) if isinstance(node, ast.Return)]
-    last = decider.node.body[-1]
-    if returns != [last] or not isinstance(last, ast.Return) or last.value is None:
-        return f"`{decider.qualname}` returns in several places"
-    value = last.value
-    if isinstance(value, ast.IfExp) and any(
-        isinstance(part, ast.Name) and part.id in guards for part in ast.walk(value.test)
-    ):
-        value = value.orelse
-    if isinstance(value, ast.Name) and not _is_sized(decider, value.id, flag, packed):
-        value = _bound_unguarded(decider, value.id, guards) or value
-    parts = value.elts if isinstance(value, ast.Tuple) else [value]
-    for part in parts:
-        inner: ast.expr = part
-        while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
-            inner = inner.func.value
-        if not isinstance(inner, ast.Name) or not _is_sized(decider, inner.id, flag, packed):
-            return f"`{short(part)}` is not known to have the same size whatever `{flag}` is"
-    return None
-
-
-def _bound_unguarded(decider: Definition, name: str, guards: Collection[str]) -> ast.expr | None:
-    """What a name is bound to, once, where the guards are false."""
-    guarded = {
-        id(part)
-        for node in walk_scope(decider.node)
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id in guards
-        for statement in node.body
-        for part in ast.walk(statement)
-    }
-    bound = [
-        node
-        for node in walk_scope(decider.node)
-        if isinstance(node, (ast.Assign, ast.AugAssign)) and id(node) not in guarded
-        if ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target) == name
-    ]
-    return bound[0].value if len(bound) == 1 and isinstance(bound[0], ast.Assign) else None
-
-
-def _is_sized(decider: Definition, name: str, flag: str, packed: Packed | None) -> bool:
-    """True when an assertion at the top of the function tells a tensor's size, and no branch binds it below."""
-    asserted = [
-        statement.lineno
-        for statement in decider.node.body
-        if isinstance(statement, ast.Assert)
-        if ast.unparse(statement.test).startswith((f"{name}.size()", f"list({name}.size())", f"{name}.shape =="))
-        if not any(
-            isinstance(part, ast.Name) and packed is not None and packed.roles.get(part.id) == COUNT
-            for part in ast.walk(statement.test)
-        )
-    ]
-    if not asserted:
-        return False
-    return not any(
-        isinstance(part, ast.Name)
-        and part.id == name
-        and isinstance(part.ctx, ast.Store)
-        and part.lineno > asserted[-1]
-        for node in walk_scope(decider.node)
-        if isinstance(node, ast.If)
-        for part in ast.walk(node)
-    )
+    whole = name == "Sequential" and len(inner) == len(made.args)
+    return name in _LAYERS or (whole and all(_is_stateless(calls, each) for each in inner))

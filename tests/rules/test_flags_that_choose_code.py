@@ -222,9 +222,67 @@ def test_another_break_in_the_function_that_decides_is_still_found() -> None:
         ("y = self.query(x)", "x += 1\n        y = self.query(x)", "writes into an argument"),
         ("y = self.query(x)", "z = x.transpose(0, 1)\n        z[0] = 1\n        y = self.query(x)", "into an argument"),
         ("y = self.query(x)", "x.mul_(2)\n        y = self.query(x)", "writes into an argument"),
+        ("y = self.query(x)", "y = self.query(x)\n        y = -y if x[: y.ndim].sum() > 0 else y", "depend on data"),
+        ("assert y.size() == x.size()", "assert y.size() != (1,)", "is not known to have the same size"),
+        ("assert y.size() == x.size()", "assert y.size()[0] == x.size()[0]", "is not known to have the same size"),
+        ("y = y + self._from", "y: torch.Tensor = y.double() + self._from", "`y.double()` in `Attention.forward` may"),
+        ("y = y + self._from", "y = y.div(2) + self._from", "`y.div(2)` in `Attention.forward` may"),
         ("special = x.new_zeros(", "x[0] = 1\n        special = x.new_zeros(", "in `Attention._special` writes into"),
     ],
 )  # fmt: skip
 def test_what_is_not_proven_is_declined(old: str, new: str, because: str) -> None:
     assert old in _MODEL
     declined(_MODEL.replace(old, new), because=because, select=_RULES, unsafe_fixes=True)
+
+
+_PLAIN = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x, masked=None):
+        y = torch.tanh(x)
+        if masked:
+            y = F.relu(self.linear(y))
+        assert y.size() == x.size()
+        return y
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor):
+        mask = x > 3
+        masked = torch.any(mask).item()
+        return self.part(x, masked)
+"""
+
+
+@pytest.mark.parametrize("read", ["torch.any(mask).item()", "mask.view(-1).any().item()", "bool(mask.any())"])
+def test_torch_by_another_name_is_torch(read: str) -> None:
+    source = _PLAIN.replace("torch.any(mask).item()", read)
+    source = (
+        source.replace("import torch\n", "import torch as th\n")
+        .replace("torch.", "th.")
+        .replace("from th.", "from torch.")
+    )
+    after, _ = fixed(source, select=_RULES, unsafe_fixes=True)
+    assert "th.cond(" in after
+    inputs = ("torch.ones(2, 4)", "torch.ones(2, 4) * 4")
+    behaves(source, after, inputs)
+    compiles(after, inputs, scenarios=_NO_GRADIENTS)
+
+
+def test_a_function_of_the_project_called_like_one_of_torch_is_not_let_through() -> None:
+    source = _PLAIN.replace("from torch.nn import functional as F", "from .layers import functional as F")
+    declined(
+        source, because="`F.relu(self.linear(y))` in `Part.forward` is not known", select=_RULES, unsafe_fixes=True
+    )
