@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 DEEPEST = 24
-_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout, slice, range)
+PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.layout, slice, range)
 
 HALF_STEPS = 16
 """Rounding steps of a half-precision tensor's largest element that compiled code may be off."""
@@ -25,8 +25,9 @@ HALF_STEPS = 16
 class Leaves:
     """A value taken apart. Keys are paths into it (`.logits`, `[0]['mask']`).
 
-    `values` tells types, lengths, plain values, dtypes and shapes; `placement` what only an exact comparison asks of a
-    tensor: strides, `requires_grad`, and with which input, parameter or earlier leaf it shares memory.
+    `values` tells types, lengths, plain values, dtypes and shapes; `placement` what only an exact comparison asks: of a
+    tensor strides, `requires_grad`, and with which input, parameter or earlier leaf it shares memory, of a mapping the
+    order of its keys. Tensors without a value, such as gradients, may be there or not.
     """
 
     values: dict[str, str] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class _Walk:
     def visit(self, value: Any, path: str, depth: int) -> None:
         if isinstance(value, torch.Tensor):
             self._tensor(value, path)
-        elif isinstance(value, _PLAIN):
+        elif isinstance(value, PLAIN):
             self._leaves.values[path] = f"{type(value).__name__} {value!r}"
         elif id(value) in self._open:
             self._leaves.values[path] = f"the same object as {self._open[id(value)] or 'the whole'}"
@@ -92,11 +93,13 @@ class _Walk:
             del self._open[id(value)]
 
     def _container(self, value: Any, path: str, depth: int) -> None:
-        members = _members(value)
+        members = members_of(value)
         if members is None:
             self._leaves.values[path] = _opaque(value)
             return
         self._leaves.values[path] = f"{_name(value)} of {len(members)}"
+        if isinstance(value, Mapping):
+            self._leaves.placement[path] = f"keys {', '.join(step for step, _ in members)}"
         for step, member in members:
             self.visit(member, path + step, depth + 1)
 
@@ -111,7 +114,7 @@ class _Walk:
         leaves.tensors[path] = _unwrapped(value)
 
 
-def _members(value: Any) -> list[tuple[str, Any]] | None:
+def members_of(value: Any) -> list[tuple[str, Any]] | None:
     """The parts of a container or of a plain object, None for what has none that can be compared."""
     if isinstance(value, Mapping):
         return [(f"[{key!r}]", item) for key, item in value.items()]
@@ -157,13 +160,24 @@ def _differences(before: Leaves, after: Leaves, *, exact: bool) -> Iterator[str]
     if exact:
         common = {path: text for path, text in after.placement.items() if path in before.placement}
         yield from _dict_differences({path: before.placement[path] for path in common}, common)
-    for path, old in before.tensors.items():
-        new = after.tensors.get(path)
-        if new is None or old.dtype != new.dtype or old.shape != new.shape:
-            continue
-        difference = _bit_difference(old, new) if exact else _tolerance_difference(old, new)
+    for path in dict.fromkeys([*before.tensors, *after.tensors]):
+        difference = _tensor_difference(before, after, path, exact)
         if difference is not None:
             yield f"{path or 'result'}: {difference}"
+
+
+def _tensor_difference(before: Leaves, after: Leaves, path: str, exact: bool) -> str | None:
+    old, new = before.tensors.get(path), after.tensors.get(path)
+    if old is not None and new is not None and old.dtype == new.dtype and old.shape == new.shape:
+        return _bit_difference(old, new) if exact else _tolerance_difference(old, new)
+    if path in before.values or path in after.values:
+        return None  # their descriptions differ, which is told already
+    kinds = ["none" if each is None else f"{each.dtype} {tuple(each.shape)}" for each in (old, new)]
+    only = old if new is None else new if old is None else None
+    # A compiler may make zeros where eager mode makes no gradient.
+    if not exact and only is not None and not bool(_plain(only).any()):
+        return None
+    return f"{kinds[0]} became {kinds[1]}"
 
 
 def _dict_differences(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
@@ -184,11 +198,18 @@ def _bit_difference(old: torch.Tensor, new: torch.Tensor) -> str | None:
     if torch.equal(_bits(old), _bits(new)):
         return None
     old, new = old.reshape(-1), new.reshape(-1)
+    if old.is_complex():  # each part for itself: nan in one says nothing of the other
+        pairs = _unequal(torch.view_as_real(old).reshape(-1), torch.view_as_real(new).reshape(-1))
+        unequal = pairs.view(-1, 2).any(dim=1)
+    else:
+        unequal = _unequal(old, new)
+    return _told(old, new, unequal) if bool(unequal.any()) else None
+
+
+def _unequal(old: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
     size = old.element_size()
     unequal = (_bits(old).view(-1, size) != _bits(new).view(-1, size)).any(dim=1)
-    if old.is_floating_point() or old.is_complex():
-        unequal &= ~(old.isnan() & new.isnan())
-    return _told(old, new, unequal) if bool(unequal.any()) else None
+    return unequal & ~(old.isnan() & new.isnan()) if old.is_floating_point() else unequal
 
 
 def _tolerance_difference(old: torch.Tensor, new: torch.Tensor) -> str | None:

@@ -182,7 +182,9 @@ class ModelRow:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What a reviewer must know, one line each: an arm not measured, an eager or compiled difference."""
+        """What a reviewer must know, one line each: an arm not measured, an eager or compiled difference, code that
+        Dynamo leaves alone now.
+        """
         found = [
             f"{arm}: {measured.message}"
             for arm, measured in (("before", self.before), ("after", self.after))
@@ -193,7 +195,21 @@ class ModelRow:
         for number, (old, new) in enumerate(zip(self.before.calls, self.after.calls, strict=False), 1):
             if new.compiled_problem is not None and old.compiled_problem is None:
                 found.append(f"compiled call {number}: {new.compiled_problem}")
-        return tuple(found)
+        return (*found, *self._left_to_python)
+
+    @property
+    def _left_to_python(self) -> tuple[str, ...]:
+        """What Dynamo compiled before and leaves alone now: there is no break in what is not traced."""
+        before, after = self.before.counts, self.after.counts
+        if before is None or after is None:
+            return ()
+        if before.graphs and not after.graphs:
+            return ("nothing is compiled any more",)
+        if len(after.skipped_frames) <= len(before.skipped_frames):
+            return ()
+        known = {(frame.path, frame.function) for frame in before.skipped_frames}
+        new = [frame for frame in after.skipped_frames if (frame.path, frame.function) not in known]
+        return tuple(f"`{frame.function}` is not compiled any more: {frame.reason}" for frame in new)
 
     @property
     def fewer_ops(self) -> bool:

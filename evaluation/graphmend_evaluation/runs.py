@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,13 @@ from typing import Any
 import torch
 
 from graphmend_evaluation.compare import (
+    DEEPEST,
+    PLAIN,
     Leaves,
     close_difference,
     digest,
     exact_differences,
+    members_of,
     sequence_difference,
     storages,
     take_apart,
@@ -177,21 +180,21 @@ class _Differentiable:
         self.total: torch.Tensor | None = None
         self._seen: set[int] = set()
 
-    def visit(self, value: Any) -> None:
-        if id(value) in self._seen:
+    def visit(self, value: Any, depth: int = 0) -> None:
+        if id(value) in self._seen or depth > DEEPEST:
             return
         self._seen.add(id(value))
         if isinstance(value, torch.Tensor):
-            if value.requires_grad and value.is_floating_point() and value.numel():
-                weights = torch.linspace(0.5, 1.5, value.numel(), device=value.device).view(value.shape)
-                term = (value.float() * weights).sum()
-                self.total = term if self.total is None else self.total + term
-        elif isinstance(value, Mapping):
-            for item in value.values():
-                self.visit(item)
-        elif isinstance(value, tuple | list):
-            for item in value:
-                self.visit(item)
+            if value.requires_grad and value.numel():
+                self._add(torch.view_as_real(value.resolve_conj()) if value.is_complex() else value)
+        elif not isinstance(value, PLAIN):
+            for _, member in members_of(value) or ():
+                self.visit(member, depth + 1)
+
+    def _add(self, value: torch.Tensor) -> None:
+        weights = torch.linspace(0.5, 1.5, value.numel(), device=value.device).view(value.shape)
+        term = (value.float() * weights).sum()
+        self.total = term if self.total is None else self.total + term
 
 
 def _parameters(model: Model) -> dict[str, torch.Tensor]:
@@ -223,13 +226,14 @@ def _state(model: Model, call: Call) -> dict[str, str]:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         state["numpy random numbers"] = _hash(numpy.random.get_state()[1].tobytes())
-    state.update(_digests(take_apart([call.args, dict(call.kwargs or {})]), "input"))
+    known: dict[int, str] = {}
+    state.update(_digests([call.args, dict(call.kwargs or {})], "input", known))
     seen: set[int] = set()
     for name, module in [] if model.module is None else model.module.named_modules():
         for attribute, value in _attributes(module):
             if id(value) not in seen:  # one configuration object serves all layers
                 seen.add(id(value))
-                state.update(_digests(take_apart(value), f"{name}.{attribute}".lstrip(".")))
+                state.update(_digests(value, f"{name}.{attribute}".lstrip("."), known))
     return state
 
 
@@ -242,9 +246,13 @@ def _attributes(module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _digests(leaves: Leaves, name: str) -> dict[str, str]:
+def _digests(value: Any, name: str, known: dict[int, str]) -> dict[str, str]:
+    """The leaves of a value; of tensors also where they lie. `known` gets their storages."""
+    leaves = take_apart(value, known=known)
+    for address, place in storages(leaves, name).items():
+        known.setdefault(address, place)
     return {
-        f"{name}{path}": digest(leaves.tensors[path]) if path in leaves.tensors else text
+        f"{name}{path}": f"{digest(leaves.tensors[path])} {leaves.placement[path]}" if path in leaves.tensors else text
         for path, text in leaves.values.items()
     }
 

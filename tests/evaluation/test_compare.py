@@ -86,6 +86,8 @@ def test_value_is_identical_to_itself(value: Any) -> None:
         (None, 0, "NoneType None became int 0"),
         (1, True, "int 1 became bool True"),
         ({"a": 1}, {"b": 1}, "['a']: gone, was int 1"),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, "keys ['a'], ['b'] became keys ['b'], ['a']"),
+        (torch.tensor([complex("nan+1j")]), torch.tensor([complex("nan+2j")]), "1 of 1 elements differ"),
         (Output(torch.ones(2), None), Output(torch.ones(2), torch.ones(2)), ".mask: NoneType None became Tensor"),
         (Cache(torch.ones(2)), Cache(torch.zeros(2)), ".layers[0]: 2 of 2 elements differ"),
         (Pair(1, 2), Pair(1, 3), ".right: int 2 became int 3"),

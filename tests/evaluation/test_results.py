@@ -25,6 +25,7 @@ from graphmend_evaluation.results import (
 SITE = BreakSite("a/b.py", 3, "forward", "print(x)", "GB0059", "Failed to trace builtin operator", "reason", 2)
 BROKEN = Counts(4, (2, 1, 1, 3), 2, 2, (SITE,), 1, (SkippedFrame("a/b.py", 1, "forward", "why"),), "Unsupported: no")
 WHOLE = Counts(1, (7,), 0, 0, (), 0, (), None)
+SKIPPED = SkippedFrame("a/b.py", 9, "helper", "why not")
 CALL = CallResult(None, None, None, (Message("log", "WARNING", "told", "a/b.py:forward"),), ())
 BEFORE = ModelMeasurement("m:f", Status.OK, "", 1.5, BROKEN, (CALL,), None, (("torch", "2.13.0"),))
 AFTER = ModelMeasurement("m:f", Status.OK, "", 2.0, WHOLE, (CALL,), Comparison(()))
@@ -61,12 +62,24 @@ def test_row_without_problems_is_ok() -> None:
             replace(AFTER, calls=(replace(CALL, eager_error="E: x"),)),
             "compiled call 1: returns, where eager mode raises E: x",
         ),
+        (replace(AFTER, counts=replace(WHOLE, graphs=0, ops_per_graph=())), "nothing is compiled any more"),
+        (
+            replace(AFTER, counts=replace(WHOLE, skipped_frames=(*BROKEN.skipped_frames, SKIPPED))),
+            "`helper` is not compiled any more: why not",
+        ),
     ],
 )
 def test_problem_is_told(after: ModelMeasurement, problem: str) -> None:
     row = ModelRow("m:f", BEFORE, after)
     assert row.problems == (problem,)
     assert not row.ok
+
+
+def test_frames_that_were_skipped_before_are_no_news() -> None:
+    other = replace(WHOLE, skipped_frames=(SKIPPED,))  # after one break is mended another one is met
+    assert ModelRow("m:f", BEFORE, replace(AFTER, counts=other)).ok
+    nothing = replace(WHOLE, graphs=0, ops_per_graph=(), skipped_frames=(SKIPPED,))
+    assert ModelRow("m:f", replace(BEFORE, counts=nothing), replace(AFTER, counts=nothing)).ok
 
 
 def test_compiled_problem_that_was_there_before_is_no_news() -> None:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from graphmend_evaluation.loading import Factory, load_factory
-from graphmend_evaluation.runs import Observed, eager_differences, eager_run, load
+from graphmend_evaluation.runs import Observed, compiled_difference, eager_differences, eager_run, load
 from graphmend_evaluation.worktree import LoadError, add_to_path
 
 MODEL = """
@@ -47,6 +47,19 @@ MODEL = """
 
     def learning():
         return Scale(), (torch.rand(2, 4),), {"train": True, "gradients": True}
+"""
+
+
+OUTPUT = """
+    import dataclasses
+
+
+    @dataclasses.dataclass
+    class Output:
+        y: torch.Tensor
+        x: torch.Tensor
+
+
 """
 
 
@@ -133,6 +146,28 @@ def test_gradient_that_changes_is_seen(worktree: Callable[[str], Path], tmp_path
     told = changes(worktree, tmp_path, "y * 2, x", "y + y.detach(), x", name="learning")
     assert "gradient of linear.weight" in told
     assert "[0]: " not in told
+
+
+@pytest.mark.parametrize("output", ["y * 2, x", "Output(y * 2, x)", "torch.complex(y, y), x", "{1: [y]}"])
+def test_gradient_that_is_gone_is_seen_wherever_the_output_is(
+    worktree: Callable[[str], Path], tmp_path: Path, output: str
+) -> None:
+    made = MODEL.replace("    class Scale", OUTPUT + "    class Scale").replace("y * 2, x", output)
+    made = made.replace("self.linear(x)", "x @ self.linear.weight.t() + self.linear.bias")
+    before = observed(worktree(made), "learning", tmp_path / "before")
+    cut = worktree(made.replace("weight.t()", "weight.detach().t()"))
+    after = observed(cut, "learning", tmp_path / "after", tmp_path / "before")
+    told = "call 1, gradient of linear.weight: torch.float32 (4, 4) became none"
+    assert eager_differences(before, after) == (told,)
+    assert compiled_difference(before[0], after[0]) == told.removeprefix("call 1, ")
+
+
+def test_state_that_begins_to_share_memory_is_seen(worktree: Callable[[str], Path], tmp_path: Path) -> None:
+    apart, shared = "self.last = self.seen.clone()[None]", "self.last = self.seen[None]"
+    before = observed(worktree(MODEL.replace("self.last = x.shape", apart)), "scale", tmp_path / "before")
+    tied = worktree(MODEL.replace("self.last = x.shape", shared))
+    after = observed(tied, "scale", tmp_path / "after", tmp_path / "before")
+    assert "call 1, other state after it: last" in "\n".join(eager_differences(before, after))
 
 
 def test_weights_of_another_shape_are_refused(worktree: Callable[[str], Path], tmp_path: Path) -> None:
