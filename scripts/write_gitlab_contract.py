@@ -3,7 +3,7 @@
     python scripts/write_gitlab_contract.py > tests/forge/contracts/gitlab.json
 
 GitLab's own description is under another licence than this repository, so this one is our own. Fields that graphmend
-does not read are left out, and answers may have more of them.
+does not read are left out, and answers may have more of them. `scripts/check_gitlab_contract.py` compares the two.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ Schema = dict[str, Any]
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "integer"}
 FLAG: Schema = {"type": "boolean"}
+NAMES: Schema = {"type": "array", "items": TEXT}
+EITHER: Schema = {"oneOf": [TEXT, NUMBER]}
+CHECKED_AGAINST = "GitLab 19.5, doc/api/openapi/openapi_v3.yaml of gitlabhq/gitlabhq at 045bf8777ea8"
 
 
 def main() -> None:
@@ -27,7 +30,8 @@ def main() -> None:
 
 def document() -> Schema:
     """The whole description."""
-    one, many = "/projects/{id}/merge_requests/{merge_request_iid}", "/projects/{id}/merge_requests"
+    many = "/projects/{id}/merge_requests"
+    one, notes = f"{many}/{{merge_request_iid}}", f"{many}/{{noteable_id}}/notes"
     access = _nullable({"type": "object", "required": ["access_level"], "properties": {"access_level": NUMBER}})
     project = _object(
         id=NUMBER,
@@ -38,6 +42,7 @@ def document() -> Schema:
         archived=FLAG,
         permissions=_object(project_access=access, group_access=access),
     )
+    fork = _object(id=NUMBER, path_with_namespace=TEXT)  # without permissions: it is asked for by its number
     merge_request = _object(
         id=NUMBER,
         iid=NUMBER,
@@ -50,7 +55,7 @@ def document() -> Schema:
         source_project_id=NUMBER,
         target_project_id=NUMBER,
         draft=FLAG,
-        labels={"type": "array", "items": TEXT},
+        labels=NAMES,
     )
     note = _object(id=NUMBER, body=TEXT, system=FLAG)
     new = {
@@ -65,7 +70,7 @@ def document() -> Schema:
         "description": TEXT,
         "target_branch": TEXT,
         "state_event": {"type": "string", "enum": ["close", "reopen"]},
-        "add_labels": TEXT,
+        "add_labels": NAMES,
         "reviewer_ids": {"type": "array", "items": NUMBER},
     }
     wanted = _query(
@@ -76,24 +81,33 @@ def document() -> Schema:
     )
     paths: dict[str, Schema] = {
         "/projects/{id}": {"get": _operation(200, project)},
-        "/projects/{id}/fork": {"post": _operation(201, project, body={})},
-        "/projects/{id}/forks": {"get": _operation(200, _list(project), _query(owned=TEXT))},
+        "/projects/{id}/fork": {"post": _operation(201, fork, body={})},
+        "/projects/{id}/forks": {"get": _operation(200, _list(fork), _query(owned=FLAG))},
         many: {
             "get": _operation(200, _list(merge_request), wanted),
             "post": _operation(201, merge_request, body=new, required=["source_branch", "target_branch", "title"]),
         },
         one: {"get": _operation(200, merge_request), "put": _operation(200, merge_request, body=change)},
-        f"{one}/notes": {
+        notes: {
             "get": _operation(200, _list(note), _query()),
             "post": _operation(201, note, body={"body": TEXT}, required=["body"]),
         },
-        f"{one}/notes/{{note_id}}": {"put": _operation(200, note, body={"body": TEXT}, required=["body"])},
+        f"{notes}/{{note_id}}": {"put": _operation(200, note, body={"body": TEXT})},
         "/users": {"get": _operation(200, _list(_object(id=NUMBER, username=TEXT)), _query(username=TEXT))},
     }
     for path, operations in paths.items():
         names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-        operations["parameters"] = [{"name": name, "in": "path", "required": True, "schema": TEXT} for name in names]
-    return {"openapi": "3.0.3", "info": {"title": "GitLab, as graphmend uses it", "version": "4"}, "paths": paths}
+        project_id = TEXT if path.startswith(notes) else EITHER
+        operations["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": project_id if name == "id" else NUMBER}
+            for name in names
+        ]
+    info = {
+        "title": "GitLab, as graphmend uses it",
+        "version": "4",
+        "description": f"Compared with the published description: {CHECKED_AGAINST}.",
+    }
+    return {"openapi": "3.0.3", "info": info, "paths": paths}
 
 
 def _operation(

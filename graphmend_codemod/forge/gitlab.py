@@ -150,7 +150,7 @@ class GitLab:
     def add_labels(self, number: int, labels: tuple[str, ...]) -> None:
         """Add labels."""
         with self._errors(f"labels of merge request {number}"):
-            self._change(number, add_labels=",".join(labels))
+            self._change(number, add_labels=list(labels))
 
     def ask_for_review(self, number: int, reviewers: tuple[str, ...]) -> None:
         """Ask people to review."""

@@ -13,6 +13,8 @@ from tests.forge.server import Server
 
 Answer = tuple[int, Any, dict[str, str]]
 
+_FIRST_NOTE = 301
+
 
 @dataclass
 class Merge:
@@ -77,7 +79,7 @@ class GitLabFake:
             return self._fork(project, user)
         if rest == "/forks":
             owned = [one for one in self.projects if one.parent == project.id and one.path.startswith(f"{user}/")]
-            return 200, [self._project(one, user) for one in owned], {}
+            return 200, [_without_permissions(self._project(one, user)) for one in owned], {}
         if rest == "/merge_requests":
             return self._create(project, body, user) if method == "POST" else self._list(project, arguments)
         iid = int(rest.split("/")[2])
@@ -89,13 +91,18 @@ class GitLabFake:
         return self._put(project, merge, body) if method == "PUT" else (200, self._merge(project, merge), {})
 
     def _notes(self, method: str, rest: str, merge: Merge, body: Any) -> Answer:
+        """Newest first, with what GitLab itself writes there."""
         if method == "GET":
-            return 200, [{"id": n, "body": text, "system": False} for n, text in enumerate(merge.notes)], {}
+            there = [_note(number, text) for number, text in enumerate(merge.notes)]
+            return 200, [*reversed(there), {"id": 7, "body": "changed the description", "system": True}], {}
         if method == "PUT":
-            merge.notes[int(rest.rpartition("/")[2])] = body["body"]
-            return 200, {"id": 1, "body": body["body"], "system": False}, {}
+            number = int(rest.rpartition("/")[2]) - _FIRST_NOTE
+            if not 0 <= number < len(merge.notes):
+                return 404, {"message": "404 Note Not Found"}, {}
+            merge.notes[number] = body["body"]
+            return 200, _note(number, body["body"]), {}
         merge.notes.append(body["body"])
-        return 201, {"id": 1, "body": body["body"], "system": False}, {}
+        return 201, _note(len(merge.notes) - 1, body["body"]), {}
 
     def _list(self, project: LabProject, arguments: Mapping[str, str]) -> Answer:
         assert (arguments["order_by"], arguments["sort"], arguments["state"]) == ("created_at", "desc", "all")
@@ -124,7 +131,7 @@ class GitLabFake:
         merge.description = body.get("description", merge.description)
         merge.target = body.get("target_branch", merge.target)
         merge.state = {"close": "closed"}.get(body.get("state_event"), merge.state)
-        merge.labels += body.get("add_labels", "").split(",") if body.get("add_labels") else []
+        merge.labels += body.get("add_labels", [])
         merge.reviewers = body.get("reviewer_ids", merge.reviewers)
         return 200, self._merge(project, merge), {}
 
@@ -136,7 +143,7 @@ class GitLabFake:
         self._server.git(path, "config", "http.receivepack", "true")
         fork = LabProject(len(self.projects) + 40, path, parent=project.id)
         self.projects.append(fork)
-        return 201, self._project(fork, user), {}
+        return 201, _without_permissions(self._project(fork, user)), {}
 
     def _project(self, project: LabProject, user: str) -> Any:
         may = user not in self._server.readers or project.path.startswith(f"{user}/")
@@ -165,3 +172,11 @@ class GitLabFake:
             "draft": merge.title.startswith("Draft:"),
             "labels": merge.labels,
         }
+
+
+def _note(number: int, text: str) -> Any:
+    return {"id": _FIRST_NOTE + number, "body": text, "system": False}
+
+
+def _without_permissions(project: Any) -> Any:
+    return {name: value for name, value in project.items() if name != "permissions"}
