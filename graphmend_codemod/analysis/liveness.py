@@ -61,7 +61,9 @@ def _statement(node: ast.stmt, name: str) -> Use:
         if _reads(node.test, name):
             return Use.READ
         return _branches(_block(node.body, name), _block(node.orelse, name))
-    if isinstance(node, (ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)):
+    if isinstance(node, ast.For):
+        return _loop(node, name)
+    if isinstance(node, (ast.AsyncFor, ast.While, ast.Try, ast.Match)):
         return Use.READ if _reads(node, name) else Use.NEITHER
     if isinstance(node, (ast.With, ast.AsyncWith)):
         if any(_reads(item, name) for item in node.items):
@@ -75,6 +77,14 @@ def _statement(node: ast.stmt, name: str) -> Use:
         isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store) for part in walk_scope(node)
     )
     return Use.WRITTEN if written and isinstance(node, (ast.Assign, ast.AnnAssign)) else Use.NEITHER
+
+
+def _loop(node: ast.For, name: str) -> Use:
+    """A loop may run no round, so that it never writes for certain."""
+    target = [part.id for part in walk(node.target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    first = _reads(node.iter, name) or _reads(node.target, name)
+    in_body = name not in target and _block(node.body, name) is Use.READ
+    return Use.READ if first or in_body or _block(node.orelse, name) is Use.READ else Use.NEITHER
 
 
 def _reads(node: ast.AST, name: str) -> bool:

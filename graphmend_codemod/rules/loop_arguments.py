@@ -291,7 +291,9 @@ _MADE_LIKE_ANOTHER = frozenset({"new_zeros", "new_ones", "new_full", "new_empty"
 def _is_constant(index: ast.expr) -> bool:
     if isinstance(index, ast.Slice):
         return all(part is None or _is_constant(part) for part in (index.lower, index.upper, index.step))
-    return isinstance(index, ast.Constant) or (isinstance(index, ast.UnaryOp) and _is_constant(index.operand))
+    return (isinstance(index, ast.Constant) and type(index.value) is int) or (
+        isinstance(index, ast.UnaryOp) and _is_constant(index.operand)
+    )
 
 
 def _numbered(name: str, kind: str, given: str) -> Argument:

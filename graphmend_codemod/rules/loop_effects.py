@@ -21,9 +21,9 @@ _KNOWN = OPERATIONS | torch_api.name_set(
 )
 """Operations that change nothing, draw nothing, and that autocast leaves alone for integers."""
 _MAY_SHARE = torch_api.VIEWS | torch_api.name_set(
-    "contiguous cpu detach diagonal narrow ravel select split unbind unfold where"
+    "contiguous cpu detach diagonal narrow ravel select split unbind unfold"
 )
-"""Operations whose result may be memory of an argument. `where` is one for what Python picks from numbers."""
+"""Operations whose result may be memory of an argument."""
 _BUILTINS = torch_api.name_set(
     "abs all any bool enumerate float int isinstance len list max min range reversed round slice sum tuple zip"
 )
@@ -65,7 +65,8 @@ class Effects:
     def _check_written(self, part: ast.expr, owner: ast.expr) -> None:
         others = sorted(self._outside(self._roots(owner)) - self._filled)
         if isinstance(part, ast.Attribute) or others:
-            raise NotAnOperator(f"the loop changes `{others[0] if others else purity.short(part)}`")
+            changed = purity.short(part) if isinstance(part, ast.Attribute) else others[0]
+            raise NotAnOperator(f"the loop changes `{changed}`")
 
     def _check_call(self, site: Site, call: ast.Call) -> None:
         text = purity.short(call)
@@ -119,7 +120,10 @@ class Effects:
     def _kept(self) -> set[str]:
         """Names bound by the loop that have a value before it."""
         before, body = self._site.place.env, self._node.body
-        return {name for name in self._stored if name in before or reads_before_writing(body, name)}
+        given = {part.id for part in ast.walk(self._node.target) if isinstance(part, ast.Name)}
+        return {
+            name for name in self._stored if name in before or (name not in given and reads_before_writing(body, name))
+        }
 
     def _roots(self, node: ast.expr) -> set[str]:
         """Names whose memory the value of `node` may share."""

@@ -199,6 +199,7 @@ class _Generator:
             (4, self.cut_table),
             (6, self.found_places),
             (6, self.rows_filled),
+            (6, self.loop_over_data),
         ]
         if depth < _DEEPEST:
             makers += [
@@ -384,6 +385,10 @@ class _Generator:
 
     def rows_filled(self, depth: int) -> list[Statement]:
         return [self.reading(readings.ROWS_FILLED, {"lengths": self.pick(readings.LENGTHS)})]
+
+    def loop_over_data(self, depth: int) -> list[Statement]:
+        pieces = {"found": self.pick(readings.FOUND), "body": self.pick(readings.BODIES)}
+        return [self.reading(readings.LOOPS_OVER_DATA, pieces)]
 
     def reading(self, templates: Sequence[str], pieces: dict[str, str]) -> Simple:
         """A template with pieces that are about the same tensors."""

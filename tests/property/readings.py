@@ -195,3 +195,33 @@ ENDS = (
 FOUND = ("{t} > 0", "{t} == {t}", "{t} > {n}", "{t} != {u}", "{m}", "{t} > 99", "{m} & ({t} > 0)", "{t}")
 
 DTYPES = ("int64", "int32", "uint8", "float32", "float16", "bool")
+
+LOOPS_OVER_DATA = (
+    "placed = torch.zeros({t}.shape[0], 4, dtype=torch.{dtype})\nchosen = {found}\n"
+    "for i, row in enumerate(chosen):\n    spots = torch.where(row)[0]\n    {body}\n{t} = {t} + placed",
+    "chosen = {found}\nplaced = {like}\nfor i, row in enumerate(chosen):\n    spots = torch.where(row)[0]\n    {body}\n"
+    "{t} = {t} * placed + chosen",
+    "chosen = {found}\ntotal = 0\nplaced = torch.full(({t}.shape[0], 4), {n})\nfor i in range(len(chosen)):\n"
+    "    row = chosen[i]\n    spots = row.nonzero()[:, 0]\n    {body}\n{t} = {t} - placed + total",
+    "chosen = {found}\nplaced = torch.zeros({t}.shape[0], 4, dtype=torch.{dtype})\n"
+    "for i, (row, each) in enumerate(zip(chosen, {u}.long())):\n    spots = torch.where(row)[0]\n    {body}\n"
+    "    placed[i, : spots.shape[0]] += each[spots]\n{t} = {t} - placed",
+)
+"""Loops that fill `placed` with what `{body}` makes of the places `spots` in a row."""
+
+BODIES = (
+    "placed[i, : spots.shape[0]] = spots",
+    "placed[i, spots] = spots * 2",
+    "placed[i, spots] += self.limit",
+    "placed[i, : spots.shape[0]] = {n}",
+    "if spots.sum() > 2:\n        continue\n    placed[i, -1] = flag",
+    "if len(spots) > 3:\n        break\n    placed[i, spots] = flag",
+    "spots += 1\n    placed[i] = spots.sum()",
+    "part = placed[i]\n    part[spots] = 1",
+    "row[spots] = False\n    placed[i] = 1",
+    "{t}[i, spots] = 0.5\n    placed[i] = 1",
+    "placed[i, spots] = torch.randint(0, 9, spots.shape)",
+    "placed[i, spots] = 1\n    {t} = {t} + spots.sum()",
+    "if spots.shape[0] > 3:\n        raise ValueError(f'{{spots}} in {{i}}')\n    placed[i, spots] = 1",
+    "placed[i, spots] = (spots.to(placed.dtype) + len(row)).to(placed.dtype)",
+)

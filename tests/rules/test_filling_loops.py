@@ -1,0 +1,165 @@
+"""Loops that fill tensors with what the data says, moved into a function that torch.compile calls as one operator."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, declined, embedded, fixed, noop
+from tests.tools.observe import Scenario
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+def counted(row, n):
+    return torch.isin(row, n)
+
+
+def drawn(row):
+    return torch.rand_like(row)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step = 2
+        self.codes = [1, 2, 3]
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, mask: torch.BoolTensor, pad=0, values=None):
+        ...
+        return places * 2
+"""
+_PLACES = "places = torch.full((mask.shape[0], 4), -1)\n"
+_LOOP = "for row, chosen in enumerate(mask):\n    found = torch.where(chosen)[0]\n"
+_INPUTS = [
+    "torch.tensor([[True, False, True, False]])",
+    "torch.tensor([[False, True, True, True], [False] * 4])",
+    "torch.tensor([[1, 0, 2, 3], [0] * 4, [1] * 4])",
+]
+
+
+def written(statements: str) -> str:
+    return embedded(statements, _SETUP)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        _PLACES + _LOOP + "    places[row, : found.shape[0]] = found * self.step",
+        _PLACES + _LOOP + "    if len(found) > 2:\n        continue\n    places[row][found] = pad",
+        _PLACES + _LOOP + "    if found.shape[0] > 2:\n        break\n    places[row, found] += 1",
+        _PLACES + "codes = self.codes\n" + _LOOP + "    places[row, found] = codes[0]\n    places[row, -2:] = "
+        "torch.tensor([codes[1:]], device=mask.device)",
+        _PLACES + _LOOP + "    if counted(chosen, pad).sum():\n        places[row, found] = 1",
+        "device = mask.device\n" + _PLACES + _LOOP + "    places[row, found] = torch.zeros(1, dtype=torch.long, "
+        "device=device)",
+        "edges = torch.arange(0.5, 4, 1 / self.step)\n" + _PLACES + _LOOP + "    places[row, : found.shape[0]] = "
+        "torch.bucketize(found / 3, edges)",
+        "places = torch.zeros(mask.shape, dtype=torch.float16)\n" + _LOOP + "    places[row, : found.shape[0]] = 0.5",
+        "other = torch.zeros(mask.shape[0], dtype=torch.long)\n" + _PLACES + _LOOP + "    places[row, found] = 1\n"
+        "    other[row] = found.sum()\nplaces = places + other[:, None]",
+        _PLACES + _LOOP + "    found += 1\n    places[row][found - 1] = found",
+        _PLACES + "last = 1\n" + _LOOP + "    last = last + 1\n    places[row, found] = last",
+        "for row in range(2):\n    mask = mask * 1\n" + _PLACES + _LOOP + "    places[row, found] = 1",
+    ],
+)
+def test_an_operator_fills_what_the_loop_fills(statements: str) -> None:
+    after, result = fixed(written(statements), select=("GM504",))
+    assert [finding.code for fix in result.fixes for finding in fix.applied] == ["GM504"]
+    behaves(written(statements), after, _INPUTS)
+    compiles(after, _INPUTS, scenarios=[Scenario(gradients="off")])
+    assert not [each for each in checked(after).findings if each.declined is None]
+
+
+def test_what_is_not_as_the_conditions_say_runs_the_loop() -> None:
+    source = written(_PLACES + _LOOP + "    places[row, found] = pad")
+    after, _ = fixed(source)
+    floating = "torch.tensor([[1.0, 0.0, 2.0, 3.0]])"
+    inputs = [floating, f"{_INPUTS[0]}, True", f"{_INPUTS[1]}, 2.5", f"{_INPUTS[1]}, None", f"[{_INPUTS[0]}[0]]"]
+    behaves(source, after, inputs)
+    compiles(after, inputs[:3], strict=False)
+
+
+def test_an_error_in_the_loop_leaves_the_operator_as_it_is() -> None:
+    statements = (
+        _PLACES
+        + _LOOP
+        + "    if len(found) > 2:\n        raise ValueError(f'{len(found)} in {row}')\n"
+        + ("    places[row, found] = 1")
+    )
+    after, _ = fixed(written(statements), select=("GM504",))
+    behaves(written(statements), after, _INPUTS)
+    compiles(after, _INPUTS, scenarios=[Scenario(gradients="off")])
+
+
+@pytest.mark.parametrize(
+    ("statements", "because"),
+    [
+        (_PLACES + _LOOP + "    places[row, found] = 1\nplaces = places + row", "`row` is used after the loop"),
+        ("kept = " + _PLACES + _LOOP + "    places[row, found] = 1", "not made just before"),
+        ("places = mask\n" + _LOOP + "    places[row, found] = 1", "not made just before"),
+        (_PLACES + "kept = places.view(-1)\n" + _LOOP + "    places[row, found] = 1", "may refer to `places`"),
+        (_PLACES + _LOOP + "    places[row, found] = drawn(chosen).long()", "may have effects"),
+        (_PLACES + _LOOP + "    places[row, found] = 1\n    chosen[0] = False", "the loop changes `mask`"),
+        (_PLACES + _LOOP + "    places[row, found] = 1\n    chosen.fill_(False)", "the loop changes `mask`"),
+        (_PLACES + _LOOP + "    places[row, found] = 1\n    chosen += 1", "may change `chosen` in place"),
+        (_PLACES + _LOOP + "    places[row, found] = 1\n    self.last = found", "the loop changes `self.last`"),
+        (_PLACES + _LOOP + "    places[row, found] = self.proj.weight.shape[0]", "not known to be a number"),
+        (_PLACES + _LOOP + "    places[row, found] = values['first']", "`values` is no tensor or number"),
+        (_PLACES + _LOOP + "    print(found)\n    places[row, found] = 1", "may have effects"),
+        (_PLACES + _LOOP + "    torch.add(found, 1, out=mask)\n    places[row, found] = 1", "may have effects"),
+        (_PLACES + _LOOP + "    places[row, found] = 1\nelse:\n    pad = 1", "has an `else`"),
+        (_PLACES + _LOOP + "    if len(found) > 2:\n        return places\n    places[row, found] = 1", "leaves the"),
+        (_PLACES + _LOOP + "    places[row, found] = 1\nplaces = places + len(locals())", "may know names"),
+        (_PLACES + "def late():\n    return row\n" + _LOOP + "    places[row, found] = 1", "knows names of the loop"),
+        ("if pad:\n    base = 1\n" + _PLACES + _LOOP + "    places[row, found] = base", "may not be bound"),
+        ("places = self.proj(mask.float())\n" + _LOOP + "    places[row, found] = 1", "may be floating"),
+        ("places = mask.clone()\n" + _LOOP + "    places[row, found] = self.__dict__['step']", "is not known"),
+    ],
+)
+def test_a_loop_that_does_more_than_fill_tensors_is_left_alone(statements: str, because: str) -> None:
+    declined(written(statements), because=because, select=("GM504",))
+
+
+def test_loops_in_one_file_get_operators_of_their_own() -> None:
+    first = _PLACES + _LOOP + "    places[row, found] = 1\n"
+    source = written(first + "kept = places\n" + first.replace("= 1", "= 2") + "places = places + kept")
+    after, _ = fixed(source, select=("GM504",))
+    assert "        _fill_places(places, mask)\n" in after
+    assert "        _fill_places_2(places, mask)\n" in after
+    assert '::_fill_places_operator_2"' in after
+    assert "        _fill_places_operator_2(places, mask)\n        return\n" in after
+    behaves(source, after, _INPUTS)
+    compiles(after, _INPUTS, scenarios=[Scenario(gradients="off")])
+
+
+def test_two_loops_with_one_text_share_an_operator() -> None:
+    first = _PLACES + _LOOP + "    places[row, found] = 1\n"
+    source = written(first + "kept = places\n" + first + "places = places + kept")
+    after, _ = fixed(source, select=("GM504",))
+    assert after.count("custom_op(") == 1
+    assert after.count("        _fill_places(places, mask)\n") == 2
+    compiles(after, _INPUTS, scenarios=[Scenario(gradients="off")])
+
+
+def test_comments_move_with_the_loop_and_the_indentation_is_the_files_own() -> None:
+    source = written(_PLACES + _LOOP + "    # what was found\n    places[row, found] = 1").replace("    ", "\t")
+    after, _ = fixed(source, select=("GM504",))
+    assert after.count("# what was found") == 1
+    assert "\t\t# what was found\n\t\tplaces[row, found] = 1\n" in after
+    behaves(source, after, _INPUTS)
+
+
+def test_an_old_torch_gets_no_tag_for_cuda_graphs() -> None:
+    source = written(_PLACES + _LOOP + "    places[row, found] = 1")
+    assert "tags=(torch.Tag.cudagraph_unsafe,)," in fixed(source, target_torch=(2, 9))[0]
+    assert "tags" not in fixed(source, target_torch=(2, 4))[0]
+    declined(source, because="needs torch 2.4", target_torch=(2, 3))
+
+
+def test_a_loop_without_sizes_of_data_is_no_operator() -> None:
+    noop(written(_PLACES + "for row, chosen in enumerate(mask):\n    places[row, 0] = 1"), select=("GM504",))
