@@ -165,6 +165,7 @@ class Checker:
         if not any(functions.values()):
             return Found((), self._problems(files))
         index = self._index(layout, files)
+        functions = {path: _traced(index, path, every) for path, every in functions.items()}
         reached: Reached | None = None
         if any(_is_given_self(each) for every in functions.values() for each in every):
             reached = self._reached(index, files)
@@ -295,6 +296,15 @@ def _found(results: Iterable[Analysed]) -> Found:
 
 def _is_given_self(function: ReachedFunction) -> bool:
     return function.class_qualified is None and "." in function.qualname
+
+
+def _traced(index: ProjectIndex, path: str, functions: tuple[ReachedFunction, ...]) -> tuple[ReachedFunction, ...]:
+    """The functions without those that no graph can hold: constructors of modules, and what a decorator keeps out."""
+    module = index.module_at(path)
+    if module is None:
+        return functions
+    summaries = {(each.qualname, each.line): each for each in module.summary.functions}
+    return tuple(each for each in functions if not index.is_kept_out(module, summaries[each.qualname, each.line]))
 
 
 def _known_better(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
@@ -33,8 +32,7 @@ _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
-@dataclass(frozen=True)
-class _Unit:
+class _Unit(NamedTuple):
     """One reached function, parsed."""
 
     reached: ReachedFunction
@@ -138,7 +136,7 @@ def _with_leaks(unit: _Unit) -> _Unit:
         unit.flow.scope, unit.evaluator, unit.flow.closure_env, origins=unit.flow.origins, lists=unit.flow.lists
     )
     flow.run()
-    return replace(unit, flow=flow)
+    return unit._replace(flow=flow)
 
 
 def _findings_in(
@@ -195,7 +193,7 @@ def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
             reason = (
                 f"`torch.{api}` needs torch {needed}, and the project supports {supported} (setting `target-torch`)"
             )
-            return replace(verdict, edit=None, declined=reason)
+            return verdict._replace(edit=None, declined=reason)
     return verdict
 
 

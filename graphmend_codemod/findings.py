@@ -6,7 +6,7 @@ Positions are those of the standard `ast` module: lines count from 1, columns ar
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 class Safety(enum.Enum):
@@ -20,8 +20,7 @@ class Safety(enum.Enum):
     ADVICE = "advice"
 
 
-@dataclass(frozen=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A range of source text, end exclusive."""
 
     start_line: int
@@ -30,8 +29,7 @@ class Span:
     end_column: int
 
 
-@dataclass(frozen=True)
-class Original:
+class Original(NamedTuple):
     """The source text of `span`, word for word, moved `deeper` levels of the file's indentation to the right.
 
     Lines that begin inside a string literal are not moved.
@@ -41,8 +39,7 @@ class Original:
     deeper: int = 0
 
 
-@dataclass(frozen=True)
-class Replacement:
+class Replacement(NamedTuple):
     """`span` is replaced by `parts`, joined.
 
     A `str` part is our own text: newlines are `\\n`, indentation after a newline is four spaces a level and counts
@@ -53,8 +50,7 @@ class Replacement:
     parts: tuple[str | Original, ...]
 
 
-@dataclass(frozen=True)
-class Helper:
+class Helper(NamedTuple):
     """A module-level definition that an edit uses; placed once a file however many edits ask for it.
 
     `source` is dedented text with `\\n` newlines and four spaces a level, without blank lines around it. It is placed
@@ -66,8 +62,7 @@ class Helper:
     after: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Edit:
+class Edit(NamedTuple):
     """What a fix writes. `imports` are modules that must be bound by their own dotted name (`import torch`)."""
 
     replacements: tuple[Replacement, ...]
@@ -75,8 +70,7 @@ class Edit:
     helpers: tuple[Helper, ...] = ()
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """One break site: what was found, and either the edit that mends it or the condition that forbids one.
 
     `path` is relative to the project root, with forward slashes. `function` is the qualified name inside the module
@@ -90,7 +84,7 @@ class Finding:
     message: str
     safety: Safety
     function: str = ""
-    edit: Edit | None = field(default=None, repr=False)
+    edit: Edit | None = None
     declined: str | None = None
 
     @property
@@ -99,8 +93,7 @@ class Finding:
         return self.edit is not None
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """Something that kept a file from being checked: exit code 2, one line on standard error."""
 
     path: str

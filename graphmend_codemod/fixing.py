@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from graphmend_codemod.checking import Checker
 from graphmend_codemod.findings import Finding, Problem, Safety
@@ -13,8 +13,7 @@ from graphmend_codemod.source import SourceError, SourceFile
 _MOST_PASSES = 20
 
 
-@dataclass(frozen=True)
-class FileFix:
+class FileFix(NamedTuple):
     """One file's change. `applied` holds the findings of every pass whose edits were written."""
 
     path: str
@@ -23,8 +22,7 @@ class FileFix:
     applied: tuple[Finding, ...]
 
 
-@dataclass(frozen=True)
-class Veto:
+class Veto(NamedTuple):
     """A fix that must not be made, and why: that of the sites with this rule, function and statement in a file.
 
     `statement` is the first line of the site's text without indentation; empty, like `function`, for any.
@@ -145,4 +143,4 @@ def first_line(text: str, line: int) -> str:
 
 
 def _declined(finding: Finding, reason: str | None) -> Finding:
-    return finding if reason is None else replace(finding, edit=None, declined=reason)
+    return finding if reason is None else finding._replace(edit=None, declined=reason)

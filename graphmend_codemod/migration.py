@@ -232,7 +232,7 @@ class _Run:
         )
 
     def _inside(self, finding: Finding) -> Finding:
-        return replace(finding, path=finding.path.removeprefix(self._prefix))
+        return finding._replace(path=finding.path.removeprefix(self._prefix))
 
     def _changed(self, fixed: Fixed) -> list[str]:
         paths = {path for step in fixed.steps for path in step.files}

@@ -194,7 +194,7 @@ class _Texts:
             span = finding.span
         else:
             span = _moved(finding.span, self._alignment(base, text))
-        return replace(finding, path=self._prefix + finding.path, span=span)
+        return finding._replace(path=self._prefix + finding.path, span=span)
 
     def from_root(self, problem: Problem) -> Problem:
         """A problem with its path from the root of the repository."""
@@ -203,7 +203,7 @@ class _Texts:
             path = os.path.relpath(path, self._worktree.root).replace(os.sep, "/")
         else:
             path = self._prefix + path
-        return replace(problem, path=path)
+        return problem._replace(path=path)
 
     def _is_sound(self, change: FileFix) -> bool:
         """Whether a change starts from the text that we know; otherwise somebody else wrote, and it is undone."""
@@ -239,4 +239,4 @@ def _moved(span: Span, alignment: Sequence[Opcode]) -> Span:
         if start < line <= stop:
             line = min(base_start + line - start, max(base_stop, base_start + 1))
             break
-    return replace(span, start_line=line, end_line=line + span.end_line - span.start_line)
+    return span._replace(start_line=line, end_line=line + span.end_line - span.start_line)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.findings import Span
 
@@ -43,8 +43,7 @@ class SourceError(Exception):
         self.line = line
 
 
-@dataclass(frozen=True)
-class Suppressions:
+class Suppressions(NamedTuple):
     """What a file's own comments ask for: skip it all, or ignore codes on logical lines.
 
     An entry of `ignored` is (first line, last line, code prefixes); an empty prefix covers every code.
@@ -54,7 +53,7 @@ class Suppressions:
     ignored: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SourceFile:
     """A source file. `text` is decoded with every newline as it is in the file, and without the byte order mark.
 

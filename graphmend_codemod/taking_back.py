@@ -84,7 +84,7 @@ class TakingBack:
             statement,
             f"taken back after evaluation: {culprit.reason}",
         )
-        ladder = [exact, replace(exact, statement=""), replace(exact, statement="", function="")]
+        ladder = [exact, exact._replace(statement=""), exact._replace(statement="", function="")]
         known = [(veto.path, veto.rule, veto.function, veto.statement) for veto in self._vetoes]
         for veto in ladder:
             if (veto.path, veto.rule, veto.function, veto.statement) not in known:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, walk_scope
 from graphmend_codemod.source import parse_text
@@ -16,8 +16,7 @@ from graphmend_codemod.source import parse_text
 Key = tuple[str, int]
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(NamedTuple):
     """A function of the module. `owner` is its class, empty for a function outside of classes."""
 
     qualname: str

@@ -22,8 +22,7 @@ _LOOP_PASSES = 4
 _LOCKSTEP = frozenset({"builtins.enumerate", "builtins.zip"})
 
 
-@dataclass
-class State:
+class State(NamedTuple):
     """What holds before a statement. `leaked` are tokens of tensors that something else may refer to."""
 
     env: Env
@@ -52,7 +51,7 @@ class Place(NamedTuple):
         return any(isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) for parent in self.parents)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Flow:
     """Runs once over a function; `places` are the statements that Dynamo can reach, in source order.
 

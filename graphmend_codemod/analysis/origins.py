@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
@@ -32,16 +33,16 @@ _SIZES = frozenset(
 )
 
 Resolve = Callable[[str], "str | None"]
+_NONE: Mapping[tuple[str, int], Mapping[str, str]] = {}
 
 
-@dataclass(frozen=True)
-class Origins:
+class Origins(NamedTuple):
     """What is known of one module: `lists` maps a function (qualified name, line) to its parameters that are tensors
     built from lists, and those to the parameter that is the list. `builders` does so for locals."""
 
     calls: ModuleCalls
-    lists: Mapping[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
-    builders: Mapping[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
+    lists: Mapping[tuple[str, int], Mapping[str, str]] = _NONE
+    builders: Mapping[tuple[str, int], Mapping[str, str]] = _NONE
 
     @property
     def functions(self) -> frozenset[tuple[str, int]]:
@@ -98,7 +99,7 @@ def _built(function: FunctionNode, resolve: Resolve) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class _Uses:
     """How a function uses its names."""
 
@@ -315,7 +316,7 @@ def iterated_name(node: ast.For, names: Mapping[str, str]) -> tuple[ast.Name, as
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Numbers:
     """The numbers that a loop takes out of what it runs over: the names in its `target`, and what they alone make."""
 

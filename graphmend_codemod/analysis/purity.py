@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_floating_dtype
@@ -32,8 +31,7 @@ _WIDE = frozenset({"torch.bfloat16", "torch.float32", "torch.float64"})
 _LARGEST_HALF = 65504.0
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What was found about an expression.
 
     `impure` says why it must not run when eager would not run it, None if it may. `raises` says why it may raise there.

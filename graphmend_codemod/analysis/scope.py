@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphmend_codemod.project.facts import AttributeFact, ClassFacts, IndexView
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_SCOPES = frozenset(SCOPES)
+_INSIDE = "graphmend_inside"
+"""Where a function's tree keeps what a walk through it found: rules and analyses ask again and again."""
 
 
 def dotted(node: ast.expr) -> str | None:
@@ -87,13 +90,22 @@ def walk_in_layers(root: ast.AST) -> Iterator[ast.AST]:
             put_children(node, fields, todo)
 
 
-def walk_scope(root: ast.AST) -> Iterator[ast.AST]:
+def walk_scope(root: ast.AST) -> Iterable[ast.AST]:
     """Every node below `root` that runs in its scope (nested functions and classes are yielded, not entered)."""
+    if root.__class__ is not ast.FunctionDef:
+        return _walk_scope(root)
+    inside: list[ast.AST] | None = root.__dict__.get(_INSIDE)
+    if inside is None:
+        inside = root.__dict__[_INSIDE] = list(_walk_scope(root))
+    return inside
+
+
+def _walk_scope(root: ast.AST) -> Iterator[ast.AST]:
     stack = children(root)
     while stack:
         node = stack.pop()
         yield node
-        if (fields := NODE_FIELDS[node.__class__]) and not isinstance(node, SCOPES):
+        if (fields := NODE_FIELDS[node.__class__]) and node.__class__ not in _SCOPES:
             put_children(node, fields, stack)
 
 
@@ -104,8 +116,10 @@ def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
     return named + [arg for arg in (args.vararg, args.kwarg) if arg is not None]
 
 
-@dataclass(frozen=True)
-class Outline:
+_NONE: Mapping[str, Sequence[int]] = {}
+
+
+class Outline(NamedTuple):
     """What one look at a function tells: names that it binds, functions inside, and which rarer forms it uses.
 
     `conditional_lines` are the lines of conditional expressions, in order; `words` the names read or behind a dot, with
@@ -116,7 +130,7 @@ class Outline:
     nested: tuple[FunctionNode, ...]
     has_walrus: bool
     conditional_lines: tuple[int, ...]
-    words: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    words: Mapping[str, Sequence[int]] = _NONE
     calls: Sequence[ast.Call] = ()
     subscripts: Sequence[ast.Subscript] = ()
     assignments: Sequence[ast.Assign] = ()
@@ -185,7 +199,7 @@ def outline(function: FunctionNode) -> Outline:
     )
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Scope:
     """The function under analysis: its module, the class whose `self` it gets, the names that it binds itself.
 

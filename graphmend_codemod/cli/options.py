@@ -113,7 +113,7 @@ def projects(args: argparse.Namespace) -> list[tuple[Settings, list[Path]]]:
 def rebased(items: Iterable[Placed], old: Path, new: Path) -> Iterator[Placed]:
     """Findings, problems or changes of one project with their paths relative to the root of another."""
     for item in items:
-        yield item if old == new else replace(item, path=os.path.relpath(old / item.path, new).replace(os.sep, "/"))
+        yield item if old == new else item._replace(path=os.path.relpath(old / item.path, new).replace(os.sep, "/"))
 
 
 def stdin_path(args: argparse.Namespace) -> Path | None:
@@ -141,7 +141,7 @@ def print_problems(problems: Iterable[Problem], root: Path) -> None:
     for problem in problems:
         from graphmend_codemod.reporting.report import printable, shown_path
 
-        shown = replace(problem, path=shown_path(problem.path, root))
+        shown = problem._replace(path=shown_path(problem.path, root))
         print(f"graphmend: error: {printable(str(shown))}", file=sys.stderr)
 
 

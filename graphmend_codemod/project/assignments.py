@@ -124,7 +124,7 @@ def loop_target(target: ast.expr, iterated: ast.expr, body: Body) -> None:
         body.stores.add(target.elts[0].id)
         target = target.elts[-1]
     counts = called == "range"
-    for part in ast.walk(target):
+    for part in (target,) if target.__class__ is ast.Name else ast.walk(target):
         if isinstance(part, ast.Name):
             body.stores.add(part.id)
             if not counts:

@@ -21,6 +21,8 @@ from graphmend_codemod.project.summary import (
 Load = Callable[[str], "ModuleSummary | None"]
 _BUILTINS = frozenset(dir(builtins)) - {"None", "True", "False", "Ellipsis", "NotImplemented"}
 _NOTHING: Mapping[str, FunctionSummary] = {}
+CONSTRUCTORS = ("__init__", "__new__")
+"""Methods of modules that run before anything is compiled."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -315,6 +317,17 @@ class Definitions:
             or (self.class_summary(base) is None and families.is_module_class(base))
             for base in self.linear(qualified)
         )
+
+    def is_kept_out(self, module: Module, function: FunctionSummary) -> bool:
+        """True for a function that no graph can hold, whoever calls it."""
+        constructs = function.owner and function.name in CONSTRUCTORS
+        if constructs and self.is_module(f"{module.summary.name}.{function.owner}"):
+            return True
+        return bool(function.decorators) and self.is_disabled(module, function)
+
+    def is_disabled(self, module: Module, function: FunctionSummary) -> bool:
+        """True when a decorator keeps what is inside the function out of every graph."""
+        return any(name in families.STOPS for name in self.decorators(module, function))
 
     def decorators(self, module: Module, function: FunctionSummary) -> Iterator[str]:
         """Resolved decorators; `@partial(f, ...)` counts as `@f`."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
+
+_NONE: Mapping[str, Any] = {}
 
 
 class AttributeKind(enum.Enum):
@@ -25,8 +26,7 @@ class AttributeKind(enum.Enum):
     CHANGED = "changed"
 
 
-@dataclass(frozen=True)
-class AttributeFact:
+class AttributeFact(NamedTuple):
     """One attribute of a class, or one name of a module. `text` is the source of the assigned value, if short."""
 
     kind: AttributeKind
@@ -34,15 +34,14 @@ class AttributeFact:
     text: str = ""
 
 
-@dataclass(frozen=True)
-class FunctionFacts:
+class FunctionFacts(NamedTuple):
     """What is known of a function of the project from its signature. Annotations and decorators are resolved where
     their names can be; an annotation is kept as source text with resolved names, e.g. `typing.Optional[torch.Tensor]`.
     """
 
     qualified: str
     parameters: tuple[str, ...] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = _NONE
     returns: str | None = None
     decorators: tuple[str, ...] = ()
     compiling_predicate: bool = (
@@ -52,8 +51,7 @@ class FunctionFacts:
     computes: bool = False  # it calls nothing but known operations of torch, and writes nothing but its own names
 
 
-@dataclass(frozen=True)
-class ClassFacts:
+class ClassFacts(NamedTuple):
     """A class of the project with what it inherits from classes of the project.
 
     `methods` maps every method and property name, inherited ones included, to its qualified name.
@@ -62,8 +60,8 @@ class ClassFacts:
     qualified: str
     is_module: bool
     bases: tuple[str, ...] = ()
-    attributes: Mapping[str, AttributeFact] = field(default_factory=dict)
-    methods: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, AttributeFact] = _NONE
+    methods: Mapping[str, str] = _NONE
     properties: frozenset[str] = frozenset()
 
 
@@ -87,8 +85,7 @@ class IndexView(Protocol):
         """How a module-level name is assigned in `module`, after imports are followed; None if it is not assigned."""
 
 
-@dataclass(frozen=True)
-class ReachedFunction:
+class ReachedFunction(NamedTuple):
     """A function in which Dynamo can meet a break site. `via` says why, for people (`forward of T5Stack`)."""
 
     qualname: str  # inside the module: `T5Stack.forward`, nested functions dotted: `outer.inner`

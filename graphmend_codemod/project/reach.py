@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.project import families
-from graphmend_codemod.project.definitions import Module
+from graphmend_codemod.project.definitions import CONSTRUCTORS, Module
 from graphmend_codemod.project.facts import ReachedFunction
 from graphmend_codemod.project.index import ProjectIndex
 from graphmend_codemod.project.receivers import Receivers
@@ -124,8 +124,7 @@ class Search:
     def _is_stopped(self, place: tuple[str, str, int], module: Module, function: FunctionSummary) -> bool:
         stopped = self._stops.get(place)
         if stopped is None:
-            stopped = any(name in families.STOPS for name in self._index.decorators(module, function))
-            self._stops[place] = stopped
+            stopped = self._stops[place] = self._index.is_disabled(module, function)
         return stopped
 
     def _expand(self, step: _Step) -> None:
@@ -295,7 +294,7 @@ class Search:
         return False
 
     def _reach_method(self, module: Module, method: FunctionSummary, owner: str, via: str) -> None:
-        if method.name in ("__init__", "__new__") and self._index.is_module(owner):
+        if method.name in CONSTRUCTORS and self._index.is_module(owner):
             return
         self._add(module, method, owner, via)
 
@@ -314,9 +313,12 @@ class Search:
         if own is None or (own, name, called) in self._looked_up:
             return
         self._looked_up.add((own, name, called))
-        line = self._index.linear(own)
-        for owner, module, item, value in self._assigned_to(name):
-            if owner in line or own in self._index.linear(owner):
+        rows = self._assigned_to(name)
+        if not rows:
+            return
+        family = {*self._index.linear(own), *self._heirs.get(own, ())}
+        for owner, module, item, value in rows:
+            if owner in family:
                 scope = module.functions.get(f"{item.qualname}.__init__")
                 self._value(module, value, scope, _Step(module, scope or step.function, owner, step.via), called)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from graphmend_codemod.findings import Edit, Helper
 from graphmend_codemod.rewriting.blocks import Blocks
@@ -114,7 +114,7 @@ def _made(blocks: Blocks, planned: Sequence[_Planned]) -> str:
     for needed in (needed for plan in planned for needed in plan.helpers if not needed.present):
         known = helpers.setdefault(needed.helper.name, needed.helper)
         after = tuple(dict.fromkeys((*known.after, *needed.helper.after)))
-        helpers[known.name] = replace(known, after=after)
+        helpers[known.name] = known._replace(after=after)
     wanted += placed(blocks.layout, [*imports, *new_helpers(blocks, list(helpers.values()), imports)])
     text, regions, moved = splice(blocks.layout.source.text, wanted)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 
 from graphmend_codemod.findings import Edit, Helper, Replacement
@@ -37,7 +37,7 @@ def named(names: Names, edit: Edit, taken: Sequence[Needed]) -> tuple[Edit, tupl
         needed += chosen
         for helper, own in zip(group, chosen, strict=True):
             if own.helper.name != helper.name:
-                edit = replace(edit, replacements=tuple(_renamed(one, helper, own) for one in edit.replacements))
+                edit = edit._replace(replacements=tuple(_renamed(one, helper, own) for one in edit.replacements))
     return edit, tuple(needed)
 
 
@@ -76,7 +76,7 @@ def _numbered(helper: Helper, group: Sequence[Helper], number: int) -> Helper:
         source = _word(other.name).sub(f"{other.name}_{number}", source)
     numbered = {other.name: f"{other.name}_{number}" for other in group}
     after = tuple(numbered.get(name, name) for name in helper.after)
-    return replace(helper, name=numbered[helper.name], source=source, after=after)
+    return helper._replace(name=numbered[helper.name], source=source, after=after)
 
 
 def _named(names: Names, candidate: Helper, taken: Sequence[Needed]) -> Needed | None:
@@ -110,7 +110,7 @@ def _word(name: str) -> re.Pattern[str]:
 
 def _renamed(one: Replacement, helper: Helper, own: Needed) -> Replacement:
     word = _word(helper.name)
-    return replace(one, parts=tuple(word.sub(own.helper.name, p) if isinstance(p, str) else p for p in one.parts))
+    return one._replace(parts=tuple(word.sub(own.helper.name, p) if isinstance(p, str) else p for p in one.parts))
 
 
 def check_condition(names: Names, helper: Helper, places: Sequence[int]) -> None:

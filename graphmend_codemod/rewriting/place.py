@@ -6,7 +6,6 @@ import ast
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 from graphmend_codemod.findings import Original, Replacement, Span
 from graphmend_codemod.rewriting.blocks import Blocks, Place
@@ -75,7 +74,7 @@ def _with_tail(blocks: Blocks, place: Place, parts: _Parts, end: int) -> tuple[_
     if tail is None or not isinstance(original, Original):
         return parts, end
     line, column = layout.position(tail)
-    stretched = replace(original, span=replace(original.span, end_line=line, end_column=column))
+    stretched = original._replace(span=original.span._replace(end_line=line, end_column=column))
     return (*parts[:last], stretched, *parts[last + 1 :]), tail
 
 

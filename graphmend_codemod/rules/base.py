@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from graphmend_codemod.rules.site import Site
 
 
-@dataclass(frozen=True)
-class Contract:
+class Contract(NamedTuple):
     """What holds under `torch.compile`; in eager mode everything is kept, always.
 
     Each field is one of `kept`, `once per compilation`, `dropped`, or a sentence.
@@ -26,8 +25,7 @@ class Contract:
     compiled_state: str = "kept"
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """Source before and after the fix: documentation, unit test and behaviour test at once.
 
     `before` and `after` are module texts when `setup` is empty; otherwise they are statements put where `setup` says
@@ -41,8 +39,7 @@ class Example:
     inputs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Declined:
+class Declined(NamedTuple):
     """Source that the rule finds and leaves alone; `because` must be part of the reason that it gives."""
 
     source: str
@@ -50,16 +47,14 @@ class Declined:
     setup: str = ""
 
 
-@dataclass(frozen=True)
-class Clean:
+class Clean(NamedTuple):
     """Source in which the rule finds nothing at all."""
 
     source: str
     setup: str = ""
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """A match's answer: a message with an edit, or with the condition that failed.
 
     `safety` overrides the rule's own; `node` moves the finding away from the node that was matched.
@@ -96,7 +91,7 @@ class Asked(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rule:
     """One rule.
 

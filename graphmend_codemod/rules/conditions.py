@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin
 from graphmend_codemod.rules.site import Site
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(NamedTuple):
     """A test split in two: `static` conjuncts come first and are Python; `tensors` decide at run time.
 
     `text` is an expression for one 0-dim bool tensor that is true exactly when all tensor conjuncts are; `inverse` the
@@ -67,7 +66,7 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
         verdict = verdict & site.judge(_unwrapped(site, operand))
     several = next((part.several for part in parts if part.several), None)
     facts = tuple(fact for part in parts for fact in part.facts)
-    return Condition(static, tensors, text, inverse, several, replace(verdict, finite=True), facts)
+    return Condition(static, tensors, text, inverse, several, verdict._replace(finite=True), facts)
 
 
 def _skipped(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> purity.Verdict:
@@ -85,8 +84,7 @@ def _skipped(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]
     return verdict
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     text: str
     tight: str
     inverse: str

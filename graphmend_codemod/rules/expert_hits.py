@@ -35,7 +35,7 @@ class Kind(enum.Enum):
     ROW = "a tensor of one element"
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Hits:
     """The statements that tell which experts got rows, and what they become.
 

@@ -7,12 +7,12 @@ index that were read back to Python. For all rows, `x[start:end]` is `x`, and th
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.scope import walk, walk_in_layers
+from graphmend_codemod.analysis.scope import children, walk, walk_in_layers
 from graphmend_codemod.rules.rowwise import Rewriter
 from graphmend_codemod.rules.rowwise_expressions import MASK, Choice, Dense, NotRowwise, Rows, bound_in
 from graphmend_codemod.rules.site import Site
@@ -21,7 +21,7 @@ _READS = frozenset({"numpy", "tolist", "cpu"})
 _SCATTERS = frozenset({"scatter_reduce_", "scatter_add_"})
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Segments:
     """Where a loop's segments come from.
 
@@ -387,7 +387,7 @@ def counts_for_experts(site: Site, node: ast.Assign) -> str | None:
     if not isinstance(read, ast.Name) or read.id != name or not site.value(read).is_tensor:
         return None
     tree = tree_of(site.source.text)
-    splits = [part for part in ast.walk(tree) if isinstance(part, ast.Call) and _splits(part, name)]
+    splits = [part for part in walk(tree) if isinstance(part, ast.Call) and _splits(part, name)]
     return name if splits else None
 
 
@@ -399,18 +399,22 @@ def _splits(call: ast.Call, name: str) -> bool:
 def check_counts(site: Site, node: ast.Assign, name: str) -> None:
     """NotRowwise unless sizes of this name are handed on to functions that take them as a tensor, and nothing else."""
     tree = tree_of(site.source.text)
-    parents = {id(child): parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
     taken = False
-    for part in ast.walk(tree):
-        if not isinstance(part, ast.Name) or part.id != name or not isinstance(part.ctx, ast.Load):
-            continue
-        parent = parents[id(part)]
+    for parent, part in _reads(tree, name):
         if isinstance(parent, ast.Call) and ast.unparse(parent.func).endswith(".as_tensor"):
             taken = True
         elif not _hands_on(parent, part, name, node):
             raise NotRowwise(f"`{purity.short(parent)}` uses `{name}` in another way")
     if not taken:
         raise NotRowwise(f"the functions that split rows by `{name}` do not take it as a tensor yet; fix those first")
+
+
+def _reads(tree: ast.Module, name: str) -> Iterator[tuple[ast.AST, ast.Name]]:
+    """The places where a name is read, each behind the node that it stands in, in the order of `ast.walk`."""
+    for parent in walk_in_layers(tree):
+        for part in children(parent):
+            if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load):
+                yield parent, part
 
 
 def _hands_on(parent: ast.AST, part: ast.Name, name: str, node: ast.Assign) -> bool:

@@ -8,7 +8,7 @@ front of the original statements under `torch.compiler.is_compiling()`.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
@@ -88,8 +88,7 @@ rule = Rule(
 )
 
 
-@dataclass(frozen=True)
-class _Exit:
+class _Exit(NamedTuple):
     """One way out: the condition under which it is taken (None for the last), the value returned."""
 
     condition: Condition | None
@@ -162,7 +161,7 @@ def _judge(site: Site, exits: list[_Exit], floating: frozenset[str]) -> tuple[pu
             verdict = verdict & way.condition.verdict
             if position:
                 for tensor in way.condition.tensors:
-                    verdict = verdict & replace(purity.judge(site.evaluator, tensor, env), finite=True)
+                    verdict = verdict & purity.judge(site.evaluator, tensor, env)._replace(finite=True)
         verdict = verdict & purity.judge(site.evaluator, way.value, env)
         value = site.evaluator.value(way.value, env)
         if value.kind is not Kind.TENSOR or value.optional:

@@ -9,7 +9,7 @@ asking.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.torch_api import torch_function
@@ -92,8 +92,7 @@ rule = Rule(
 )
 
 
-@dataclass(frozen=True)
-class _Write:
+class _Write(NamedTuple):
     """A masked write: `target` under `mask`.
 
     `copies` when it makes a new tensor and binds it to the target's name; `fills` when it takes no mask but a bool one.

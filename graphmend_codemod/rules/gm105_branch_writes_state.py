@@ -18,8 +18,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.findings import Edit, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, split
@@ -159,8 +161,7 @@ class _NotWritable(Exception):
     """Why the branches cannot be turned into one write; the text is the condition that failed."""
 
 
-@dataclass(frozen=True)
-class _Write:
+class _Write(NamedTuple):
     """One attribute's new value: as an assignment, or as `register_buffer` with the keyword arguments `rest`."""
 
     value: str
@@ -169,7 +170,7 @@ class _Write:
     rest: tuple[str, ...] = ()
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Branch:
     """What one branch computes for itself and what it writes."""
 
@@ -214,7 +215,7 @@ def _attribute(site: Site, node: ast.expr) -> str | None:
 
 
 def _writes_state(site: Site, statement: ast.stmt) -> bool:
-    for node in ast.walk(statement):
+    for node in walk(statement):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _attribute(site, node):
             return True
         if isinstance(node, ast.Call) and _attribute(site, node.func) == "register_buffer":

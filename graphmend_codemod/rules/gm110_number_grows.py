@@ -15,17 +15,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import Blocks
 from graphmend_codemod.rules.conditions import Condition, split
-from graphmend_codemod.rules.mask_products import NotAlike, Products
 from graphmend_codemod.rules.selection import Assignment, NotSelectable, assignments
 from graphmend_codemod.rules.site import Site
 
@@ -205,8 +203,6 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
             raise NotSelectable(f"`{item.name}` is what the test reads")
     for name in numbers:
         _demand_arithmetic(site, node, name)
-    if selected:
-        _demand_no_write(site, node, set(selected))
     return _Growth(condition, tuple(_others(site, node)), numbers, tuple(selected))
 
 
@@ -244,21 +240,6 @@ def _demand_select(site: Site, item: Assignment, before: tuple[Assignment, ...],
         raise NotSelectable(reason)
 
 
-def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
-    """NotSelectable where something is written into a selected tensor: without the branch, eager mode has no copy."""
-    calls = calls_in(site.source.text)
-    line = site.evaluator.scope.node.lineno
-    function = next((each for each in calls.definitions.values() if each.node.lineno == line), None)
-    own = [each for each in walk_scope(function.node) if isinstance(each, ast.If)] if function is not None else []
-    if function is None:
-        raise NotSelectable("it stands in a function inside another one")
-    statement = next(each for each in own if (each.lineno, each.col_offset) == (node.lineno, node.col_offset))
-    try:
-        Products(site, calls).demand_no_write(function, Blocks(function.node), statement, selected)
-    except NotAlike as reason:
-        raise NotSelectable(str(reason).replace("what is multiplied", "what is selected")) from None
-
-
 def _is_integer(site: Site, node: ast.expr, numbers: set[str]) -> bool:
     """True for an integer that is computed from these numbers, and for `torch.tensor(integer, dtype=torch.long)`."""
     if isinstance(node, ast.Call):
@@ -277,9 +258,6 @@ def _demand_arithmetic(site: Site, node: ast.If, name: str) -> None:
     """NotSelectable where a use of the number below the branch cannot be one of a tensor."""
     function = site.evaluator.scope.node
     blocks = Blocks(function)
-    for inner in filter(_is_inner, walk_scope(function)):
-        if any(part.id == name for part in _names(inner)):
-            raise NotSelectable(f"`{name}` is used in a function inside this one")
     after = [part for part in ast.walk(function) if getattr(part, "lineno", 0) > (node.end_lineno or 0)]
     for part in after:
         for use in ast.iter_child_nodes(part):
@@ -300,6 +278,8 @@ def _other_operand(node: ast.AST, use: ast.Name) -> ast.expr | None:
 
 def _has_dimensions(site: Site, blocks: Blocks, node: ast.AST, other: ast.expr) -> bool:
     """True for `torch.arange(n, device=x.device)`: a tensor with dimensions, where the other tensors are."""
+    if any(node is part for each in walk_scope(blocks.function) if _is_inner(each) for part in ast.walk(each)):
+        return False
     bound = blocks.binding_before(blocks.statement_of(node), other.id) if isinstance(other, ast.Name) else None
     made = bound.value if bound is not None else other
     if not isinstance(made, ast.Call) or site.resolve(made.func) != "torch.arange":
@@ -327,7 +307,7 @@ def _edit(site: Site, node: ast.If, growth: _Growth) -> Edit:
     numbers = " and ".join(f"`{name}`" for name in growth.numbers)
     is_one = "is a tensor" if len(growth.numbers) == 1 else "are tensors"
     first, last = site.span(node.body[0]), site.span(node.body[-1])
-    body = Original(replace(first, end_line=last.end_line, end_column=last.end_column))
+    body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
     ahead = [
         f"# The tensor decides, so {numbers} {is_one} of one element from here on.",
         f"{condition} = {growth.condition.text}",

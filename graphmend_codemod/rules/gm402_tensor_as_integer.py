@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition
@@ -215,7 +214,7 @@ def _one_a_line(site: Site, call: ast.Call, chosen: Mapping[int, str]) -> Replac
     """The arguments of a call, one a line."""
     arguments: list[ast.expr | ast.keyword] = sorted([*call.args, *call.keywords], key=site.span)
     first, last = site.span(arguments[0]), site.span(arguments[-1])
-    span = replace(first, end_line=last.end_line, end_column=last.end_column)
+    span = first._replace(end_line=last.end_line, end_column=last.end_column)
     own_line = first.start_line != (call.func.end_lineno or 0)
     parts: list[str | Original] = []
     for argument in arguments:
@@ -228,7 +227,7 @@ def _one_a_line(site: Site, call: ast.Call, chosen: Mapping[int, str]) -> Replac
             parts.append(site.original(argument))
         parts.append(",")
     end = site.span(call)
-    closing = replace(end, start_line=last.end_line, start_column=last.end_column)
+    closing = end._replace(start_line=last.end_line, start_column=last.end_column)
     if "," in site.source.segment(closing):
         parts.pop()
     if not own_line:

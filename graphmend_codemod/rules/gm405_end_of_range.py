@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
@@ -136,8 +136,7 @@ class _NotKept(Exception):
     """Why a size stays where it is; the text is the condition that failed."""
 
 
-@dataclass(frozen=True)
-class _Made:
+class _Made(NamedTuple):
     """`if positions is None: ... positions = torch.arange(end)`."""
 
     name: str
@@ -170,8 +169,7 @@ def counted_positions(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=str(reason))
 
 
-@dataclass(frozen=True)
-class _Call:
+class _Call(NamedTuple):
     """A statement whose call hands the positions to a function that makes a size of them, or the size itself."""
 
     statement: ast.stmt
@@ -290,7 +288,7 @@ def _edit(site: Site, made: _Made, here: list[tuple[ast.Assign, str]], there: li
     if site.is_elif(made.node):
         raise _NotKept("it stands in an `elif`")
     first, last = site.span(made.node.body[0]), site.span(made.assignment)
-    body = Original(replace(first, end_line=last.end_line, end_column=last.end_column))
+    body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
     kept = f"\n    {end} = {site.text(made.end)}"
     parts = (f"{end} = None\nif ", site.original(made.node.test), ":\n    ", body, kept)
     replacements = [Replacement(site.span(made.node), parts)]
@@ -309,7 +307,7 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
     """The call with the size that is known; the function that takes it."""
     statement = found.statement
     assert isinstance(statement, ast.Assign)
-    before = site.source.segment(replace(site.span(statement), **_until(found.call)))
+    before = site.source.segment(site.span(statement)._replace(**_until(found.call)))
     if not found.uses:
         _demand_number(site, found.callee.node, found.parameter)
         texts = [_with_end(site, each, name, end) for each in found.call.args]

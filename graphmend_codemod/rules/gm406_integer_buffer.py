@@ -336,7 +336,7 @@ def _two_paths(inside: Site, group: list[ast.stmt], quotient: Quotient | None) -
             head = f"if {inside.compiling} and {_EXACT}(\n    {given}\n):"
     path = "\n    ".join(_line(inside, statement) for statement in group)
     first, last = inside.span(group[0]), inside.span(group[-1])
-    whole = replace(first, end_line=last.end_line, end_column=last.end_column)
+    whole = first._replace(end_line=last.end_line, end_column=last.end_column)
     return Replacement(whole, (f"{head}\n    {path}\nelse:\n    ", Original(whole, 1)))
 
 

@@ -148,5 +148,5 @@ def _edit(site: Site, node: ast.Assign, table: Table) -> Edit:
         f"            for {part} in {parts}\n        ],\n        dim=-1,\n    )\nelse:\n    "
     )
     last = site.span(table.statements[-1])
-    span = replace(site.span(node), end_line=last.end_line, end_column=last.end_column)
+    span = site.span(node)._replace(end_line=last.end_line, end_column=last.end_column)
     return Edit((Replacement(span, (path, Original(span, 1))),), imports=site.imports)

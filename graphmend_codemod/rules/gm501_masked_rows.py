@@ -12,7 +12,7 @@ give each expert its rows are GM502's.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
@@ -103,8 +103,7 @@ rule = Rule(
 )
 
 
-@dataclass(frozen=True)
-class _Chosen:
+class _Chosen(NamedTuple):
     """Elements of `tensor` where `mask` holds."""
 
     tensor: ast.expr

@@ -12,7 +12,6 @@ asked for: it is named, and stays.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -114,7 +113,7 @@ def mark(site: Site, node: ast.Expr) -> Verdict | None:
             return Verdict(message, declined=f"`{effect}` in its arguments would no longer happen under torch.compile")
         last = statement
     end = site.span(last)
-    span = replace(site.span(node), end_line=end.end_line, end_column=end.end_column)
+    span = site.span(node)._replace(end_line=end.end_line, end_column=end.end_column)
     parts = (f"if not {site.compiling}:\n    ", Original(span, 1))
     return Verdict(message, edit=Edit((Replacement(span, parts),), imports=site.imports))
 

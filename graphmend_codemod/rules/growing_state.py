@@ -19,7 +19,7 @@ class NotGrowing(Exception):
     """Why the branch cannot be turned into selects; the text is the condition that failed."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _Branch:
     """What the compile path computes, and the attributes that it writes: name, value, and arguments if a buffer."""
 

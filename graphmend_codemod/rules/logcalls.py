@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RANDOM, RETURNS_TENSOR, name_set, torch_function
@@ -32,8 +32,7 @@ LOGGER_CLASSES = frozenset({"logging.Logger", "logging.LoggerAdapter"})
 LOG_FUNCTIONS = frozenset(f"logging.{method}" for method in LOG_METHODS if "_" not in method)
 
 
-@dataclass(frozen=True)
-class LogCall:
+class LogCall(NamedTuple):
     """A call that only tells. `what` names it for messages; `logger` is the module-level name a helper may use."""
 
     call: ast.Call
@@ -77,8 +76,7 @@ def makes_logger(site: Site, qualified: str) -> bool:
     return facts is not None and facts.returns in LOGGER_CLASSES
 
 
-@dataclass(frozen=True)
-class Arguments:
+class Arguments(NamedTuple):
     """What the arguments of a log call hold: a tensor for certain, or only values that compile time knows."""
 
     tensor: ast.expr | None

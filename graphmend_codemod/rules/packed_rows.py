@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import walk_scope
@@ -71,8 +71,7 @@ def _nonzero(text: str) -> set[str]:
     return {f"{text}.nonzero(as_tuple=True)", f"torch.nonzero({inner}, as_tuple=True)", f"torch.where({inner})"}
 
 
-@dataclass(frozen=True)
-class Packed:
+class Packed(NamedTuple):
     """`max_count, chosen, places, free = packer(mask)` in a function: `roles` by name, `mask` the name given."""
 
     statement: ast.Assign

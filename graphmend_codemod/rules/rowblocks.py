@@ -30,7 +30,7 @@ class NotByRows(Exception):
     """Why rows may depend on each other; the text is the condition that failed."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Layers:
     """What the classes of a module treat row by row."""
 
@@ -92,7 +92,7 @@ def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Blocks:
     """Follows blocks of rows through statements. `selector` is the name that chooses rows, empty inside a layer.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.scope import walk
@@ -27,8 +27,7 @@ class NotRowwise(Exception):
     """Why the code cannot be written for all rows; the text is the condition that failed."""
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(NamedTuple):
     """What an expression holds: rows as they were chosen, or else computed from such rows.
 
     `fact` has to hold while tracing for chosen rows to have one dimension each.
@@ -38,7 +37,7 @@ class Rows:
     fact: str | None = None
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Choice:
     """The rows that one mask chooses.
 

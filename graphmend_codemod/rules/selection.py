@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
@@ -27,8 +28,7 @@ class NotSelectable(Exception):
     """Why a branch cannot become a select; the text is the condition that failed."""
 
 
-@dataclass(frozen=True)
-class Assignment:
+class Assignment(NamedTuple):
     """`name = value` in a branch."""
 
     statement: ast.stmt
@@ -36,8 +36,7 @@ class Assignment:
     value: ast.expr
 
 
-@dataclass(frozen=True)
-class Arm:
+class Arm(NamedTuple):
     """One branch: its assignments, and what holds where it begins. `condition` is None for `else`."""
 
     condition: Condition | None
@@ -45,8 +44,7 @@ class Arm:
     env: Env
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What a select needs to mean the same: trace-time conditions, and whether eager can be left to it as well."""
 
     conditions: tuple[str, ...] = ()
@@ -120,7 +118,7 @@ def _env_of(site: Site, body: Sequence[ast.stmt]) -> Env:
     return dict((inner or site).place.env)
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Selection:
     """A chain of branches on tensors that assign local names."""
 
@@ -178,7 +176,7 @@ class Selection:
         return facts.result()
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class ExpressionSelection(Selection):
     """`A if t else B`: two branches that give one value, which has no name."""
 
@@ -222,7 +220,7 @@ class _Judge:
                 self.verdict = self.verdict & arm.condition.verdict
                 if arm.condition is not self.selection.arms[0].condition:
                     for tensor in arm.condition.tensors:
-                        self.verdict = self.verdict & replace(self.site.judge(tensor), finite=True)
+                        self.verdict = self.verdict & self.site.judge(tensor)._replace(finite=True)
             env = self._assume(arm.env)
             for item in arm.assignments:
                 self.verdict = self.verdict & purity.judge(self.site.evaluator, item.value, env)

@@ -34,7 +34,7 @@ def _longest_line(text: str) -> int:
     return max(map(len, text.splitlines()), default=0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Site:
     """A node in a function that Dynamo reaches. `place` is the statement that holds it."""
 
@@ -134,7 +134,7 @@ class Site:
         """True for an `if` statement that is spelled `elif`."""
         start = self.span(node)
         return (
-            self.source.segment(replace(start, end_line=start.start_line, end_column=start.start_column + 4)) == "elif"
+            self.source.segment(start._replace(end_line=start.start_line, end_column=start.start_column + 4)) == "elif"
         )
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.site import Site
@@ -16,8 +16,7 @@ from graphmend_codemod.rules.site import Site
 _COMMENT = "# All of it, as asserted above: sizes that are made of a product stay short for the compiler."
 
 
-@dataclass(frozen=True)
-class _Size:
+class _Size(NamedTuple):
     """`name = tensor.size(dimension)`, in the statement at `position` of the function's body."""
 
     name: str

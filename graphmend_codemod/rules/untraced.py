@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity, torch_api
-from graphmend_codemod.analysis.scope import Outline, children
+from graphmend_codemod.analysis.scope import Outline, children, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.project.facts import AttributeKind
 from graphmend_codemod.rules.conditions import reads_tensor
@@ -40,8 +39,7 @@ class Untraced(NamedTuple):
         return f"{self.does}: `{purity.short(self.node)}`"
 
 
-@dataclass(frozen=True)
-class Suspects:
+class Suspects(NamedTuple):
     """What one look at a function leaves to be judged: calls and subscripts in order of the source, and names that
     only ever hold what looks like a mask.
     """
@@ -298,7 +296,7 @@ def _is_number(site: Site, node: ast.expr) -> bool:
         return True
     if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN:
         return False
-    for each in ast.walk(site.place.statement):
+    for each in walk_in_layers(site.place.statement):
         if isinstance(each, ast.comprehension):
             for target, iterated in _in_step(site, each):
                 if isinstance(target, ast.Name) and target.id == node.id:

@@ -31,7 +31,7 @@ def outcome(tmp_path: Path) -> Migration:
     commits = (
         replace(
             commit,
-            applied=tuple(replace(finding, path=path) for path in paths for finding in commit.applied),
+            applied=tuple(finding._replace(path=path) for path in paths for finding in commit.applied),
             files=paths,
         )
         for commit in made.commits

@@ -77,7 +77,7 @@ def test_sarif_paths_are_relative_to_the_top_of_the_repository(report: Report) -
     nested = replace(
         report,
         root=report.root / "package",
-        findings=tuple(replace(one, path="model.py") for one in report.findings),
+        findings=tuple(one._replace(path="model.py") for one in report.findings),
     )
     run = log(nested)
     location = run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"]
@@ -86,8 +86,8 @@ def test_sarif_paths_are_relative_to_the_top_of_the_repository(report: Report) -
 
 
 def test_sarif_escapes_paths(report: Report) -> None:
-    odd = replace(report.findings[0], path="a b/größe#1%.py")
-    outside = replace(report.findings[0], path="../out side.py")
+    odd = report.findings[0]._replace(path="a b/größe#1%.py")
+    outside = report.findings[0]._replace(path="../out side.py")
     run = log(replace(report, findings=(odd, outside)))
     uris = [one["locations"][0]["physicalLocation"]["artifactLocation"] for one in run["results"]]
     assert uris[0]["uri"] == "a%20b/gr%C3%B6%C3%9Fe%231%25.py"
@@ -99,8 +99,8 @@ def test_sarif_fingerprints_survive_lines_that_move_and_tell_twins_apart(report:
     before = [one["partialFingerprints"] for one in log(twins)["results"]]
     path = report.root / "package" / "model.py"
     path.write_bytes(b"# a new line above\n" + path.read_bytes())
-    span = replace(report.findings[0].span, start_line=4, end_line=4)
-    moved = replace(report.findings[0], span=span)
+    span = report.findings[0].span._replace(start_line=4, end_line=4)
+    moved = report.findings[0]._replace(span=span)
     assert [one["partialFingerprints"] for one in log(replace(report, findings=(moved, moved)))["results"]] == before
     assert before[0] != before[1]
 
@@ -141,8 +141,8 @@ def test_json_statistics(report: Report) -> None:
 
 
 def test_github_commands_are_escaped(report: Report) -> None:
-    odd = replace(
-        report.findings[1], path="a,b:c%/model.py", message="100% of\nlines", declined="`x`: no", slug="a,b:c"
+    odd = report.findings[1]._replace(
+        path="a,b:c%/model.py", message="100% of\nlines", declined="`x`: no", slug="a,b:c"
     )
     lines = list(github.render(replace(report, findings=(report.findings[0], odd))))
     assert lines == [

@@ -115,7 +115,7 @@ def test_stdin_text_is_shown_in_place_of_the_file(report: Report) -> None:
 
 def test_source_and_messages_cannot_steer_the_terminal(report: Report) -> None:
     (report.root / "package" / "model.py").write_text("\n\n        x = '\x1b]0;owned\x07\x9b31m'\n" + "\n" * 20)
-    hostile = replace(report.findings[0], message="\x1b[2J\nsecond line")
+    hostile = report.findings[0]._replace(message="\x1b[2J\nsecond line")
     shown = "\n".join(text.full(replace(report, findings=(hostile,)), PLAIN))
     assert "\x1b" not in shown
     assert "\x9b" not in shown
@@ -134,7 +134,7 @@ def test_other_line_endings_give_the_same_places(report: Report, newline: str) -
 def test_a_declared_encoding_is_honoured(report: Report) -> None:
     path = report.root / "package" / "model.py"
     path.write_bytes("# coding: latin-1\n\n    größe = x\n".encode("latin-1"))
-    one = replace(report.findings[0], span=replace(report.findings[0].span, start_column=14, end_column=15))
+    one = report.findings[0]._replace(span=report.findings[0].span._replace(start_column=14, end_column=15))
     lines = list(text.full(replace(report, findings=(one,)), PLAIN))
     assert lines[0].startswith("package/model.py:3:13: ")
     assert lines[3:5] == ["3 |     größe = x", "  |             ^ GM101"]
@@ -181,7 +181,7 @@ def test_wide_characters_move_the_underline(report: Report) -> None:
     line = '    s = "漢字e\u0301"; bad'
     (report.root / "package" / "model.py").write_text("\n\n" + line + "\n", encoding="utf-8")
     start = len(line.encode()) - 3
-    span = replace(report.findings[0].span, start_column=start, end_column=start + 3)
-    one: Finding = replace(report.findings[0], span=span)
+    span = report.findings[0].span._replace(start_column=start, end_column=start + 3)
+    one: Finding = report.findings[0]._replace(span=span)
     underline = list(text.full(replace(report, findings=(one,)), PLAIN))[4]
     assert underline == "  |" + " " * (1 + len('    s = "') + 4 + 1 + len('"; ')) + "^^^ GM101"
