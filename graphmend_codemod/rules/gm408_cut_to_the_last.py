@@ -12,7 +12,6 @@ of the table does not matter; indexing does, and is the reason for leaving the c
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
