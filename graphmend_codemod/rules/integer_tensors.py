@@ -16,6 +16,7 @@ _MAKES = frozenset({"torch.tensor", "torch.as_tensor"})
 _INT64 = frozenset({"torch.int64", "torch.long"})
 _OF_LAYERS = frozenset({"kernel_size", "stride", "dilation"})
 _ALL_BUFFERS = frozenset({"buffers", "named_buffers", "_buffers"})
+_SETS = frozenset({"register_buffer", "setattr", "__setattr__", "delattr"})
 Resolve = Callable[[ast.expr], str | None]
 
 
@@ -248,8 +249,51 @@ def _changes(name: str, known_in: Iterable[ast.stmt], owner: ast.ClassDef, tree:
         elif isinstance(part, ast.Call) and id(part) not in known and id(part) not in others:
             called = getattr(part.func, "attr", getattr(part.func, "id", ""))
             texts = [each for each in part.args if isinstance(each, ast.Constant) and each.value == name]
-            if called in {"register_buffer", "setattr", "__setattr__", "delattr"} and texts:
+            if called in _SETS and (texts or not all(isinstance(each, ast.Constant) for each in _named(part))):
                 yield f"`{purity.short(part)}` sets it again"
+    for attribute, where, node in _written_by_name(tree):
+        if attribute == name and id(where) not in others:
+            yield f"`{purity.short(node)}` changes it in place"
+
+
+def _named(call: ast.Call) -> list[ast.expr]:
+    """The name that `setattr(module, name, value)` and `module.register_buffer(name, value)` are given."""
+    first = 1 if isinstance(call.func, ast.Name) else 0
+    return [*call.args[first : first + 1], *(word.value for word in call.keywords if word.arg == "name")]
+
+
+@lru_cache(maxsize=2)
+def _written_by_name(tree: ast.Module) -> list[tuple[str, ast.AST, ast.AST]]:
+    """Attributes whose tensors are written into by another name, or as `out`: each with the nodes that say so."""
+    found: list[tuple[str, ast.AST, ast.AST]] = []
+    for function in (part for part in walk(tree) if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))):
+        names: dict[str, list[tuple[str, ast.AST]]] = {}
+        for part in walk(function):
+            value = part.value if isinstance(part, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) else None
+            if isinstance(value, ast.Attribute):
+                targets = part.targets if isinstance(part, ast.Assign) else [part.target]  # type: ignore[attr-defined]
+                for each in targets:
+                    names.setdefault(getattr(each, "id", ""), []).append((value.attr, value))
+        for part in walk(function):
+            written = _written(part)
+            if isinstance(written, ast.Attribute):
+                found.append((written.attr, written, part))
+            elif isinstance(written, ast.Name):
+                found += [(attribute, value, part) for attribute, value in names.get(written.id, ())]
+    return found
+
+
+def _written(node: ast.AST) -> ast.expr | None:
+    """The name that `w += 1`, `w[0] = 1` and `w.add_(1)` write into, and what `f(x, out=w)` does."""
+    if isinstance(node, ast.AugAssign):
+        return node.target if isinstance(node.target, ast.Name) else None
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return node.value if isinstance(node.value, ast.Name) else None
+    if isinstance(node, ast.keyword):
+        return node.value if node.arg == "out" else None
+    if isinstance(node, ast.Attribute) and (node.attr == "data" or (node.attr.endswith("_") and node.attr[0] != "_")):
+        return node.value if isinstance(node.value, ast.Name) else None
+    return None
 
 
 @lru_cache(maxsize=2)

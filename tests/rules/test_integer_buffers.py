@@ -152,3 +152,44 @@ def test_attributes_of_the_same_name_in_another_class_do_not_matter() -> None:
 def test_an_integer_that_only_the_constructor_knows_stays_in_its_tensor() -> None:
     source = _MODEL.replace("torch.tensor(self.conv.stride[0], dtype", "torch.tensor(stride, dtype")
     declined(source, "known as a Python integer in the constructor only", select=("GM406",))
+
+
+_WIDTH = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, span: int = 3):
+        super().__init__()
+        self.span = span
+        self.register_buffer("width", torch.tensor(span, dtype=torch.int64), persistent=False)
+
+    def forward(self, x: torch.Tensor):
+        self.change(x)
+        return F.pad(x, (self.width, 0))
+
+    def change(self, x):
+        width = self.width
+        ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "because"),
+    [
+        ("width += 2", "`width += 2` changes it in place"),
+        ("width.add_(2)", "`width.add_` changes it in place"),
+        ("width[...] = 2", "changes it in place"),
+        ("torch.add(width, 1, out=width)", "`out=width` changes it in place"),
+        ("torch.add(x, 1, out=self.width)", "`out=self.width` changes it in place"),
+        ("setattr(self, x.name, 5)", "sets it again"),
+    ],
+)
+def test_a_tensor_that_is_changed_by_another_name_is_left_alone(statement: str, because: str) -> None:
+    declined(_WIDTH.replace("...", statement), because=because, select=("GM406",))
+
+
+def test_a_tensor_that_is_read_by_another_name_is_still_a_number() -> None:
+    assert "self._width_as_int()" in fixed(_WIDTH.replace("...", "return width + 1"), select=("GM406",))[0]
