@@ -29,10 +29,11 @@ LONGEST_MESSAGE = 300
 
 _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|KEY|CREDENTIAL|AUTH|COOKIE|PRIVATE"
+    r"|ASKPASS|(^|_)(PASS|PAT)(_|$)|^GIT_CONFIG_(COUNT|KEY_|VALUE_|PARAMETERS)|^VSCODE_GIT"
     r"|^(HF|HUGGING_?FACE|HUGGINGFACEHUB|GITHUB|GH|GITLAB|CI_JOB|AWS|AZURE|GOOGLE|GCP|GCLOUD|WANDB|OPENAI|ANTHROPIC)_",
     re.IGNORECASE,
 )
-_SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]+@")
+_SECRET_VALUE = re.compile(r"://[^/\s@]+@|\bauthorization:", re.IGNORECASE)
 # Folders that models are loaded from: no secrets, and without them what is there is not found.
 _FOLDERS = frozenset({"HF_HOME", "HF_HUB_CACHE", "HF_DATASETS_CACHE", "TORCH_HOME"})
 _SETTINGS = re.compile(r"^(TORCH|PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|DYNAMO|AOT)_|^PYTHON(WARNINGS|HASHSEED|STARTUP)$")
@@ -160,9 +161,9 @@ def in_parallel(work: Callable[[int, Policy], None], count: int, *, jobs: int, p
 def clean_environment(environment: Mapping[str, str] | None, folder: Path, *, network: bool = False) -> dict[str, str]:
     """`environment` without what may be a secret and without settings of torch, caches and temporary files in `folder`.
 
-    A variable goes when its name looks like a token, key or password or belongs to a hub, forge or cloud (`HF_`,
-    `GITHUB_`, `AWS_`, ...), or when its value is an address with a password. Clients of the hub are told to stay
-    offline unless `network` is allowed.
+    A variable goes when its name looks like a token, key or password, belongs to a hub, forge or cloud (`HF_`,
+    `GITHUB_`, `AWS_`, ...) or leads to a program that knows passwords, or when its value is an address with a user or a
+    header. Clients of the hub are told to stay offline unless `network` is allowed.
     """
     source = os.environ if environment is None else environment
     kept = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from graphmend_codemod.forge.base import ForgeError
-from graphmend_codemod.forge.credentials import GITHUB, GITLAB
+from graphmend_codemod.forge.credentials import GITHUB, GITLAB, scrubbed
 
 _LOCAL_HOSTS = {"localhost", "127.0.0.1", "::1"}
 _SCP = re.compile(r"(?:[^@/:]+@)?(?P<host>[^/:@]+):(?P<path>(?!//).+)")
@@ -57,17 +57,22 @@ def _parts(url: str) -> tuple[str, str, str]:
     """Host (with port), path without `.git`, and the URL without a password."""
     scp = None if "://" in url else _SCP.fullmatch(url)
     if scp is not None:
-        return scp["host"], _path(scp["path"], url), url
+        return scp["host"], _path(scp["path"], _shown(url)), url
     split = urlsplit(url)
     if split.scheme not in {"https", "http", "ssh"} or not split.hostname:
-        raise ForgeError(f"{url}: is no address of a forge; it should look like https://HOST/OWNER/NAME")
+        raise ForgeError(f"{_shown(url)}: is no address of a forge; it should look like https://HOST/OWNER/NAME")
     host = split.netloc.rpartition("@")[2]
     if split.scheme == "ssh":
         user = split.username or "git"
-        return split.hostname, _path(split.path, url), f"ssh://{user}@{host}{split.path}"
+        return split.hostname, _path(split.path, _shown(url)), f"ssh://{user}@{host}{split.path}"
     clean = f"{split.scheme}://{host}{split.path}"
     _require_safe(clean)
     return host, _path(split.path, clean), clean
+
+
+def _shown(url: str) -> str:
+    """Without what stands before an `@`, where people put passwords."""
+    return scrubbed(url, None) if "://" in url else url.rpartition("@")[2]
 
 
 def _path(path: str, shown: str) -> str:
@@ -81,7 +86,7 @@ def _require_safe(url: str) -> None:
     split = urlsplit(url)
     if split.scheme == "https" or (split.scheme == "http" and split.hostname in _LOCAL_HOSTS):
         return
-    raise ForgeError(f"{url}: a token would travel unencrypted; use https")
+    raise ForgeError(f"{_shown(url)}: a token would travel unencrypted; use https")
 
 
 def _kind(host: str, environment: Mapping[str, str]) -> str | None:

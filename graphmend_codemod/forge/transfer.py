@@ -13,9 +13,11 @@ import re
 import shlex
 import signal
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 from urllib.parse import quote, urlsplit
 
 from graphmend_codemod.forge.base import ForgeError
@@ -31,6 +33,7 @@ _PASSING = re.compile(
     re.IGNORECASE,
 )
 _ASKED_AT_MOST = 16
+_PIPE = 4096  # bytes that any pipe holds before somebody reads
 _CONFIG = (
     *OVERRIDES,
     "protocol.allow=never",
@@ -150,18 +153,26 @@ class Transfer:
         if self.credential is not None:
             config.append("credential.helper=")  # ours is asked for, and theirs must not keep it
         options = [part for value in config for part in ("-c", value)]
-        with self._askpass() as (variables, descriptors):
+        # Files, not pipes: what git has started may hold a pipe open for long after git has ended, as ssh masters do.
+        with (
+            self._askpass() as (variables, descriptors),
+            tempfile.TemporaryFile() as source,
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+        ):
+            source.write(stdin.encode())
+            source.seek(0)
             process = subprocess.Popen(
                 ["git", "-C", str(self.folder), *options, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdin=source,
+                stdout=out,
+                stderr=err,
                 env={**_quiet_environment(), **variables},
                 pass_fds=descriptors,
                 start_new_session=True,
             )
             try:
-                out, err = process.communicate(stdin.encode(), timeout=self.timeout)
+                process.wait(self.timeout)
             except subprocess.TimeoutExpired:
                 _end(process)
                 raise ForgeError(
@@ -170,9 +181,10 @@ class Transfer:
             except BaseException:
                 _end(process)
                 raise
+            printed, told = _text(out), _text(err)
         if process.returncode:
-            raise self._failure(_command(arguments), f"{_text(err)}\n{_text(out)}")
-        return _text(out)
+            raise self._failure(_command(arguments), f"{told}\n{printed}")
+        return printed
 
     def _failure(self, command: str, told: str) -> ForgeError:
         told = scrubbed(told, self.credential)
@@ -206,10 +218,13 @@ class Transfer:
         if self.credential is None or not self.url.startswith(("https://", "http://")):
             yield {"GIT_ASKPASS": "", "SSH_ASKPASS": ""}, ()
             return
+        line = f"{self.credential.secret}\n".encode()
+        if len(line) > _PIPE:
+            raise ForgeError(f"what was given as the token for {self._host()} has {len(line)} bytes, which is no token")
         reading, writing = os.pipe()
         try:
-            with os.fdopen(writing, "w", encoding="utf-8") as pipe:
-                pipe.write(f"{self.credential.secret}\n" * _ASKED_AT_MOST)
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(line * min(_ASKED_AT_MOST, _PIPE // len(line)))
             script = self.scratch / "askpass"
             script.write_text(_askpass_script(self.url, self.credential.user, reading), encoding="utf-8")
             script.chmod(0o700)
@@ -252,8 +267,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """End a command and what it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()
+    process.wait()
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "backslashreplace")
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "backslashreplace")

@@ -6,6 +6,7 @@ when the forge said that it was refused unread.
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import time
 from types import TracebackType
@@ -96,8 +97,8 @@ def asked_to_wait(headers: dict[str, str]) -> float | None:
     if after is not None:
         if after.strip().isdecimal():
             return float(after)
-        moment = email.utils.parsedate_to_datetime(after)
-        return max(0.0, moment.timestamp() - time.time())
+        with contextlib.suppress(ValueError):  # neither: as if it was not said
+            return max(0.0, email.utils.parsedate_to_datetime(after).timestamp() - time.time())
     for remaining, reset in (
         ("x-ratelimit-remaining", "x-ratelimit-reset"),
         ("ratelimit-remaining", "ratelimit-reset"),

@@ -259,6 +259,16 @@ def test_children_see_no_secrets(tmp_path: Path) -> None:
         "google_application_credentials": "x",
         "HTTPS_PROXY": "http://user:pass@proxy:3128",
         "http_proxy": "http://proxy:3128",
+        "DB_PASS": "x",
+        "GHE_PAT": "x",
+        "GIT_ASKPASS": "/usr/bin/knows",
+        "VSCODE_GIT_IPC_HANDLE": "/run/knows",
+        "PIP_INDEX_URL": "https://ghp_abc@packages.example.org/simple",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "http.extraHeader",
+        "GIT_CONFIG_VALUE_0": "Authorization: basic abc",
+        "EXTRA_HEADER": "Authorization: Bearer abc",
+        "COMPASS": "north",
         "TORCH_LOGS": "+dynamo",
         "TORCHDYNAMO_CAPTURE_SCALAR_OUTPUTS": "1",
     }
@@ -268,6 +278,7 @@ def test_children_see_no_secrets(tmp_path: Path) -> None:
         "HOME": "/home/someone",
         "HF_HOME": "/models",
         "http_proxy": "http://proxy:3128",
+        "COMPASS": "north",
     }
     assert cleaned["HF_HUB_OFFLINE"] == "1"
 

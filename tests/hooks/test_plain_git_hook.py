@@ -91,3 +91,24 @@ def test_the_hook_works_in_a_linked_worktree(repository: Path, git: Git, before:
         done = subprocess.run(["git", *arguments], cwd=linked, capture_output=True, text=True, check=False)
     assert done.returncode != 0
     assert (linked / "model.py").read_text() == after
+
+
+def test_a_half_staged_file_whose_name_looks_like_an_option_is_checked(repository: Path, git: Git, before: str) -> None:
+    (repository / "-x.py").write_text(before)
+    git("add", ".")
+    (repository / "-x.py").write_text(before + "\n# still working on this\n")
+    refused = git("commit", "-m", "Add a model")
+    assert refused.returncode != 0
+    assert "-x.py:11:9: GM201" in refused.stdout + refused.stderr
+
+
+def test_a_staged_link_does_not_lead_into_unstaged_work(repository: Path, git: Git, before: str) -> None:
+    (repository / "model.py").write_text("x = 1\n")
+    git("add", ".")
+    git("commit", "-m", "Add a module")
+    (repository / "model.py").write_text(before)
+    (repository / "link.py").symlink_to("model.py")
+    git("add", "link.py")
+    git("commit", "-m", "Add a link")
+    assert head(git) == "Add a link"
+    assert (repository / "model.py").read_text() == before
