@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity
@@ -31,7 +31,18 @@ from graphmend_codemod.rules.site import Site
 
 _KINDS = (untraced.found, untraced.chosen, untraced.apart, untraced.read, untraced.sized)
 _OTHER_WAYS = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
-_OTHER_FORMS = (*SCOPES, ast.With, ast.AsyncWith, ast.Try, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr)
+_OTHER_FORMS = (
+    *SCOPES,
+    ast.With,
+    ast.AsyncWith,
+    ast.Try,
+    ast.ExceptHandler,
+    ast.Match,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Delete,
+    ast.NamedExpr,
+)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
 _COMMENT = "    # The loop depends on the data: torch.compile calls this function as one operator."
@@ -96,7 +107,7 @@ def _cause(site: Site, node: ast.For) -> untraced.Untraced | None:
 def edit(site: Site, filling: Filling) -> Edit:
     """The loop as a call of a new function that holds it; NotAnOperator if that could be told from the loop."""
     node = filling.node
-    _check_forms(site, node)
+    _check_forms(site, node, filling.filled)
     for name in filling.filled:
         made_before(site, name)
     Effects(site, node, frozenset(filling.filled)).check()
@@ -121,7 +132,7 @@ def _definition_before(site: Site) -> tuple[str, ...]:
     return (before[-1][1],) if before else ()
 
 
-def _check_forms(site: Site, node: ast.For) -> None:
+def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
     scope = site.evaluator.scope
     if not site.torch_at_import:
         raise NotAnOperator(f"`{site.torch}` is not bound for certain when the module is imported")
@@ -146,8 +157,10 @@ def _check_forms(site: Site, node: ast.For) -> None:
     for part in walk_scope(scope.node):
         if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
             raise NotAnOperator(f"`{part.id}` in the function may know names of the loop")
-        if isinstance(part, SCOPES) and any(isinstance(each, ast.Name) and each.id in stored for each in walk(part)):
-            raise NotAnOperator("a function inside of this one knows names of the loop")
+        if isinstance(part, SCOPES):
+            known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & {*stored, *filled}
+            if known:
+                raise NotAnOperator(f"a function inside of this one knows `{min(known)}`")
 
 
 def _function(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:
