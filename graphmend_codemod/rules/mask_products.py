@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
@@ -23,8 +24,7 @@ class NotAlike(Exception):
     """The use that tells ones from None, or that is not understood."""
 
 
-@dataclass(frozen=True)
-class Product:
+class Product(NamedTuple):
     """`dtype = target.dtype; target = (target * factor).to(dtype)`."""
 
     target: ast.Name
@@ -73,8 +73,7 @@ def is_view(node: ast.expr, mask: str) -> bool:
     return plain and not called and is_view(node.value, mask)
 
 
-@dataclass(frozen=True)
-class Products:
+class Products(NamedTuple):
     """What the functions of a module multiply by masks."""
 
     site: Site
@@ -311,21 +310,34 @@ def assigned(caller: Definition, call: ast.Call) -> str | None:
 
 def stored(site: Site, calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr | None]:
     """What the module gives to an attribute of instances of a class; None for what is no plain assignment."""
-    tree = tree_of(site.source.text)
-    others: set[int] = set()
-    for each in tree.body:
-        if isinstance(each, ast.ClassDef) and not calls.related(each.name, owner):
-            others |= {id(part) for part in walk(each) if is_name(getattr(part, "value", None), "self")}
-    values = {
-        id(target): node.value
-        for node in walk(tree)
-        if isinstance(node, (ast.Assign, ast.AnnAssign))
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-    }
-    for part in walk(tree):
-        bound = isinstance(part, ast.Attribute) and part.attr == attribute and not isinstance(part.ctx, ast.Load)
-        if bound and id(part) not in others:
-            yield values.get(id(part))
+    for store in _stores(site.source.text).get(attribute, ()):
+        if not store.of_self or not store.inside or calls.related(store.inside, owner):
+            yield store.value
+
+
+class _Store(NamedTuple):
+    """A place that gives an attribute another value; `inside` is the class that it stands in."""
+
+    value: ast.expr | None
+    of_self: bool
+    inside: str
+
+
+@lru_cache(maxsize=2)
+def _stores(text: str) -> Mapping[str, list[_Store]]:
+    """The places of a module that give attributes values, by attribute."""
+    found: dict[str, list[_Store]] = {}
+    values: dict[int, ast.expr | None] = {}
+    for statement in reversed(tree_of(text).body):
+        inside = statement.name if isinstance(statement, ast.ClassDef) else ""
+        for node in walk(statement):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    values[id(target)] = node.value
+            elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                store = _Store(values.get(id(node)), is_name(node.value, "self"), inside)
+                found.setdefault(node.attr, []).append(store)
+    return found
 
 
 def is_name(node: ast.AST | None, name: str) -> bool:

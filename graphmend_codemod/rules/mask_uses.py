@@ -9,8 +9,10 @@ constructor tells, and choices by the class of a layer. Any other use is a reaso
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
@@ -21,8 +23,7 @@ from graphmend_codemod.rules.mask_sums import Sums
 from graphmend_codemod.rules.site import Site
 
 
-@dataclass(frozen=True)
-class _Chosen:
+class _Chosen(NamedTuple):
     """What is known of a layer: its class, or that an attribute of it has this value."""
 
     owner: str = ""
@@ -207,7 +208,9 @@ class MaskUses:
             for node in walk_scope(constructor.node):
                 if isinstance(node, ast.Call) and short(node.func) == f"{listed.id}.append":
                     elements += node.args
-        if any(_is_changed(part, attribute) for part in walk(tree_of(self.site.source.text))):
+        text = self.site.source.text
+        may_change = re.search(rf"\b{attribute}\b[\s)\\]*(?:\[|\.\s*(?:append|extend|insert))", text) is not None
+        if may_change and any(_is_changed(part, attribute) for part in walk(tree_of(text))):
             raise unknown
         names = [each.func.id for each in elements if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
         if not names or len(names) != len(elements):
