@@ -42,6 +42,7 @@ def document() -> Schema:
         archived=FLAG,
         permissions=_object(project_access=access, group_access=access),
     )
+    project["required"].remove("default_branch")  # for those who may read the code
     fork = _object(id=NUMBER, path_with_namespace=TEXT)  # without permissions: it is asked for by its number
     merge_request = _object(
         id=NUMBER,
@@ -52,7 +53,7 @@ def document() -> Schema:
         description=_nullable(TEXT),
         source_branch=TEXT,
         target_branch=TEXT,
-        source_project_id=NUMBER,
+        source_project_id=_nullable(NUMBER),  # of a fork that was deleted
         target_project_id=NUMBER,
         draft=FLAG,
         labels=NAMES,

@@ -220,7 +220,7 @@ def _project(project: RemoteProject) -> Project:
         path=project.path_with_namespace,
         url=project.http_url_to_repo,
         ssh_url=project.ssh_url_to_repo,
-        default_branch=project.default_branch or "main",
+        default_branch=getattr(project, "default_branch", None) or "main",  # untold to those who may not read code
         archived=project.archived,
         can_push=level >= _DEVELOPER,
         id=project.id,

@@ -21,7 +21,7 @@ class Merge:
     """A merge request of the fake."""
 
     iid: int
-    source: int
+    source: int | None
     branch: str
     target: str
     title: str
@@ -152,7 +152,7 @@ class GitLabFake:
             "path_with_namespace": project.path,
             "http_url_to_repo": f"{self._server.url}/{project.path}.git",
             "ssh_url_to_repo": f"git@127.0.0.1:{project.path}.git",
-            "default_branch": project.default_branch,
+            **({"default_branch": project.default_branch} if project.default_branch else {}),
             "archived": project.archived,
             "permissions": {"project_access": {"access_level": 30 if may else 20}, "group_access": None},
         }

@@ -108,6 +108,18 @@ def test_without_a_right_to_push_a_fork_is_used(lab: Lab) -> None:
     assert lab.pr("--fork").out.startswith("unchanged")
 
 
+def test_a_project_that_does_not_tell_its_default_branch_has_main(lab: Lab) -> None:
+    lab.fake.projects[0].default_branch = ""  # as for a token that may not read the code
+    assert lab.pr().code == 1
+    assert [merge.target for merge in lab.merges] == ["main"]
+
+
+def test_a_merge_request_from_a_fork_that_is_gone_is_not_ours(lab: Lab) -> None:
+    lab.merges.append(Merge(1, None, BRANCH, "main", "From nowhere", "", state="closed"))
+    assert lab.pr().out.startswith("opened")
+    assert [merge.source for merge in lab.merges] == [None, 31]
+
+
 def test_commits_of_a_person_are_left_alone(lab: Lab) -> None:
     lab.pr()
     lab.clone.git("fetch", "--quiet", "origin", BRANCH)
