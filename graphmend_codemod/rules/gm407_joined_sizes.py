@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.scope import FunctionNode, children, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk, walk_scope
 from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
@@ -181,8 +181,11 @@ def _edit(site: Site, node: ast.Assign, target: ast.Name, parts: list[ast.expr],
     paths = [f"{_COMMENT}\n    {target.id} = [{elements}]"]
     replacements = []
     following = site.following()[:1]
+    reading: dict[ast.stmt, list[ast.Call]] = {}
     for call, statement in _reads(site.evaluator.scope.node, target, parents):
-        path = _use(site, target.id, call, statement, parents)
+        reading.setdefault(statement, []).append(call)
+    for statement, found in reading.items():
+        path = _use(site, target.id, found, statement, parents)
         if statement in following and len(statements) == 1:
             statements.append(statement)
             paths.append(path)
@@ -196,6 +199,8 @@ def _reads(
     function: FunctionNode, target: ast.Name, parents: dict[int, ast.AST]
 ) -> Iterator[tuple[ast.Call, ast.stmt]]:
     """The calls of `tolist` and their statements; _Unknown if the name is used for anything else."""
+    if any(each.arg == target.id for each in parameters(function)):
+        raise _Unknown(f"`{target.id}` is a parameter, too")
     nested = [part for part in walk(function) if isinstance(part, ast.Name) and part.id == target.id]
     scope = {id(part) for part in walk_scope(function)}
     for name in nested:
@@ -212,18 +217,20 @@ def _reads(
         yield call, statement
 
 
-def _use(site: Site, name: str, call: ast.Call, statement: ast.stmt, parents: dict[int, ast.AST]) -> str:
+def _use(site: Site, name: str, found: list[ast.Call], statement: ast.stmt, parents: dict[int, ast.AST]) -> str:
     """The statement that takes the sizes, with the list."""
-    if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
-        raise _Unknown(f"`{purity.short(call)}` stands in the head of a statement")
-    parent = parents[id(call)]
-    whole: ast.expr = call
-    if isinstance(parent, ast.comprehension):
-        whole = _integers(site, parents[id(parent)], statement, parents)
-    elif not _is_size(call, parents):
-        raise _Unknown(f"`{purity.short(parent)}` may need a Python number")
-    changed = replace(site, written={id(whole): (whole, name)})
-    return changed.text(statement)
+    written: dict[int, tuple[ast.expr, str]] = {}
+    for call in found:
+        if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
+            raise _Unknown(f"`{purity.short(call)}` stands in the head of a statement")
+        parent = parents[id(call)]
+        whole: ast.expr = call
+        if isinstance(parent, ast.comprehension):
+            whole = _integers(site, parents[id(parent)], statement, parents)
+        elif not _is_size(call, parents):
+            raise _Unknown(f"`{purity.short(parent)}` may need a Python number")
+        written[id(whole)] = (whole, name)
+    return replace(site, written=written).text(statement)
 
 
 def _integers(site: Site, loop: ast.AST, statement: ast.stmt, parents: dict[int, ast.AST]) -> ast.expr:

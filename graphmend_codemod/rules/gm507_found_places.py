@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.plain_numbers import plain_number
 from graphmend_codemod.rules.rowwise_expressions import where_of
 from graphmend_codemod.rules.site import Site
 
@@ -260,7 +260,7 @@ def _write(statement: ast.stmt, places: _Places) -> tuple[ast.Subscript, ast.exp
 
 def _check_reads(site: Site, node: ast.Assign, names: set[str], writes: list[ast.stmt]) -> None:
     allowed = {id(part) for statement in [node, *writes] for part in ast.walk(statement)}
-    for part in walk_scope(site.evaluator.scope.node):
+    for part in ast.walk(site.evaluator.scope.node):
         if isinstance(part, ast.Name) and part.id in names and id(part) not in allowed:
             raise _NotByMask(f"`{part.id}` is used for more than choosing where to write")
 
@@ -337,8 +337,10 @@ def _statement(
         return _last(site, x, operator, mask, compiled, written.dtype)
     if operator is not None:
         raise _NotByMask(f"`{purity.short(target)}` is read as well as written")
-    if not isinstance(value, (ast.Constant, ast.UnaryOp)) and not (_is_path(value) and site.value(value).is_python):
-        raise _NotByMask(f"`{purity.short(value)}` is no plain number")
+    if plain_number(site, value) is None:
+        if not _is_path(value) or not site.value(value).is_python:
+            raise _NotByMask(f"`{purity.short(value)}` is no plain number")
+        compiled.facts[f"isinstance({site.text(value)}, (int, float))"] = None
     if role == _BOTH:
         compiled.facts[f"{x}.shape[: {compiled.shape}.dim()] == {compiled.shape}.shape"] = None
         return f"{x}[{mask}] = {site.text(value)}"

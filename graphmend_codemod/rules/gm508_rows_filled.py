@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.plain_numbers import plain_number
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -80,9 +81,9 @@ rule = Rule(
         Declined(
             source="""
             for i, length in enumerate(lengths):
-                mask[i, :length] = length
+                mask[i, :length] = self.value
             """,
-            because="`length` is no plain number",
+            because="`self.value` is no plain number",
             setup=_SETUP,
         ),
         Declined(
@@ -181,10 +182,9 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
     filled, given = site.value(fill.target), site.value(fill.lengths)
     if not filled.is_tensor:
         raise _NotAtOnce(f"`{target}` is not known to be a tensor")
-    number = fill.value.operand if isinstance(fill.value, ast.UnaryOp) else fill.value
-    whole = isinstance(number, ast.Constant) and isinstance(number.value, int)
-    if not whole and not (isinstance(number, ast.Constant) and isinstance(number.value, float) and filled.is_floating):
-        raise _NotAtOnce(f"`{purity.short(fill.value)}` is no plain number of the tensor's dtype")
+    number = plain_number(site, fill.value)
+    if number is None:
+        raise _NotAtOnce(f"`{purity.short(fill.value)}` is no plain number")
     if not filled.fresh or not (given.fresh or _is_argument(site, lengths)):
         raise _NotAtOnce(f"`{target}` may share storage with `{lengths}`")
     for name in (part.id for part in walk(node.target) if isinstance(part, ast.Name)):
@@ -196,6 +196,8 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
     if given.dtype != INT64:
         # In a smaller dtype, a length that counts from the end may leave its range with the size added.
         conditions.append(f"{lengths}.dtype in ({site.torch}.int32, {site.torch}.int64)")
+    if number is float and not filled.is_floating:
+        conditions.append(f"{target}.is_floating_point()")
     torch, name = (
         site.torch,
         site.free_name("starts", "row_starts") if fill.tail else site.free_name("ends", "row_ends"),

@@ -44,6 +44,8 @@ def written(statements: str) -> str:
         "found = (ids == 2).nonzero()\nends[found[:, 0]] += found[:, 1]\nends[found[:, 0]] = 9",
         "rows, columns = torch.where(ids == 2)\nseen[rows, columns] = 5",
         "found = torch.where(ids == 2)\nseen[found] = -1\nends[found[0]] = found[1]",
+        "seen = seen.half()\nrows, columns = torch.where(ids == 2)\nseen[rows, columns] = float('-inf')",
+        "seen = seen.half()\nrows, columns = torch.where(ids == 2)\nseen[rows] = torch.finfo(seen.dtype).min",
         "ends = ends.int()\nfound = torch.where(ids == token)\nends[found[0]] += found[1]",
         "places = seen + 1\nrows, columns = torch.where(ids == 2)\nends[rows] += columns\nends[rows] -= columns\n"
         "ends = ends + places.sum()",
@@ -72,6 +74,9 @@ def test_another_number_of_dimensions_takes_the_original_statements() -> None:
         ("rows, columns = torch.where(ids == 2)\nends[rows] *= columns", "changes rows without a place"),
         ("rows, columns = torch.where(ids == 2)\nends[rows] += 1", "is read as well as written"),
         ("rows, columns = torch.where(ids == 2)\nends[rows] = columns + 1", "is no plain number"),
+        ("rows, columns = torch.where(ids == 2)\nends[rows] = -columns", "is no plain number"),
+        ("rows, columns = torch.where(ids == 2)\nends[rows] = ~columns", "is no plain number"),
+        ("rows, columns = torch.where(ids == 2)\nends[rows] = 1\ncount = lambda: len(rows)", "is used for more"),
         ("rows, columns = torch.where(ids == 2)\nseen[rows, columns] = ids[rows, columns]", "is no plain number"),
         ("rows, columns = torch.where(ids == 2)\nids[rows, columns] = 0", "the condition may read `ids`"),
         ("ends = ends.float()\nrows, columns = torch.where(ids == 2)\nends[rows] += columns", "gets a gradient"),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import checked, fixed
+from tests.tools.fixes import checked, declined, fixed
 
 _MODEL = """
 import torch
@@ -82,11 +82,41 @@ def test_a_tensor_that_may_be_needed_is_left_alone(old: str, new: str, because: 
     assert old in _MODEL
     before = _MODEL[: _MODEL.index("def reduced")] + "class Model(nn.Module):\n    def forward(self, x, count=3):\n"
     before += "        return spread(x.shape[:1], count)\n"
-    declined_ones = [each.declined or "" for each in checked(before.replace(old, new), select=("GM407",)).findings]
-    assert any(because in each for each in declined_ones), declined_ones
+    reasons = [each.declined or "" for each in checked(before.replace(old, new), select=("GM407",)).findings]
+    assert any(because in each for each in reasons), reasons
 
 
 def test_a_number_of_another_kind_of_class_is_left_alone() -> None:
     other = "\n\nclass Other:\n    def __init__(self):\n        self.count = 3\n"
     after, _ = fixed(_MODEL + other, select=("GM407",))
     assert "out = torch.zeros(_as_size(" not in after
+
+
+_TWICE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        inner = x.shape[2:]
+        shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)])
+        y = x.reshape(shape.tolist()) + x.reshape(shape.tolist())
+        return y * 2
+"""
+
+
+@pytest.mark.parametrize("between", ["", "        x = x * 2\n"])
+def test_a_statement_may_read_the_sizes_twice(between: str) -> None:
+    source = _TWICE.replace("        y = ", f"{between}        y = ")
+    after, _ = fixed(source)
+    assert "x.reshape(shape) + x.reshape(shape)" in after
+    behaves(source, after, ["torch.ones(2, 3, 4, 5)"])
+    compiles(after, ["torch.ones(2, 3, 4, 5)"])
+
+
+def test_a_parameter_that_may_hold_other_sizes_is_left_alone() -> None:
+    source = _TWICE.replace("x: torch.Tensor", "x: torch.Tensor, shape=None").replace(
+        "        shape =", "        if shape is None:\n            shape ="
+    )
+    declined(source, because="`shape` is a parameter, too")

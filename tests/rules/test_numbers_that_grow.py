@@ -83,6 +83,15 @@ def test_a_call_that_takes_another_branch_is_as_it_was() -> None:
         ("torch.tensor(count - 1, dtype=torch.long", "torch.tensor(count - 1.5, dtype=torch.long", "is no select"),
         ("torch.tensor(count - 1, dtype=torch.long", "torch.tensor(count - 1, dtype=torch.float", "is no select"),
         ("# all of it", "x.add_(1)", "may have effects"),
+        ("return buckets", "buckets[0] = 1\n        return buckets", "may write into what is selected"),
+        ("return buckets", "buckets += 1\n        return buckets", "may write into what is selected"),
+        ("return buckets", "buckets.view(-1).add_(1)\n        return buckets", "may write into what is selected"),
+        ("offsets = torch.arange", "ends = lambda: range(count)\n        offsets = torch.arange", "inside this one"),
+        (
+            "if mask is not",
+            "def places():\n            return range(count)\n\n        if mask is not",
+            "inside this one",
+        ),
     ],
 )
 def test_any_other_use_keeps_the_branch(old: str, new: str, because: str) -> None:

@@ -35,7 +35,10 @@ def written(statements: str) -> str:
     [
         "for i, n in enumerate(lengths):\n    mask[i, :n] = 1",
         "mask = torch.ones(3, 4, dtype=torch.float32)\nfor i, n in enumerate(lengths):\n    mask[i, n:] = -0.5",
+        "mask = torch.zeros(3, 4)\nfor i, n in enumerate(lengths):\n    mask[i, n:] = -0.5",
         "mask = torch.zeros(3, 4, dtype=torch.bool)\nfor i in range(mask.shape[0]):\n    mask[i, : lengths[i]] = True",
+        "mask = torch.zeros(3, 4, dtype=torch.half)\nfor i, n in enumerate(lengths):\n    mask[i, n:] = float('-inf')",
+        "mask = torch.zeros(3, 4)\nfor i, n in enumerate(lengths):\n    mask[i, n:] = torch.finfo(mask.dtype).min",
         "mask = torch.zeros_like(x)\nfor i in range(lengths.size(0)):\n    mask[i, lengths[i] :] = 3",
         "mask = torch.ones(3, 4, dtype=torch.uint8)\nkept = mask\n"
         "for i, n in enumerate(lengths):\n    mask[i, :n] = 0\nmask = mask + kept",
@@ -69,8 +72,8 @@ def test_what_is_no_length_for_each_row_runs_the_loop() -> None:
     [
         ("for i, n in enumerate(lengths):\n    mask[i, :n] = 1\nmask = mask * n", "`n` is used after the loop"),
         ("lengths = mask[0]\nfor i, n in enumerate(lengths):\n    mask[i, :n] = 1", "may share storage"),
-        ("mask = mask.long()\nfor i, n in enumerate(lengths):\n    mask[i, :n] = 0.5", "is no plain number"),
-        ("for i, n in enumerate(lengths):\n    mask[i, :n] = x.sum()", "is no plain number"),
+        ("for i, n in enumerate(lengths):\n    mask[i, :n] = self.value", "is no plain number"),
+        ("for i, n in enumerate(lengths):\n    mask[i, :n] = -self.value", "is no plain number"),
     ],
 )
 def test_a_loop_that_does_more_is_left_alone(statements: str, because: str) -> None:
