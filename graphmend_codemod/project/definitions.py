@@ -77,6 +77,7 @@ class Definitions:
         self._modules: dict[str, Module | None] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._entities: dict[str, tuple[Module, str] | None] = {}
+        self._classes: dict[str, tuple[Module, ClassSummary] | None] = {}
         self._linear: dict[str, tuple[str, ...]] = {}
 
     def add(self, summary: ModuleSummary) -> Module:
@@ -282,10 +283,11 @@ class Definitions:
 
     def class_summary(self, qualified: str) -> tuple[Module, ClassSummary] | None:
         """The class of the project with this name."""
-        found = self.entity(qualified)
-        if found is None or found[1] not in found[0].classes:
-            return None
-        return found[0], found[0].classes[found[1]]
+        if qualified not in self._classes:
+            found = self.entity(qualified)
+            known = found is not None and found[0].classes.get(found[1])
+            self._classes[qualified] = (found[0], known) if found is not None and known else None
+        return self._classes[qualified]
 
     def bases(self, qualified: str) -> tuple[str, ...]:
         """Resolved bases of a class of the project; those that resolve to nothing are left out."""

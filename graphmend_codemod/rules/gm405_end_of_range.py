@@ -145,7 +145,7 @@ class _Made(NamedTuple):
     end: ast.expr
 
 
-@rule.on(ast.If, words=("arange",))
+@rule.on(ast.If, words=("arange",), when=lambda node: _asked_for_none(node) is not None)
 def counted_positions(site: Site, node: ast.If) -> Verdict | None:
     """`if positions is None: positions = torch.arange(n)`, and a size `positions[-1] + 1` below it."""
     made = _made(site, node) if _asks_for_ends(site.source.text) else None
@@ -184,15 +184,19 @@ def _asks_for_ends(text: str) -> bool:
     return "[-1] + 1" in text
 
 
-def _made(site: Site, node: ast.If) -> _Made | None:
+def _asked_for_none(node: ast.If) -> str | None:
+    """`x` for `if x is None`."""
     test = node.test
-    if node.orelse or not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Is):
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Is) or not isinstance(test.left, ast.Name):
         return None
-    if not isinstance(test.left, ast.Name) or not isinstance(test.comparators[0], ast.Constant):
-        return None
-    name = test.left.id
+    other = test.comparators[0]
+    return test.left.id if isinstance(other, ast.Constant) and other.value is None else None
+
+
+def _made(site: Site, node: ast.If) -> _Made | None:
+    name = _asked_for_none(node)
     function, last = site.evaluator.scope.node, node.body[-1]
-    if test.comparators[0].value is not None or node not in function.body or not isinstance(last, ast.Assign):
+    if name is None or node.orelse or node not in function.body or not isinstance(last, ast.Assign):
         return None
     call = last.value
     if not isinstance(call, ast.Call) or site.resolve(call.func) != "torch.arange":

@@ -296,12 +296,16 @@ def _is_number(site: Site, node: ast.expr) -> bool:
         return True
     if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN:
         return False
-    for each in walk_in_layers(site.place.statement):
-        if isinstance(each, ast.comprehension):
-            for target, iterated in _in_step(site, each):
-                if isinstance(target, ast.Name) and target.id == node.id:
-                    return site.value(iterated).is_tensor
+    statement = site.place.statement
+    for each in site.remembered("comprehensions", statement, lambda: _comprehensions(statement), anywhere=True):
+        for target, iterated in _in_step(site, each):
+            if isinstance(target, ast.Name) and target.id == node.id:
+                return site.value(iterated).is_tensor
     return False
+
+
+def _comprehensions(statement: ast.stmt) -> list[ast.comprehension]:
+    return [node for node in walk_in_layers(statement) if isinstance(node, ast.comprehension)]
 
 
 def _in_step(site: Site, comprehension: ast.comprehension) -> Iterator[tuple[ast.expr, ast.expr]]:
