@@ -93,6 +93,10 @@ class ModuleCalls:
                         found[name].setdefault(target.attr, made)
         return found
 
+    def at(self, line: int) -> Definition | None:
+        """The function or method that begins at a line."""
+        return next((each for each in self.definitions.values() if each.node.lineno == line), None)
+
     def qualified(self, node: ast.expr) -> str | None:
         """The qualified name of what is spelled, where the top level of the module imports it."""
         root, dot, rest = (dotted(node) or "").partition(".")
@@ -252,6 +256,12 @@ def tree_of(text: str) -> ast.Module:
 def calls_in(text: str) -> ModuleCalls:
     """The calls in a file between its functions; SourceError if Python cannot parse it."""
     return ModuleCalls(tree_of(text))
+
+
+def same_if(function: Definition, node: ast.If) -> ast.If:
+    """The same statement in the tree of the whole module."""
+    tests = (each for each in walk_scope(function.node) if isinstance(each, ast.If))
+    return next(each for each in tests if (each.lineno, each.col_offset) == (node.lineno, node.col_offset))
 
 
 def _is_own(target: ast.expr, attribute: str) -> bool:

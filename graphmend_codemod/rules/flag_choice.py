@@ -15,9 +15,9 @@ from functools import lru_cache
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import parameters, walk_scope
-from graphmend_codemod.rules.mask_products import is_name
 from graphmend_codemod.rules.one_dtype import why_not_one_dtype
 from graphmend_codemod.rules.packed_rows import Packed, packed_in, why_not_static
+from graphmend_codemod.rules.shared_memory import is_name
 from graphmend_codemod.rules.traceable import is_compile_path, why_not_traced
 
 _READ = re.compile(r"=\s*(?:bool\(\s*)?\w+(?:\s*\.\w+\([-\d]*\))?\s*\.any\(\s*\w*\s*\)\s*(?:\.item\(\)|\))")

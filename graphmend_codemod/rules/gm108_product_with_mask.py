@@ -12,12 +12,14 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.blocks import Blocks
 from graphmend_codemod.rules.conditions import split
 from graphmend_codemod.rules.mask_products import Product, is_view, product_of
 from graphmend_codemod.rules.mask_questions import asks_for_ones, of_dtype
+from graphmend_codemod.rules.shared_memory import Memory, NotAlike
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -72,7 +74,7 @@ rule = Rule(
                 x = x * mask[:, None]
             x += 1
             """,
-            because="`x += 1` may write into what it was before",
+            because="`x += 1` in `Model.forward` may write into what is multiplied",
             setup=_SETUP,
         ),
         Declined(
@@ -149,14 +151,12 @@ def _why_not(site: Site, node: ast.If, product: Product) -> str | None:
     name = product.target.id
     if product.dtype is not None and not _is_bound(site, node, product.dtype.id):
         return f"`{product.dtype.id}` may have no value before the branch"
-    for part in walk_scope(site.evaluator.scope.node):
-        if getattr(part, "lineno", 0) <= (node.end_lineno or 0):
-            continue
-        if isinstance(part, ast.AugAssign) and ast.unparse(part.target).partition("[")[0] == name:
-            return f"`{ast.unparse(part)}` may write into what it was before"
-        own = isinstance(part, (ast.Subscript, ast.Attribute)) and getattr(part.value, "id", "") == name
-        if own and isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
-            return f"`{purity.short(part)}` may be written to, and so into what it was before"
-        if own and isinstance(part, ast.Attribute) and part.attr.endswith("_"):
-            return f"`{purity.short(part)}` may write into what it was before"
+    calls = calls_in(site.source.text)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        return "it stands in a function inside another one"
+    try:
+        Memory(site, calls).demand_no_write(function, Blocks(function.node), same_if(function, node), {name})
+    except NotAlike as reason:
+        return str(reason)
     return None

@@ -27,15 +27,16 @@ import re
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
+from graphmend_codemod.analysis.callgraph import Definition, calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import Blocks
-from graphmend_codemod.rules.mask_products import NotAlike, Products
+from graphmend_codemod.rules.mask_products import Products
 from graphmend_codemod.rules.mask_questions import Question, of_dtype, question_of
 from graphmend_codemod.rules.mask_uses import MaskUses
 from graphmend_codemod.rules.prepared_masks import PreparedMask, forms_of
+from graphmend_codemod.rules.shared_memory import NotAlike
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -232,8 +233,10 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
 def _edit_for(site: Site, node: ast.If, question: Question, name: str, otherwise: list[ast.stmt]) -> Edit:
     """The edit; NotAlike with the condition that fails."""
     calls = calls_in(site.source.text)
-    function = _function(site, calls)
-    own = _own(function, node)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        raise NotAlike("it stands in a function inside another one")
+    own = same_if(function, node)
     forms = forms_of(otherwise, name, question.mask) if otherwise else []
     if forms:
         if question.others or question.may_be_none:
@@ -246,21 +249,6 @@ def _edit_for(site: Site, node: ast.If, question: Question, name: str, otherwise
     uses.demand(function, name, own)
     _demand_length(site, uses, function, positions)
     return _edit(site, node, name, question, positions)
-
-
-def _function(site: Site, calls: ModuleCalls) -> Definition:
-    """The function that the site is in, in the tree of the whole module."""
-    line = site.evaluator.scope.node.lineno
-    found = next((each for each in calls.definitions.values() if each.node.lineno == line), None)
-    if found is None:
-        raise NotAlike("it stands in a function inside another one")
-    return found
-
-
-def _own(function: Definition, node: ast.If) -> ast.If:
-    """The same statement in the tree of the whole module."""
-    tests = (each for each in walk_scope(function.node) if isinstance(each, ast.If))
-    return next(each for each in tests if (each.lineno, each.col_offset) == (node.lineno, node.col_offset))
 
 
 def _made_none(block: list[ast.stmt]) -> str | None:

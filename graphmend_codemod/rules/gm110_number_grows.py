@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
@@ -25,6 +26,7 @@ from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rul
 from graphmend_codemod.rules.blocks import Blocks
 from graphmend_codemod.rules.conditions import Condition, split
 from graphmend_codemod.rules.selection import Assignment, NotSelectable, assignments
+from graphmend_codemod.rules.shared_memory import Memory, NotAlike
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -203,6 +205,8 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
             raise NotSelectable(f"`{item.name}` is what the test reads")
     for name in numbers:
         _demand_arithmetic(site, node, name)
+    if selected:
+        _demand_no_write(site, node, set(selected))
     return _Growth(condition, tuple(_others(site, node)), numbers, tuple(selected))
 
 
@@ -240,6 +244,18 @@ def _demand_select(site: Site, item: Assignment, before: tuple[Assignment, ...],
         raise NotSelectable(reason)
 
 
+def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
+    """NotSelectable where something is written into a selected tensor: without the branch, eager mode has no copy."""
+    calls = calls_in(site.source.text)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        raise NotSelectable("it stands in a function inside another one")
+    try:
+        Memory(site, calls).demand_no_write(function, Blocks(function.node), same_if(function, node), selected)
+    except NotAlike as reason:
+        raise NotSelectable(str(reason).replace("what is multiplied", "what is selected")) from None
+
+
 def _is_integer(site: Site, node: ast.expr, numbers: set[str]) -> bool:
     """True for an integer that is computed from these numbers, and for `torch.tensor(integer, dtype=torch.long)`."""
     if isinstance(node, ast.Call):
@@ -258,6 +274,9 @@ def _demand_arithmetic(site: Site, node: ast.If, name: str) -> None:
     """NotSelectable where a use of the number below the branch cannot be one of a tensor."""
     function = site.evaluator.scope.node
     blocks = Blocks(function)
+    for inner in filter(_is_inner, walk_scope(function)):
+        if any(part.id == name for part in _names(inner)):
+            raise NotSelectable(f"`{name}` is used in a function inside this one")
     after = [part for part in ast.walk(function) if getattr(part, "lineno", 0) > (node.end_lineno or 0)]
     for part in after:
         for use in ast.iter_child_nodes(part):
@@ -278,8 +297,6 @@ def _other_operand(node: ast.AST, use: ast.Name) -> ast.expr | None:
 
 def _has_dimensions(site: Site, blocks: Blocks, node: ast.AST, other: ast.expr) -> bool:
     """True for `torch.arange(n, device=x.device)`: a tensor with dimensions, where the other tensors are."""
-    if any(node is part for each in walk_scope(blocks.function) if _is_inner(each) for part in ast.walk(each)):
-        return False
     bound = blocks.binding_before(blocks.statement_of(node), other.id) if isinstance(other, ast.Name) else None
     made = bound.value if bound is not None else other
     if not isinstance(made, ast.Call) or site.resolve(made.func) != "torch.arange":

@@ -7,21 +7,14 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.rules.blocks import Blocks, binds
+from graphmend_codemod.rules.shared_memory import SHAPES, Memory, NotAlike, is_layer, is_name
 from graphmend_codemod.rules.site import Site
 
-_LAYERS = frozenset("Linear Conv1d Conv2d Conv3d LayerNorm".split())
-_SHAPES = frozenset("transpose permute contiguous unsqueeze squeeze reshape view chunk split flatten".split())
 _OF_SHAPE = frozenset({"shape", "ndim"})
-_NO_MEMORY = frozenset({"shape", "ndim", "dtype", "device", "training"})
-
-
-class NotAlike(Exception):
-    """The use that tells ones from None, or that is not understood."""
 
 
 class Product(NamedTuple):
@@ -99,110 +92,11 @@ class Products(NamedTuple):
                 raise NotAlike(f"{where} may change the dtype of `{product.target.id}`")
         elif not _keeps_dtype(blocks, node, product):
             raise NotAlike(f"{where} may change the dtype of `{product.target.id}`")
-        self.demand_no_write(function, blocks, node, {product.target.id})
+        Memory(self.site, self.calls).demand_no_write(function, blocks, node, {product.target.id})
 
     def takes(self, function: Definition, call: ast.Call, name: str) -> list[tuple[Definition, str]] | None:
         """No call is known to do with ones what it does with None."""
         return None
-
-    def demand_no_write(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> None:
-        """NotAlike where something is written into the factor later: without a product it is no copy."""
-        related = self._related(function, blocks, node, names)
-        loops = [each for each in walk_scope(function.node) if isinstance(each, (ast.For, ast.AsyncFor, ast.While))]
-        end = node.end_lineno or 0
-        first = min([end, *(each.lineno for each in loops if each.lineno < end <= (each.end_lineno or 0))])
-        for part in walk_scope(function.node):
-            for written in self._written(function, part) if getattr(part, "lineno", 0) > first else ():
-                statement = blocks.statement_of(part)
-                if blocks.exclude(node, statement):
-                    continue
-                bound = blocks.binding_before(statement, written.partition(".")[0])
-                anew = bound is not None and bound.lineno > end
-                sources = self._sources(function, bound.value) if anew and bound is not None else {written}
-                if any(_overlap(one, other) for one in sources for other in related):
-                    raise NotAlike(f"`{short(part)}` in `{function.qualname}` may write into what is multiplied")
-        returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return)]
-        if any(isinstance(part.value, ast.Name) and part.value.id in names for part in returned):
-            self._demand_no_write_above(function)
-
-    def _written(self, function: Definition, node: ast.AST) -> set[str]:
-        """The names into whose tensors a node writes."""
-        if isinstance(node, ast.AugAssign):
-            return self._sources(function, node.target)
-        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            return self._sources(function, node.value)
-        if not isinstance(node, ast.Call):
-            return set()
-        found = {name for word in node.keywords if word.arg == "out" for name in self._sources(function, word.value)}
-        if self._is_in_place(function, node):
-            found |= {name for each in node.args for name in self._sources(function, each)}
-        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if isinstance(node.func, ast.Attribute) and method.endswith("_") and not method.startswith("_"):
-            found |= self._sources(function, node.func.value)
-        return found
-
-    def _is_in_place(self, function: Definition, call: ast.Call) -> bool:
-        """True for `relu(x, inplace=True)`, and for `self.relu(x)` where that was made so."""
-        called = call.func
-        own = isinstance(called, ast.Attribute) and is_name(called.value, "self")
-        made = (
-            self.calls.constructions(function.owner, called.attr) if isinstance(called, ast.Attribute) and own else []
-        )
-        words = [word for each in [call, *made] for part in ast.walk(each) for word in getattr(part, "keywords", [])]
-        return any(word.arg == "inplace" and ast.unparse(word.value) != "False" for word in words)
-
-    def _related(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> set[str]:
-        """Names, with one attribute, that may share memory with some names where a statement begins."""
-        found = set(names)
-        before = [part for part in walk_scope(function.node) if isinstance(part, ast.Assign)]
-        links = [
-            ({name for target in part.targets for name in _names_in(target)}, self._sources(function, part.value))
-            for part in before
-            if part.lineno < node.lineno and not blocks.exclude(part, node)
-        ]
-        while True:
-            known = len(found)
-            for targets, values in links:
-                if any(_overlap(one, other) for one in targets for other in found):
-                    found |= values | targets
-                if any(_overlap(one, other) for one in values for other in found):
-                    found |= targets
-            if len(found) == known:
-                return found
-
-    def _sources(self, function: Definition, node: ast.expr) -> set[str]:
-        """What the value of an expression may share memory with."""
-        if isinstance(node, ast.Name):
-            return {node.id} - {"self"}
-        if isinstance(node, ast.Attribute):
-            whole = isinstance(node.value, ast.Name) and node.value.id != "self"
-            if node.attr in _NO_MEMORY:
-                return set()
-            return {ast.unparse(node)} if whole else self._sources(function, node.value)
-        if isinstance(node, (ast.Subscript, ast.Starred)):
-            return self._sources(function, node.value)
-        if isinstance(node, ast.IfExp):
-            return self._sources(function, node.body) | self._sources(function, node.orelse)
-        if isinstance(node, (ast.Tuple, ast.List)):
-            return {name for each in node.elts for name in self._sources(function, each)}
-        if not isinstance(node, ast.Call):
-            return set()
-        called = self.site.resolve_global(node.func) or ""
-        if self._is_layer(function, node) or (called.startswith("torch.") and called.split(".")[-1] not in _SHAPES):
-            return set()
-        inner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        parts = [*inner, *node.args, *(word.value for word in node.keywords)]
-        return {name for each in parts for name in self._sources(function, each)}
-
-    def _demand_no_write_above(self, function: Definition) -> None:
-        """The same for callers of a function that returns the product, or what it would have multiplied."""
-        for caller, call in self.calls.callers(function):
-            target = assigned(caller, call)
-            if target is None:
-                raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
-            blocks = Blocks(caller.node)
-            names = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)} - {"self"}
-            self.demand_no_write(caller, blocks, blocks.statement_of(call), names | {target})
 
     def _is_floating(self, function: Definition, blocks: Blocks, node: ast.stmt, name: str) -> bool:
         """True for what comes out of a layer, or goes into one next."""
@@ -216,7 +110,7 @@ class Products(NamedTuple):
         )
         return any(
             isinstance(part, ast.Call)
-            and self._is_layer(function, part)
+            and is_layer(self.site, self.calls, function, part)
             and part.lineno <= end
             and any(is_name(_unshaped(each), name) for each in part.args)
             for part in later
@@ -225,20 +119,11 @@ class Products(NamedTuple):
     def _from_layer(self, function: Definition, blocks: Blocks, bound: ast.Assign) -> bool:
         value = _unshaped(bound.value)
         if isinstance(value, ast.Call):
-            return self._is_layer(function, value)
+            return is_layer(self.site, self.calls, function, value)
         if isinstance(value, ast.Name):
             before = blocks.binding_before(bound, value.id)
             return before is not None and self._from_layer(function, blocks, before)
         return False
-
-    def _is_layer(self, function: Definition, call: ast.Call) -> bool:
-        called = call.func
-        if not isinstance(called, ast.Attribute) or not is_name(called.value, "self"):
-            return False
-        made = self.calls.constructions(function.owner, called.attr)
-        return bool(made) and all(
-            torch_api.torch_module_class(self.site.resolve_global(each.func)) in _LAYERS for each in made
-        )
 
 
 def about_shape(node: ast.expr, name: str) -> bool:
@@ -277,35 +162,17 @@ def _keeps_dtype(blocks: Blocks, node: ast.If, product: Product) -> bool:
     )
 
 
-def _overlap(one: str, other: str) -> bool:
-    """True when two names may stand for one thing: they are equal, or one is an attribute of the other."""
-    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
-
-
-def _names_in(target: ast.expr) -> list[str]:
-    return [each.id for each in ast.walk(target) if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)]
-
-
 def _unshaped(node: ast.expr) -> ast.expr:
     """What is left without changes of shape: `x` for `x.transpose(1, 2)[:, :4]`."""
     while True:
         if isinstance(node, ast.Subscript):
             node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHAPES:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SHAPES:
             if any(ast.unparse(each).startswith("torch.") for each in node.args):
                 return node  # `x.view(torch.int32)`
             node = node.func.value
         else:
             return node
-
-
-def assigned(caller: Definition, call: ast.Call) -> str | None:
-    """The name that alone gets the result of a call."""
-    for node in walk_scope(caller.node):
-        if isinstance(node, ast.Assign) and node.value is call and len(node.targets) == 1:
-            target = node.targets[0]
-            return target.id if isinstance(target, ast.Name) else None
-    return None
 
 
 def stored(site: Site, calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr | None]:
@@ -338,8 +205,3 @@ def _stores(text: str) -> Mapping[str, list[_Store]]:
                 store = _Store(values.get(id(node)), is_name(node.value, "self"), inside)
                 found.setdefault(node.attr, []).append(store)
     return found
-
-
-def is_name(node: ast.AST | None, name: str) -> bool:
-    """True for this name."""
-    return isinstance(node, ast.Name) and node.id == name

@@ -15,15 +15,8 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_scope
 from graphmend_codemod.rules.blocks import Blocks, binds
-from graphmend_codemod.rules.mask_products import (
-    NotAlike,
-    Products,
-    about_shape,
-    is_name,
-    is_size,
-    is_view,
-    stored,
-)
+from graphmend_codemod.rules.mask_products import about_shape, is_size, is_view, stored
+from graphmend_codemod.rules.shared_memory import Memory, NotAlike, is_name
 from graphmend_codemod.rules.site import Site
 
 _SDPA = "torch.nn.functional.scaled_dot_product_attention"
@@ -40,7 +33,6 @@ class Sums:
 
     site: Site
     calls: ModuleCalls
-    products: Products
     choosers: set[str] = field(default_factory=set)
 
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
@@ -57,7 +49,7 @@ class Sums:
         blocks = Blocks(function.node)
         if blocks.in_loop(node) or not self._goes_into_softmax(function, blocks, node, target):
             raise NotAlike(f"{where} may change the dtype of `{target}`")
-        self.products.demand_no_write(function, blocks, node, {target})
+        Memory(self.site, self.calls).demand_no_write(function, blocks, node, {target})
 
     def _target(self, function: Definition, node: ast.If, name: str) -> str | None:
         """`x` for `if mask.size() != size: raise E`, `part = mask[:, :n]`, `x = x + part`, of which one is enough."""

@@ -18,8 +18,9 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_scope
-from graphmend_codemod.rules.mask_products import NotAlike, Products, assigned, is_name, stored
+from graphmend_codemod.rules.mask_products import Products, stored
 from graphmend_codemod.rules.mask_sums import Sums
+from graphmend_codemod.rules.shared_memory import NotAlike, assigned, is_name
 from graphmend_codemod.rules.site import Site
 
 

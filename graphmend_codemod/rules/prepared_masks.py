@@ -15,10 +15,10 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_o
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.findings import Edit, Replacement
-from graphmend_codemod.rules.mask_products import NotAlike, Products, is_name
 from graphmend_codemod.rules.mask_questions import of_dtype
 from graphmend_codemod.rules.mask_sums import CHOICE, Sums
 from graphmend_codemod.rules.mask_uses import MaskUses
+from graphmend_codemod.rules.shared_memory import NotAlike, is_name
 from graphmend_codemod.rules.site import Site
 
 _MASKS = "transformers.modeling_attn_mask_utils"
@@ -95,7 +95,7 @@ class PreparedMask:
         ones = _Kind.TRUE if self.dtypes == ("bool",) else _Kind.ONE
         if self._kind(form.value, {self.mask: ones}) is not _Kind.ZERO:
             raise NotAlike(f"a mask that stays takes another form: `{self.name} = {short(form.value)}`")
-        sums = Sums(self.site, self.calls, Products(self.site, self.calls))
+        sums = Sums(self.site, self.calls)
         uses = MaskUses(self.site, self.calls, sums)
         uses.demand(self.function, self.name, own)
         beside = self._beside(uses, form)

@@ -71,3 +71,46 @@ def test_another_question_is_not_the_one_for_ones(test: str) -> None:
 
 def test_a_tensor_that_is_written_to_later_keeps_its_test() -> None:
     declined(_MODEL.replace("return x, dtype", "x.add_(1)\n        return x, dtype"), because="may write into")
+
+
+_ALIASED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask=None):
+        y = x.view(-1)
+        if mask is not None and not torch.all(mask == 1):
+            x = x * mask.unsqueeze(1)
+        ...
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "y += 1",
+        "z = y\n        z[0] = 1",
+        "z, w = x, 1\n        z.add_(w)",
+        "nn.functional.relu(x, inplace=True)",
+        "torch.relu_(x)",
+        "torch.relu(y, out=y)",
+        "change = lambda: x.add_(1)",
+        "if mask is not None:\n            z = x\n        else:\n            z = x * 2\n        z += 1",
+        "for part in x:\n            part.add_(1)",
+        "self.kept = x\n        self.kept += 1",
+    ],
+)
+def test_what_is_written_below_keeps_the_test(statement: str) -> None:
+    declined(_ALIASED.replace("...", statement), because="may write into what is multiplied", select=("GM108",))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["z = y + 1\n        z += 1", "x = x + 1\n        x += y.sum()", "y = torch.relu(y)\n        y.add_(1)"],
+)
+def test_new_memory_may_be_written(statement: str) -> None:
+    after, _ = fixed(_ALIASED.replace("...", statement), select=("GM108",))
+    assert "is_compiling" in after
