@@ -123,7 +123,13 @@ class MaskUses:
         if not short_name.startswith("_"):
             raise NotAlike(f"`{function.qualname}` may be called from elsewhere")
         results = 0
-        for caller, call in self.calls.callers(function):
+        callers = self.calls.callers(function)
+        known = {id(call.func) for _, call in callers}
+        for part in walk(tree_of(self.site.source.text)):
+            spelled = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
+            if spelled == short_name and id(part) not in known:
+                raise NotAlike(f"`{short(part)}` may lead to `{function.qualname}` from elsewhere")
+        for caller, call in callers:
             target = assigned(caller, call)
             if target is None:
                 raise NotAlike(f"`{short(call)}` is used otherwise than by a name")

@@ -165,6 +165,11 @@ def test_any_other_use_keeps_the_test(old: str, new: str, because: str) -> None:
     declined(source, because=because)
 
 
+def test_a_result_that_is_asked_for_in_another_way_keeps_the_test() -> None:
+    other = "\n\nclass Other(Model):\n    def forward(self, x, mask):\n        return self.model._update_mask(mask, x)"
+    declined(_MODEL + other, because="`self.model._update_mask` may lead to `Model._update_mask` from elsewhere")
+
+
 def test_a_layer_that_works_in_place_keeps_the_test() -> None:
     source = _MODEL.replace(
         "self.steps = ", "self.drop = nn.Sequential(nn.Dropout(inplace=True))\n        self.steps = "
