@@ -36,11 +36,13 @@ _TORCH_ATTRIBUTES = frozenset({*vars(torch.nn.Module()), "_compiled_call_impl"})
 @dataclass
 class Observed:
     """One call. `state` maps names of parameters, buffers, attributes, inputs and random number generators, as they
-    are after the call, to digests; `result` also holds gradients, where the factory asks for them.
+    are after the call, to digests; `result` also holds gradients, where the factory asks for them. `buffers` are those
+    that are not what they were before the first call.
     """
 
     error: str | None
     result: Leaves = field(default_factory=Leaves)
+    buffers: Leaves = field(default_factory=Leaves)
     state: dict[str, str] = field(default_factory=dict)
     messages: tuple[Message, ...] = ()
 
@@ -78,6 +80,7 @@ def save(observed: list[Observed], path: Path) -> None:
             {
                 "error": each.error,
                 "result": {name: getattr(each.result, name) for name in ("values", "placement", "tensors")},
+                "buffers": each.buffers.tensors,
                 "state": each.state,
                 "messages": [asdict(message) for message in each.messages],
             }
@@ -93,6 +96,7 @@ def load(path: Path) -> list[Observed]:
         Observed(
             item["error"],
             Leaves(**item["result"]),
+            Leaves(tensors=item["buffers"]),
             item["state"],
             tuple(from_json(Message, message) for message in item["messages"]),
         )
@@ -117,10 +121,21 @@ def eager_differences(before: list[Observed], after: list[Observed]) -> tuple[st
 
 
 def compiled_difference(eager: Observed, compiled: Observed) -> str | None:
-    """The first thing in a compiled call that is further from the eager one than its dtype's tolerance."""
+    """The first thing in a compiled call, or in the buffers after it, that is further from the eager one than its
+    dtype's tolerance.
+    """
     if eager.error is not None or compiled.error is not None:
         return None
-    return close_difference(eager.result, compiled.result)
+    return close_difference(eager.result, compiled.result) or _buffer_difference(eager.buffers, compiled.buffers)
+
+
+def _buffer_difference(eager: Leaves, compiled: Leaves) -> str | None:
+    for name in dict.fromkeys([*eager.tensors, *compiled.tensors]):
+        if name not in compiled.tensors:
+            return f"{name}: written in eager mode only"
+        if name not in eager.tensors:
+            return f"{name}: written in compiled code only"
+    return close_difference(eager, compiled)
 
 
 def _ended(observed: Observed) -> str:
@@ -132,8 +147,14 @@ def observe(model: Model, target: Callable[..., Any], root: Path) -> list[Observ
     with modes(model), listening(root) as stream:
         seed()
         found = []
+        start = {name: digest(buffer) for name, buffer in _buffers(model).items()}
         for call in model.calls:
             observed = _one_call(model, target, call, root)
+            observed.buffers.tensors = {
+                f"buffer {name}": buffer.detach().clone()
+                for name, buffer in _buffers(model).items()
+                if digest(buffer) != start.get(name)
+            }
             observed.state = _state(model, call)
             observed.messages = stream.take()
             found.append(observed)
@@ -199,6 +220,10 @@ class _Differentiable:
 
 def _parameters(model: Model) -> dict[str, torch.Tensor]:
     return {} if model.module is None else dict(model.module.named_parameters())
+
+
+def _buffers(model: Model) -> dict[str, torch.Tensor]:
+    return {} if model.module is None else dict(model.module.named_buffers())
 
 
 def _gradients(model: Model, call: Call) -> dict[str, torch.Tensor]:

@@ -10,8 +10,17 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphmend_evaluation.loading import Factory, load_factory
-from graphmend_evaluation.runs import Observed, compiled_difference, eager_differences, eager_run, load
+from graphmend_evaluation.counting import Call
+from graphmend_evaluation.loading import Factory, Model, load_factory
+from graphmend_evaluation.runs import (
+    Observed,
+    compiled_difference,
+    eager_differences,
+    eager_run,
+    load,
+    observe,
+    save,
+)
 from graphmend_evaluation.worktree import LoadError, add_to_path
 
 MODEL = """
@@ -247,3 +256,41 @@ def test_package_is_found_in_the_usual_folders(worktree: Callable[[str], Path], 
     sys.modules.pop("measured", None)
     add_to_path(root, "measured:make")
     assert factory(root, "make").make().module is not None
+
+
+class Tally(torch.nn.Module):
+    tally: torch.Tensor
+
+    def __init__(self, step: float) -> None:
+        super().__init__()
+        self.step = step
+        self.register_buffer("tally", torch.ones(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.step:
+            self.tally = self.tally + self.step
+        return x * 2
+
+
+@pytest.mark.parametrize(
+    ("eager", "compiled", "told"),
+    [
+        (1.0, 1.0, None),
+        (1.0, 1.0000001, None),
+        (1.0, 0.0, "buffer tally: written in eager mode only"),
+        (0.0, 1.0, "buffer tally: written in compiled code only"),
+        (1.0, 2.0, "buffer tally: Tensor-likes are not close!"),
+    ],
+)
+def test_buffers_that_compiled_code_leaves_otherwise_are_told(
+    tmp_path: Path, eager: float, compiled: float, told: str | None
+) -> None:
+    found = []
+    for number, step in enumerate((eager, compiled)):
+        tally = Tally(step)
+        model = Model(tally, (Call((torch.ones(2),)), Call((torch.ones(2),))), gradients=False)
+        save(observe(model, tally, tmp_path), tmp_path / f"{number}.pt")
+        found.append(load(tmp_path / f"{number}.pt"))
+    for old, new in zip(*found, strict=True):
+        difference = compiled_difference(old, new)
+        assert difference is None if told is None else told in str(difference)
