@@ -141,6 +141,12 @@ class ModuleCalls:
         found = (self._methods[each][name] for each in self._family(owner) if name in self._methods.get(each, {}))
         return next(found, None)
 
+    def inherited(self, owner: str, name: str) -> Key | None:
+        """What `super().name` is in a class that has one base, a class of this module."""
+        bases = self._classes[owner].bases if owner in self._classes else []
+        base = bases[0].id if len(bases) == 1 and isinstance(bases[0], ast.Name) else ""
+        return self.method(base, name) if base in self._classes else None
+
     def _attribute(self, owner: str, name: str) -> str | None:
         """The class of an attribute of a class, its bases in this module included."""
         found = (self._attributes[each][name] for each in self._family(owner) if name in self._attributes[each])

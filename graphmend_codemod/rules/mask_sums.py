@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_scope
 from graphmend_codemod.rules.blocks import Blocks, binds
@@ -25,15 +25,21 @@ _SOFTMAX = frozenset({"torch.softmax", "torch.nn.functional.softmax"})
 _TABLES = frozenset({"transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS", "transformers.ALL_ATTENTION_FUNCTIONS"})
 _OF_TABLE = ("module", "query", "key", "value", "attention_mask")
 CHOICE = "self.config._attn_implementation"
+ADDING = ("eager", "sdpa")
+"""The kinds of attention in transformers that add the mask, or take zeros for what None is."""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """What the functions of a module add masks to. `choosers` are the classes whose configuration chooses how."""
+    """What the functions of a module add masks to.
+
+    `choosers` are the classes whose configuration chooses how, with whether they ask for it later than in the
+    constructor.
+    """
 
     site: Site
     calls: ModuleCalls
-    choosers: set[str] = field(default_factory=set)
+    choosers: dict[str, bool] = field(default_factory=dict)
 
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
         """NotAlike unless an `if` adds the mask, where there is one, and does nothing else."""
@@ -42,8 +48,14 @@ class Sums:
         disjunction = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)
         others = [each for each in tests if not is_not_none(each, name)]
         target = self._target(function, node, name)
-        if disjunction or len(others) == len(tests) or node.orelse or target is None:
+        copied = _made_contiguous(node)
+        if disjunction or len(others) == len(tests) or node.orelse or (target is None and not copied):
             raise NotAlike(f"{where} does more than add the mask")
+        if target is None:
+            if any(is_name(part, name) for each in others for part in ast.walk(each)) or name in copied:
+                raise NotAlike(f"{where} does more than add the mask")
+            Memory(self.site, self.calls).demand_no_write(function, Blocks(function.node), node, copied)
+            return
         if not all(about_shape(each, name) for each in others):
             raise NotAlike(f"{where} does more than add the mask")
         blocks = Blocks(function.node)
@@ -131,7 +143,7 @@ class Sums:
         if self._causal(function, call, _OF_TABLE) != "no":
             # Without a word of the caller, attention without a mask looks at nothing that comes later.
             raise NotAlike(f"`{short(call)}` in `{function.qualname}` does not say `is_causal=False`")
-        self.choosers.add(function.owner)
+        self.choosers[function.owner] = True
         for value in values:
             if isinstance(value, ast.Call) and self._is_table(value):
                 value = value.args[1]  # noqa: PLW2901
@@ -183,10 +195,82 @@ class Sums:
         """True for False, and for `self.name` that nothing in the module sets to anything else."""
         if isinstance(node, ast.Constant):
             return node.value is False
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+            return any(self._is_false(function, each) for each in node.values)
+        if isinstance(node, ast.IfExp):
+            return self._is_false(function, node.test) and self._is_false(function, node.orelse)
+        if isinstance(node, ast.Name):
+            values = list(_values_of(function, node.id))
+            return len(values) == 1 and values[0] is not None and self._is_false(function, values[0])
         if not isinstance(node, ast.Attribute) or not is_name(node.value, "self"):
             return False
         stores = list(stored(self.site, self.calls, function.owner, node.attr))
         return bool(stores) and all(isinstance(each, ast.Constant) and each.value is False for each in stores)
+
+    def layers(self, owner: str, attribute: str) -> list[str] | None:
+        """The classes of an attribute, where the constructor chooses it by the attention that is configured.
+
+        That is neither flash attention nor anything else that the table does not name as adding the mask.
+        """
+        values = list(stored(self.site, self.calls, owner, attribute))
+        value = values[0] if len(values) == 1 else None
+        key = self.calls.method(owner, "__init__")
+        if key is None or self.calls.definitions[key].parameters[:1] != ["config"]:
+            return None
+        made: list[ast.expr] = []
+        if isinstance(value, ast.IfExp):
+            answer = self._known(owner, value.test)
+            made = [value.body, value.orelse] if answer is None else [value.body if answer else value.orelse]
+        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Subscript) and _is_choice(value.func.slice):
+            made = [ast.Call(each, value.args, value.keywords) for each in self._in_table(value.func.value)]
+        names = [each.func.id for each in made if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
+        if not names or len(names) != len(made):
+            return None
+        self.choosers.setdefault(owner, False)
+        return sorted(set(names))
+
+    def _in_table(self, node: ast.expr) -> list[ast.expr]:
+        """The classes for attention that adds the mask in `CLASSES = {"eager": A, "flash_attention_2": B}`."""
+        tables = [
+            each.value
+            for each in tree_of(self.site.source.text).body
+            if isinstance(each, ast.Assign) and isinstance(node, ast.Name) and is_name(each.targets[0], node.id)
+        ]
+        if len(tables) != 1 or not isinstance(tables[0], ast.Dict):
+            return []
+        pairs = zip(tables[0].keys, tables[0].values, strict=True)
+        return [made for key, made in pairs if not isinstance(key, ast.Constant) or key.value in ADDING]
+
+    def _known(self, owner: str, test: ast.expr) -> bool | None:
+        """What a test of the configured attention says where it adds the mask; None if that is unclear."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            answer = self._known(owner, test.operand)
+            return None if answer is None else not answer
+        if isinstance(test, ast.Attribute) and is_name(test.value, "self"):
+            values = list(stored(self.site, self.calls, owner, test.attr))
+            return self._known(owner, values[0]) if len(values) == 1 and values[0] is not None else None
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not _is_choice(test.left):
+            return None
+        other = test.comparators[0]
+        if not isinstance(other, ast.Constant) or other.value in ADDING:
+            return None
+        return {ast.Eq: False, ast.NotEq: True}.get(type(test.ops[0]))
+
+
+def _is_choice(node: ast.expr) -> bool:
+    """True for `config._attn_implementation` in a constructor."""
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == CHOICE.removeprefix("self.")
+
+
+def _made_contiguous(node: ast.If) -> set[str]:
+    """The names for which a branch does `x = x.contiguous()`; none if it does anything else."""
+    found: set[str] = set()
+    for each in node.body:
+        target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
+        if not isinstance(target, ast.Name) or ast.unparse(each) != f"{target.id} = {target.id}.contiguous()":
+            return set()
+        found.add(target.id)
+    return found
 
 
 def _is_used_outside(function: Definition, node: ast.If, name: str) -> bool:

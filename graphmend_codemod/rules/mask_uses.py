@@ -165,13 +165,19 @@ class MaskUses:
             if self.calls.method(function.owner, called.attr) is not None:
                 yield self._method(function.owner, called.attr), own
                 return
-            made = set(_classes_of(self.calls, function.owner, called.attr))
-            if len(made) == 1:
-                yield self._method(made.pop(), "forward"), _Chosen()
+            made = self.judge.layers(function.owner, called.attr)
+            made = made or sorted(set(_classes_of(self.calls, function.owner, called.attr)))
+            if made and "..." not in made:
+                for owner in made:
+                    yield self._method(owner, "forward", exact=True), _Chosen()
                 return
+        above = self._above(function, called)
+        if above is not None:
+            yield above, own
+            return
         if isinstance(called, ast.Name) and len(_bindings(function, called.id)) == 1:
             for owner in self._elements(function, called.id):
-                yield self._method(owner, "forward"), _Chosen()
+                yield self._method(owner, "forward", exact=True), _Chosen()
             return
         outer = isinstance(called, ast.Name) and not _is_local(function, called.id)
         callee = self.calls.callee(function, call) if outer else None
@@ -179,10 +185,26 @@ class MaskUses:
             raise NotAlike(f"it is not known what `{short(call.func)}` in `{function.qualname}` does with the mask")
         yield callee, _Chosen()
 
-    def _method(self, owner: str, name: str) -> Definition:
+    def _above(self, function: Definition, called: ast.expr) -> Definition | None:
+        """The method that `super().forward` is."""
+        of = called.value if isinstance(called, ast.Attribute) else None
+        if (
+            not isinstance(of, ast.Call)
+            or not is_name(of.func, "super")
+            or of.args
+            or not isinstance(called, ast.Attribute)
+        ):
+            return None
+        key = self.calls.inherited(function.owner, called.attr)
+        return self.calls.definitions[key] if key is not None else None
+
+    def _method(self, owner: str, name: str, *, exact: bool = False) -> Definition:
+        """A method of a class, if no other class replaces it; that does not matter where the class is `exact`."""
         key = self.calls.method(owner, name)
         if key is None:
             raise NotAlike(f"`{owner}.{name}` is not in this module")
+        if exact:
+            return self.calls.definitions[key]
         owners = {each.owner for each in self.calls.definitions.values() if each.owner}
         if any(self.calls.is_heir(each, owner) and self.calls.method(each, name) != key for each in owners):
             raise NotAlike(f"another class replaces `{owner}.{name}`")

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.findings import Edit, Replacement
 from graphmend_codemod.rules.mask_questions import of_dtype
-from graphmend_codemod.rules.mask_sums import CHOICE, Sums
+from graphmend_codemod.rules.mask_sums import ADDING, CHOICE, Sums
 from graphmend_codemod.rules.mask_uses import MaskUses
 from graphmend_codemod.rules.shared_memory import NotAlike, is_name
 from graphmend_codemod.rules.site import Site
@@ -25,7 +25,6 @@ _MASKS = "transformers.modeling_attn_mask_utils"
 _MAKE_ZEROS = frozenset({f"{_MASKS}._prepare_4d_attention_mask", f"{_MASKS}._prepare_4d_attention_mask_for_sdpa"})
 _LARGE = 3e38
 _COMMENT = "# Prepared, a mask of ones adds zeros, which is what None does: nothing has to be read back."
-_ADDING = '("eager", "sdpa")'
 _CASTS = frozenset({"to", "type", "type_as", "float", "half", "bfloat16", "double"})
 _LAYOUT = frozenset("expand expand_as repeat view reshape unsqueeze squeeze contiguous clone transpose".split())
 
@@ -102,9 +101,10 @@ class PreparedMask:
         site = self.site
         conditions = [site.compiling, *self._static(form)]
         if sums.choosers:
-            for owner in sums.choosers:
-                self._demand_same_configuration(owner)
-            conditions.append(f"{CHOICE} in {_ADDING}")
+            for owner, later in sums.choosers.items():
+                self._demand_same_configuration(owner, later=later)
+            kinds = ", ".join(f'"{each}"' for each in ADDING)
+            conditions.append(f"{CHOICE} in ({kinds})")
         conditions.append(of_dtype(site, self.mask, self.dtypes))
         conditions.append(f"{self.mask}.shape == {beside}.shape[:2]")
         lines = "\n    and ".join(conditions)
@@ -256,10 +256,10 @@ class PreparedMask:
 
     # which attention it is
 
-    def _demand_same_configuration(self, owner: str) -> None:
-        """NotAlike unless `self.config` of a class that the mask gets to is this one's."""
+    def _demand_same_configuration(self, owner: str, *, later: bool) -> None:
+        """NotAlike unless the configuration of a class that the mask gets to is this one's, `later` as well."""
         home = self.function.owner
-        reason = NotAlike(f"`self.config` of `{owner}` may be another one than that of `{home}`")
+        reason = NotAlike(f"the configuration of `{owner}` may be another one than that of `{home}`")
         if not self._keeps_configuration(home):
             raise NotAlike(f"`{home}` is not known to keep its configuration in `self.config`")
         todo, seen = [owner], set()
@@ -269,7 +269,7 @@ class PreparedMask:
                 continue
             seen.add(each)
             makers = [(by, call) for by, call in self._constructions(each) if self._leads_home(by.owner, set())]
-            if not makers or (each == owner and not self._keeps_configuration(each)):
+            if not makers or (each == owner and later and not self._keeps_configuration(each)):
                 raise reason
             for by, call in makers:
                 own, given = _configuration(by), call.args[0] if call.args else None

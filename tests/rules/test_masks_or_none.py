@@ -183,7 +183,7 @@ def test_memory_of_another_result_may_be_written() -> None:
 
 def test_a_subclass_with_another_layer_keeps_the_test() -> None:
     other = "\n\nclass Other(Layer):\n    def __init__(self):\n        self.scan = make()\n"
-    declined(_MODEL + other, because="it is not known what `self.scan`")
+    declined(_MODEL + other, because="`make.forward` is not in this module")
 
 
 def test_a_layer_that_is_exchanged_keeps_the_test() -> None:

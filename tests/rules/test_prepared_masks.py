@@ -302,3 +302,127 @@ def test_attention_functions_that_add_the_mask_are_known() -> None:
 def test_attention_that_may_tell_zeros_from_none_keeps_the_test(old: str, new: str, because: str) -> None:
     assert old in _CHOSEN
     declined(_CHOSEN.replace(old, new), because=because)
+
+
+_CHOSEN_CLASSES = """
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.modeling_attn_mask_utils import _prepare_4d_attention_mask
+
+
+class Attention(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+        self.is_causal = False
+
+    def forward(self, x, mask=None, weights=False):
+        q = self.proj(x).view(x.shape[0], x.shape[1], 2, 2).transpose(1, 2)
+        scores = q @ q.transpose(2, 3)
+        if mask is not None:
+            scores = scores + mask
+        scores = nn.functional.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype)
+        return (scores @ q).transpose(1, 2).reshape(x.shape)
+
+
+class SdpaAttention(Attention):
+    def forward(self, x, mask=None, weights=False):
+        if weights:
+            return super().forward(x, mask, weights)
+        q = self.proj(x).view(x.shape[0], x.shape[1], 2, 2).transpose(1, 2)
+        if q.device.type == "cuda" and mask is not None:
+            q = q.contiguous()
+        is_causal = True if self.is_causal and q.shape[2] > 1 else False
+        y = nn.functional.scaled_dot_product_attention(q, q, q, attn_mask=mask, is_causal=is_causal)
+        return y.transpose(1, 2).reshape(x.shape)
+
+
+class FlashAttention(Attention):
+    def forward(self, x, mask=None, weights=False):
+        return flash(self.proj(x), mask)
+
+
+CLASSES = {"eager": Attention, "sdpa": SdpaAttention, "flash_attention_2": FlashAttention}
+
+
+class Layer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.attention = CLASSES[config._attn_implementation](config)
+
+    def forward(self, x, mask):
+        return x + self.attention(x, mask=mask)
+
+
+class Model(PreTrainedModel):
+    def __init__(self, config):
+        super().__init__(config)
+        self.layers = nn.ModuleList([Layer(config) for _ in range(2)])
+        self.flash = config._attn_implementation == "flash_attention_2"
+
+    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
+        if not torch.any(~mask):
+            kept = None
+        else:
+            kept = _prepare_4d_attention_mask(mask, x.dtype) if not self.flash else mask
+        for layer in self.layers:
+            x = layer(x, kept)
+        return x
+"""
+_BY_FLAG = _CHOSEN_CLASSES.replace(
+    "self.attention = CLASSES[config._attn_implementation](config)",
+    'self.flash = config._attn_implementation == "flash_attention_2"\n'
+    "        self.attention = Attention(config) if not self.flash else FlashAttention(config)",
+)
+
+
+@pytest.mark.parametrize("source", [_CHOSEN_CLASSES, _BY_FLAG])
+def test_a_choice_of_attention_by_the_configuration_is_followed(source: str) -> None:
+    after, _ = fixed(source)
+    assert 'and not self.flash\n            and self.config._attn_implementation in ("eager", "sdpa")' in after
+    stub = """
+class PreTrainedModel(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.config = config
+
+
+class Config:
+    _attn_implementation = "{}"
+"""
+    for kind in ("eager", "sdpa"):
+        alone = after.replace("from transformers import PreTrainedModel\n", "").replace(
+            "\n\nclass Attention", stub.format(kind) + "\n\nclass Attention", 1
+        )
+        alone = alone.replace(
+            "def __init__(self, config):\n        super().__init__(config)",
+            "def __init__(self, config=Config()):\n        super().__init__(config)",
+        )
+        compiles(alone, _CALLS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("Layer(config) for", "Layer(config.text) for", "the configuration of `Layer`"),
+        ('"sdpa": SdpaAttention', '"sdpa": FlashAttention', "it is not known what `flash`"),
+        ('"sdpa": SdpaAttention', '"sdpa": make', "`make.forward` is not in this module"),
+        ("[config._attn_implementation]", "[config.kind]", "is not in this module"),
+        (
+            "and mask is not None:\n            q = q.contiguous()",
+            "and mask is not None:\n            q = -q",
+            "does more than",
+        ),
+        ("True if self.is_causal and", "True if mask is None and", "may look at what comes later"),
+        ("self.is_causal = False", "self.is_causal = True", "may look at what comes later"),
+        (
+            "class SdpaAttention(Attention)",
+            "class SdpaAttention(Other, Attention)",
+            "it is not known what `super().forward`",
+        ),
+    ],
+)
+def test_another_choice_of_attention_keeps_the_test(old: str, new: str, because: str) -> None:
+    assert old in _CHOSEN_CLASSES
+    declined(_CHOSEN_CLASSES.replace(old, new), because=because)
