@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 import warnings
@@ -96,7 +97,7 @@ class Workers:
 
         call = delayed(function)
         parallel = Parallel(n_jobs=self.jobs, return_as="generator", pre_dispatch="all")
-        with uninterrupted():  # what starts here must leave Ctrl-C to this process, which then ends it
+        with uninterrupted(), _trusting_no_folder():  # Ctrl-C is this process's, which then ends what starts here
             results: Iterator[Any] = parallel([call(*each) for each in arguments])
         self._running.append(results)
         return results
@@ -111,6 +112,24 @@ class Workers:
                 if close is not None:
                     close()
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
+
+
+@contextmanager
+def _trusting_no_folder() -> Iterator[None]:
+    """Python starts a worker with the current folder first in its path: a repository's own `json.py` would run."""
+    known, here = os.environ.get("PYTHONSAFEPATH"), os.getcwd() if sys.version_info < (3, 11) else None
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        if here is not None:
+            os.chdir(os.path.dirname(sys.executable))  # pythons that do not know the variable
+        yield
+    finally:
+        if here is not None:
+            os.chdir(here)
+        if known is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = known
 
 
 def load_all(paths: Sequence[str], root: Path, cache: Cache | None, jobs: int) -> Iterator[Loaded]:

@@ -28,7 +28,12 @@ from all_repos import autofix_lib
 from all_repos.config import Config
 
 _CHANGED = 1
-_COMMAND = (sys.executable, "-m", "graphmend_codemod")
+# Without the current folder, which is the repository: it may have modules of any name.
+_START = (
+    "import sys; sys.path[:] = [folder for folder in sys.path if folder]; "
+    "from graphmend_codemod.cli.main import main; sys.exit(main())"
+)
+_COMMAND = (sys.executable, "-c", _START)
 
 
 class Settings(NamedTuple):

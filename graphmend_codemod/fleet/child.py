@@ -1,4 +1,4 @@
-"""The process that handles one repository: `python -m graphmend_codemod.fleet.child RESULT`, the order on its input."""
+"""The process that handles one repository, started by `limits`: RESULT is its argument, the order is on its input."""
 
 from __future__ import annotations
 
@@ -70,7 +70,3 @@ def _check(order: Order) -> Row:
         left=left,
         remarks=map(str, problems),
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -25,6 +25,11 @@ _DISK_EVERY = 1.0
 _LAST_WORDS = 500
 _PREFIX, _LOCK = "graphmend-fleet-", "lock"
 _NEWBORN = 60.0
+# Without the current folder in the path, which may be a repository with modules of any name.
+_START = (
+    "import sys; sys.path[:] = [folder for folder in sys.path if folder]; "
+    "from graphmend_codemod.fleet.child import main; sys.exit(main())"
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def _watched(order: Order, limits: Limits, folder: Path, stop: Event | None) -> 
     environment = {**without_tokens(os.environ), "TMPDIR": str(inside), "PYTHONSAFEPATH": "1"}
     with words.open("wb") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "graphmend_codemod.fleet.child", str(result)],
+            [sys.executable, "-c", _START, str(result)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=stderr,

@@ -1,0 +1,58 @@
+"""Modules of the repository that is looked at are not imported, whatever their names and wherever one stands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.repository.tools import BROKEN, CHECKOUT, Repository, empty_repository, isolate
+
+ENOUGH_FOR_WORKERS = 70
+_CLEAN = "import sys; sys.path[:] = [folder for folder in sys.path if folder]; "
+START = f"{_CLEAN}from graphmend_codemod.cli.main import main; sys.exit(main())"
+
+
+@pytest.fixture
+def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Repository:
+    """A repository whose modules have the names of what Python, joblib and graphmend import, and leave a mark."""
+    isolate(monkeypatch, tmp_path)
+    repository = empty_repository(tmp_path / "hostile")
+    mark = tmp_path / "imported"
+    for name in ("ast", "joblib", "json", "graphmend_codemod", "numpy", "pickle", "random", "tempfile", "usercustomize"):
+        repository.write(f"{name}.py", f"open({str(mark)!r}, 'a').write('{name} ')\n")
+    for number in range(ENOUGH_FOR_WORKERS):
+        repository.write(f"zoo/model_{number}.py", BROKEN)
+    repository.commit()
+    return repository
+
+
+@pytest.mark.parametrize("options", [("check", "."), ("fix", "."), ("migrate", ".", "--no-evaluate")])
+def test_no_module_of_the_current_folder_is_imported(hostile: Repository, tmp_path: Path, options: list[str]) -> None:
+    command = [sys.executable, "-c", START, *options, "--jobs", "2", "--no-cache"]
+    done = subprocess.run(command, cwd=hostile.folder, capture_output=True, text=True, timeout=300, check=False)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done
+    assert not (tmp_path / "imported").exists()
+
+
+def test_the_module_for_all_repos_imports_none_of_a_clone(hostile: Repository, tmp_path: Path) -> None:
+    pytest.importorskip("all_repos")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(CHECKOUT), os.environ["PYTHONPATH"]))}
+    script = f"{_CLEAN}from hooks.all_repos_graphmend import apply_fix; apply_fix()"
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, cwd=hostile.folder, env=environment, capture_output=True, check=False, timeout=300)
+    assert done.returncode == 0, done
+    assert not (tmp_path / "imported").exists()
+    assert hostile.git("status", "--porcelain").count("zoo/model_") == ENOUGH_FOR_WORKERS
+
+
+def test_a_fleet_imports_nothing_of_the_folder_that_it_is_started_in(hostile: Repository, tmp_path: Path) -> None:
+    (tmp_path / "list.txt").write_text(f"{hostile.folder}\n")
+    command = [sys.executable, "-c", START, "fleet", "check", str(tmp_path / "list.txt")]
+    command += ["--results", str(tmp_path / "rows.sqlite")]
+    done = subprocess.run(command, cwd=hostile.folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1, done
+    assert not (tmp_path / "imported").exists()
