@@ -12,6 +12,7 @@ import pytest
 from tests.repository.tools import BROKEN, CHECKOUT, Repository, empty_repository, isolate
 
 ENOUGH_FOR_WORKERS = 70
+NAMES = "ast joblib json graphmend_codemod numpy pickle random tempfile usercustomize"
 _CLEAN = "import sys; sys.path[:] = [folder for folder in sys.path if folder]; "
 START = f"{_CLEAN}from graphmend_codemod.cli.main import main; sys.exit(main())"
 
@@ -22,7 +23,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Repository:
     isolate(monkeypatch, tmp_path)
     repository = empty_repository(tmp_path / "hostile")
     mark = tmp_path / "imported"
-    for name in ("ast", "joblib", "json", "graphmend_codemod", "numpy", "pickle", "random", "tempfile", "usercustomize"):
+    for name in NAMES.split():
         repository.write(f"{name}.py", f"open({str(mark)!r}, 'a').write('{name} ')\n")
     for number in range(ENOUGH_FOR_WORKERS):
         repository.write(f"zoo/model_{number}.py", BROKEN)
@@ -35,6 +36,14 @@ def test_no_module_of_the_current_folder_is_imported(hostile: Repository, tmp_pa
     command = [sys.executable, "-c", START, *options, "--jobs", "2", "--no-cache"]
     done = subprocess.run(command, cwd=hostile.folder, capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, "Traceback" in done.stderr) == (1, False), done
+    assert not (tmp_path / "imported").exists()
+
+
+def test_as_a_module_of_python_it_imports_no_other_of_the_current_folder(hostile: Repository, tmp_path: Path) -> None:
+    (hostile.folder / "graphmend_codemod.py").unlink()  # Python itself would run it
+    command = [sys.executable, "-m", "graphmend_codemod", "check", ".", "--jobs", "2", "--no-cache"]
+    done = subprocess.run(command, cwd=hostile.folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1, done
     assert not (tmp_path / "imported").exists()
 
 
