@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
 from graphmend_codemod.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules import untraced
@@ -44,6 +44,7 @@ _OTHER_FORMS = (
     ast.NamedExpr,
 )
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_OF_SIZES = frozenset({"zeros", "ones", "empty"})
 _KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
 _COMMENT = "    # The loop depends on the data: torch.compile calls this function as one operator."
 
@@ -198,8 +199,11 @@ def _shapes(site: Site, filling: Filling) -> Iterator[str]:
     for name in filling.filled:
         made = made_before(site, name)
         given = [*made.args[:1], *(word.value for word in made.keywords if word.arg == "size")]
-        if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)):
-            yield f"`{name}` is ({', '.join(site.text(each) for each in given[0].elts)})."
+        sizes = given[0].elts if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)) else []
+        if len(made.args) > 1 and torch_api.torch_function(site.resolve(made.func)) in _OF_SIZES:
+            sizes = made.args
+        if sizes:
+            yield f"`{name}` is ({', '.join(map(site.text, sizes))})."
 
 
 def _operator(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:

