@@ -80,6 +80,10 @@ class Cache:
         """True when there is an entry of this name, of whatever version and key."""
         return self._usable and os.path.exists(self._path(kind, name))
 
+    def holds(self, kind: str) -> bool:
+        """True when there may be entries of this kind."""
+        return self._usable and os.path.isdir(os.path.join(self._folder, kind))
+
     def write(self, kind: str, name: str, key: str, data: Any) -> None:
         """Write an entry in place of the one of this name."""
         self.write_text(kind, name, key, json.dumps(data, separators=(",", ":"), ensure_ascii=True))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, merged, with_candidates
 from graphmend_codemod.discovery import discover
 from graphmend_codemod.findings import Finding, Problem
-from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source
+from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, recalled
 from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.settings import Settings
@@ -18,6 +18,7 @@ from graphmend_codemod.source import SourceError, SourceFile
 if TYPE_CHECKING:
     from graphmend_codemod.cache import Cache
     from graphmend_codemod.memory import Memory
+    from graphmend_codemod.project.definitions import Module
     from graphmend_codemod.project.facts import ReachedFunction
     from graphmend_codemod.project.index import ProjectIndex
     from graphmend_codemod.project.reach import Search
@@ -54,6 +55,7 @@ class Checker:
         self._kept: dict[str, SourceFile] = {}
         self._loaded: dict[str, Loaded] = {}
         self._files: tuple[str, ...] | None = None
+        self._told: dict[tuple[str, str], bool] = {}
 
     @cached_property
     def _cache(self) -> Cache | None:
@@ -92,7 +94,7 @@ class Checker:
             for path in files:
                 self._loaded.pop(path, None)
             self._kept.clear()
-        return self._in_project(files)
+        return self._in_project(files, few=named and len(files) <= MOST_FILES_BY_NAME)
 
     def decides_alone(self, files: Sequence[str]) -> bool:
         """True when a few named files tell by themselves what is found in them, without a look at who calls them."""
@@ -114,6 +116,14 @@ class Checker:
     def _load_many(self, paths: Sequence[str]) -> None:
         missing = [path for path in paths if path not in self._loaded and path not in self._overlay]
         if self._jobs > 1 and len(missing) >= _FEWEST_FOR_WORKERS:
+            if self._cache is not None and self._cache.holds("summaries"):
+                for path in missing:
+                    known = recalled(path, self._root, self._cache)
+                    if known is not None:
+                        self._loaded[path] = known
+                missing = [path for path in missing if path not in self._loaded]
+            if len(missing) < _FEWEST_FOR_WORKERS:
+                return
             from graphmend_codemod import parallel
 
             for loaded in parallel.load_all(missing, self._root, self._cache, self._jobs):
@@ -175,16 +185,21 @@ class Checker:
             return Found((), self._problems(files, found.problems))
         reached = self._reached(index, files) if reached is None else reached
         sure = {(path, each.qualname) for path, every in reached.items() for each in every}
-        if any((each.path, each.function) not in sure for each in found.findings):
+        doubtful = [each for each in found.findings if (each.path, each.function) not in sure]
+        if any((each.path, each.function) not in self._told for each in doubtful):
             return None
-        return Found(found.findings, self._problems(files, found.problems))
+        kept = [each for each in found.findings if self._told.get((each.path, each.function), True)]
+        return Found(tuple(kept), self._problems(files, found.problems))
 
     # -- the whole project ---------------------------------------------------------------------------------------
 
-    def _in_project(self, files: Sequence[str]) -> Found:
+    def _in_project(self, files: Sequence[str], *, few: bool) -> Found:
         if self._files is None:
             self._files = tuple(sorted({*discover((), self._settings).files, *files}))
         every = self._files
+        known = self._known_reach(every, files) if few else None
+        if known is not None:
+            return self._in_what_is_known(every, files, known)
         run = None
         if self._cache is not None and not self._remember:
             from graphmend_codemod.whole_runs import WholeRun
@@ -201,13 +216,51 @@ class Checker:
             found = self._find_in_workers(search, index, files)
         else:
             search.run()
+            if few:
+                self._keep_reach(every, files, search)
             found = self._find(self._worth(search, index, files), index, self._memory)
         found = Found(found.findings, self._problems(files, found.problems))
         if run is not None:
             run.write(found.findings, found.problems, {path: loaded.digest for path, loaded in self._loaded.items()})
         return found
 
+    # -- what is reached, known from an earlier run --------------------------------------------------------------
+
+    def _known_reach(self, every: Sequence[str], files: Sequence[str]) -> Reached | None:
+        if self._cache is None:
+            return None
+        from graphmend_codemod.reach_memory import ReachMemory
+
+        memory = ReachMemory(self._cache, self._settings, every)
+        return memory.read(self._digest, lambda path: self._load(path, wanted=True).summary, files)
+
+    def _in_what_is_known(self, every: Sequence[str], files: Sequence[str], reached: Reached) -> Found:
+        index = self._index(Layout(self._root, every), files)
+        self._tell(files, reached)
+        modules = self._modules(index, reached)
+        worth = {path: each for path, module in modules if (each := with_candidates(module.summary, reached[path]))}
+        found = self._find(worth, index, self._memory)
+        return Found(found.findings, self._problems(files, found.problems))
+
+    def _keep_reach(self, every: Sequence[str], files: Sequence[str], search: Search) -> None:
+        reached = search.result()
+        self._tell(files, reached)
+        if self._cache is not None and not self._overlay:
+            from graphmend_codemod.reach_memory import ReachMemory
+
+            ReachMemory(self._cache, self._settings, every).write(self._digest, self._loaded, reached)
+
+    def _tell(self, files: Sequence[str], reached: Reached) -> None:
+        """Note for the functions of these files whether anything leads to them: our own fixes do not change that."""
+        for path in files:
+            summary = self._load(path).summary
+            found = {each.qualname for each in reached.get(path, ())}
+            for function in summary.functions if summary is not None else ():
+                self._told[path, function.qualname] = function.qualname in found
+
     def _digest(self, path: str) -> str:
+        if path in self._overlay:
+            return digest_of(self._overlay[path].raw)
         try:
             with open(self._root / path, "rb") as file:
                 return digest_of(file.read())
@@ -219,12 +272,14 @@ class Checker:
     def _worth(self, search: Search, index: ProjectIndex, files: Iterable[str]) -> Reached:
         """The functions that the search has reached in these files and that hold candidates."""
         reached = search.result()
-        modules = {path: index.module_at(path) for path in set(files).intersection(reached)}
-        return {
-            path: worth
-            for path, module in sorted(modules.items())
-            if module is not None and (worth := with_candidates(module.summary, reached[path]))
-        }
+        modules = self._modules(index, set(files).intersection(reached))
+        return {path: worth for path, module in modules if (worth := with_candidates(module.summary, reached[path]))}
+
+    def _modules(self, index: ProjectIndex, paths: Iterable[str]) -> Iterator[tuple[str, Module]]:
+        for path in sorted(paths):
+            module = index.module_at(path)
+            if module is not None:
+                yield path, module
 
     def _tasks(self, functions: Reached) -> list[Task]:
         return [Task(path, self._load(path).digest, every) for path, every in sorted(functions.items()) if every]

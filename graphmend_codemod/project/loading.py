@@ -86,6 +86,19 @@ def load(path: str, root: Path, *, wanted: bool = False, cache: Cache | None = N
     return of_source(source, wanted=wanted, cache=cache)
 
 
+def recalled(path: str, root: Path, cache: Cache) -> Loaded | None:
+    """The file as an earlier run summarised it; None when it is to be loaded."""
+    try:
+        source = SourceFile.read(root / path, root)
+    except SourceError:
+        return None
+    digest = digest_of(source.raw)
+    if not can_matter(source.raw) or is_generated(source.raw):
+        return Loaded(path, digest)
+    remembered = cache.read("summaries", path, digest, from_json)
+    return None if remembered is None else Loaded(path, digest, remembered)
+
+
 def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None = None, kept: bool = False) -> Loaded:
     """Load a file that was read already. A text that is `kept` in memory needs no digest."""
     path, digest = source.path, "" if kept else digest_of(source.raw)

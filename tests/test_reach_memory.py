@@ -1,0 +1,130 @@
+"""What leads to a function is remembered for the files that a hook names, and believed only while it is still so."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from graphmend_codemod import runner
+from graphmend_codemod.cache import FOLDER
+from graphmend_codemod.checking import Checker
+from graphmend_codemod.runner import CheckResult
+from graphmend_codemod.settings import Settings
+
+LOG = "import torch\nimport logging\nlogger = logging.getLogger(__name__)\n"
+HELPER = f"{LOG}def say():\n    logger.warning('x')\ndef more():\n    logger.warning('y')\n"
+MODEL = (
+    "from torch import nn\nfrom helper import say\nclass Model(nn.Module):\n    def forward(self, x):\n        say()\n"
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "helper.py").write_text(HELPER)
+    (tmp_path / "m.py").write_text(MODEL)
+    return tmp_path
+
+
+def check(root: Path, *names: str) -> CheckResult:
+    files = [root / name for name in names or ("helper.py",)]
+    result = runner.check(files, Settings(root), cache=True)
+    assert result == runner.check(files, Settings(root), cache=False)
+    return result
+
+
+def places(result: CheckResult) -> list[tuple[str, int]]:
+    return [(each.function, each.span.start_line) for each in result.findings]
+
+
+def entries(root: Path) -> list[Path]:
+    return sorted((root / FOLDER / "reach").glob("*.json"))
+
+
+def test_what_is_reached_is_remembered_for_files_that_cannot_tell_alone(project: Path) -> None:
+    assert places(check(project)) == [("say", 5)]
+    (before,) = [entry.stat().st_mtime_ns for entry in entries(project)]
+    assert places(check(project)) == [("say", 5)]
+    assert [entry.stat().st_mtime_ns for entry in entries(project)] == [before]
+
+
+def test_a_function_that_moved_is_found_where_it_stands(project: Path) -> None:
+    check(project)
+    (project / "helper.py").write_text("# moved\n\n" + HELPER)
+    (before,) = [entry.stat().st_mtime_ns for entry in entries(project)]
+    assert places(check(project)) == [("say", 7)]
+    assert [entry.stat().st_mtime_ns for entry in entries(project)] == [before]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("m.py", MODEL.replace("say", "more"), [("more", 7)]),
+        ("m.py", MODEL.replace("        say()\n", "        pass\n"), []),
+        ("other.py", MODEL.replace("say", "more"), [("say", 5), ("more", 7)]),
+        ("helper.py", HELPER.replace("'x')", "'x')\n    more()"), [("say", 5), ("more", 8)]),
+        ("m.py", "def forward(:\n", []),
+    ],
+)
+def test_a_change_of_what_leads_there_is_seen(
+    project: Path, name: str, text: str, expected: list[tuple[str, int]]
+) -> None:
+    check(project)
+    (project / name).write_text(text)
+    assert places(check(project)) == expected
+    (project / "helper.py").write_text(HELPER)
+    (project / "m.py").write_text(MODEL)
+    (project / "other.py").unlink(missing_ok=True)
+    assert places(check(project)) == [("say", 5)]
+
+
+def test_a_file_that_is_gone_is_missed(project: Path) -> None:
+    check(project)
+    (project / "m.py").unlink()
+    assert places(check(project)) == []
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[[], {}]", '[[["m.py", "1", "2"]], {"helper.py": [[99, null, ""]]}]'])
+def test_a_broken_entry_is_written_anew(project: Path, damage: str) -> None:
+    check(project)
+    (entry,) = entries(project)
+    header = entry.read_bytes().partition(b"\n")[0]
+    entry.write_bytes(header + b"\n" + damage.encode())
+    assert places(check(project)) == [("say", 5)]
+
+
+def test_other_names_of_modules_are_another_question(project: Path) -> None:
+    (project / "m.py").write_text("from zoo import Base\n" + MODEL.replace("nn.Module", "Base"))
+    settings = Settings(project, module_bases=("Base",))
+    assert places(check(project)) == []
+    assert places(runner.check([project / "helper.py"], settings, cache=True)) == [("say", 5)]
+    assert places(check(project)) == []
+
+
+def test_fixing_a_file_needs_the_project_once(project: Path) -> None:
+    result = runner.fix([project / "helper.py"], Settings(project), write=True, cache=True)
+    assert [change.path for change in result.fixes] == ["helper.py"]
+    assert not runner.check([project / "helper.py"], Settings(project), cache=True).findings
+
+
+def test_any_sequence_of_changes_is_answered_as_without_memory(project: Path) -> None:
+    chance = random.Random(7)
+    helpers = [HELPER, "\n" + HELPER, HELPER.replace("'y')", "'y')\n    say()"), HELPER.replace("more", "say")]
+    models = [MODEL, MODEL.replace("say", "more"), MODEL.replace("forward", "other"), MODEL + "        return x\n"]
+    for _ in range(24):
+        (project / "helper.py").write_text(chance.choice(helpers))
+        (project / "m.py").write_text(chance.choice(models))
+        check(project, *chance.choice([("helper.py",), ("m.py",), ("helper.py", "m.py")]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@torch.compiler.disable\ndef f(x):\n    logger.warning('x')\n",
+        "class Model(nn.Module):\n    def __init__(self, x):\n        logger.warning('x')\n",
+    ],
+)
+def test_a_function_that_no_graph_can_hold_needs_no_look_at_the_project(tmp_path: Path, text: str) -> None:
+    (tmp_path / "m.py").write_text(f"import torch\nfrom torch import nn\n{LOG}{text}")
+    assert Checker(Settings(tmp_path)).decides_alone(("m.py",))
