@@ -227,8 +227,6 @@ def _moved(site: Site, node: ast.For, arguments: list[Argument]) -> str:
         if isinstance(part, (ast.Constant, ast.JoinedStr)) and part.lineno != part.end_lineno:
             raise NotAnOperator("a text in the loop spans lines")
     unit, written = site.source.indent, site.source.segment(site.span(node))
-    if "\t" in written.expandtabs(1) or "\\\n" in written:
-        raise NotAnOperator("the loop is not laid out in lines of their own")
     margin = site.source.text[: site.source.offset(node.lineno, node.col_offset)].rpartition("\n")[2]
     lines = []
     for number, line in enumerate(re.split(r"\r\n|\r|\n", written)):
