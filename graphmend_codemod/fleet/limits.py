@@ -23,6 +23,7 @@ from graphmend_codemod.forge.credentials import tokens_in, without_tokens
 _LOOK_EVERY = 0.1
 _DISK_EVERY = 1.0
 _LAST_WORDS = 500
+_TAIL = 8192
 _PREFIX, _LOCK = "graphmend-fleet-", "lock"
 _NEWBORN = 60.0
 # Without the current folder in the path, which may be a repository with modules of any name.
@@ -77,7 +78,7 @@ def _watched(order: Order, limits: Limits, folder: Path, stop: Event | None) -> 
             assert process.stdin is not None
             with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
                 pipe.write(order.as_json().encode())
-            exceeded, peaks = _watch(process, limits, inside, stop)
+            exceeded, peaks = _watch(process, limits, folder, stop)
         finally:
             if process.poll() is None:
                 _kill(process)
@@ -128,7 +129,9 @@ def _limit_told(status: str, limits: Limits) -> str:
 
 
 def _last_words(code: int | None, words: Path, order: Order) -> str:
-    lines = words.read_text(encoding="utf-8", errors="backslashreplace").strip().splitlines()
+    with words.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+        lines = file.read().decode("utf-8", "backslashreplace").strip().splitlines()
     told = order.scrubbed(lines[-1])[:_LAST_WORDS] if lines else ""
     how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
     return f"its process {how}{f': {told}' if told else ''}"

@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from graphmend_codemod.repository.git import Git
 
 _MOST_PACKS = 50
 _TIPS = "refs/tips"
+_NEW, _OLD = "new-", "old-"
+_LEFT_BEHIND = 3600.0  # seconds; to make or to delete a store takes some
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ def borrowed(cache: Path, location: Location) -> Iterator[Store]:
     key = hashlib.sha256(f"{location.host}/{name}".encode()).hexdigest()[:24]
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / f"{key}.git"
+    _sweep(cache)
     with (cache / f"{key}.lock").open("wb") as lock:
         _discard_if_full(folder, lock.fileno())
         fcntl.flock(lock, fcntl.LOCK_SH)
@@ -71,14 +75,22 @@ def _discard_if_full(folder: Path, lock: int) -> None:
         return
     with contextlib.suppress(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        over = Path(tempfile.mkdtemp(dir=folder.parent, prefix="old-"))
+        over = Path(tempfile.mkdtemp(dir=folder.parent, prefix=_OLD))
         with contextlib.suppress(FileNotFoundError):
             os.rename(folder, over / folder.name)
         shutil.rmtree(over, ignore_errors=True)
 
 
+def _sweep(cache: Path) -> None:
+    """Remove what processes that were killed have left."""
+    for left in (*cache.glob(f"{_NEW}*"), *cache.glob(f"{_OLD}*")):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - left.stat().st_mtime > _LEFT_BEHIND:
+                shutil.rmtree(left, ignore_errors=True)
+
+
 def _make(folder: Path) -> None:
-    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix="new-"))
+    made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=_NEW))
     Git(made).text("init", "--quiet", "--bare", "--template=", "--", str(made))
     try:
         os.rename(made, folder)

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.cli.main import main
+from graphmend_codemod.fleet import limits
+from graphmend_codemod.fleet.order import Options, Order
 from graphmend_codemod.fleet.report import blocking
 from graphmend_codemod.fleet.rows import FAILED, TOO_LONG, TOO_MUCH_DISK, TOO_MUCH_MEMORY, Row
 from tests.fleet.tools import Fleet
@@ -245,3 +247,14 @@ def test_reasons_that_differ_in_names_alone_are_one_kind() -> None:
 def test_a_list_that_is_not_there_is_told(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fleet", "check", str(fleet.folder / "nothing.txt"), "--results", str(fleet.results)]) == 2
     assert "nothing.txt" in capsys.readouterr().err
+
+
+def test_the_last_words_of_a_process_are_told_however_much_it_wrote(tmp_path: Path) -> None:
+    words = tmp_path / "stderr"
+    with words.open("wb") as file:
+        file.truncate(2 << 40)  # more than any memory holds
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nOSError: https://me:ghp_secret@forge.example.org is away\n")
+    order = Order("zoo", "/zoo", Options("check"), tokens=(("GITHUB_TOKEN", "ghp_secret"),))
+    told = limits._last_words(1, words, order)
+    assert told == "its process ended with code 1: OSError: https://forge.example.org is away"

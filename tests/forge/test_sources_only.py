@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,16 @@ def test_a_store_begins_again_when_it_is_full_and_nobody_reads(tmp_path: Path, m
     with objects.borrowed(cache, location) as again:
         assert not (again.folder / "objects/pack/pack-1.idx").exists()
     assert sorted(path.suffix for path in cache.iterdir()) == [".git", ".lock"]
+
+
+def test_what_killed_processes_left_in_a_cache_is_removed(tmp_path: Path) -> None:
+    for name, age in (("new-dead", 7200), ("old-dead", 7200), ("new-alive", 0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pack").write_bytes(b"x")
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
+    with objects.borrowed(tmp_path, locate("https://github.com/octo/zoo")):
+        pass
+    assert sorted(path.name for path in tmp_path.glob("*-*")) == ["new-alive"]
 
 
 def test_forks_share_a_store_and_hosts_do_not(tmp_path: Path) -> None:
