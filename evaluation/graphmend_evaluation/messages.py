@@ -62,7 +62,10 @@ class _Records(logging.Handler):
             return
         self._last = record
         where = f"{self._stream.place(record.pathname)}:{record.funcName}"
-        self._stream.keep(record.name, record.levelname, record.getMessage(), where)
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[0] is not None:
+            text += f" ({record.exc_info[0].__name__}: {record.exc_info[1]})"
+        self._stream.keep(record.name, record.levelname, text, where)
 
 
 class _Print(io.TextIOBase):

@@ -133,6 +133,7 @@ def test_same_code_is_identical_though_other_random_numbers_were_drawn(
         ("ValueError", "RuntimeError", "call 3 raised ValueError: too many, now raised RuntimeError: too many"),
         ('raise ValueError("too many")', "pass", "call 3 raised ValueError: too many, now returned"),
         ('.warning("scaling")', '.info("scaling")', "call 1, message 1"),
+        ('.warning("scaling")', '.warning("scaling", exc_info=ValueError("x"))', "call 1, message 1"),
         ('warnings.warn("twice", stacklevel=1)', "pass", "call 1, message 2"),
         ('print("scaled", 2)', 'print("scaled", 3)', "call 1, message 3"),
     ],
