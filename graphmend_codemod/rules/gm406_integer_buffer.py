@@ -26,8 +26,9 @@ from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.integer_sizes import PAD, Methods, Quotient, Way
+from graphmend_codemod.rules.integer_sizes import PAD, Methods
 from graphmend_codemod.rules.integer_tensors import SUFFIX, Integers, own_attribute, strangers
+from graphmend_codemod.rules.integer_ways import Quotient, Way
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """

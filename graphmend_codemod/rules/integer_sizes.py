@@ -8,79 +8,18 @@ from __future__ import annotations
 
 import ast
 import copy
-import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import children, walk
 from graphmend_codemod.rules.integer_tensors import ARITHMETIC, Kept, Resolve, own_attribute, spelled
+from graphmend_codemod.rules.integer_ways import HANDED, HELD, INTEGERS, Env, Kind, Quotient, Way
 
 PAD = "torch.nn.functional.pad"
 _ROUNDS = {"torch.ceil": "math.ceil", "torch.floor": "math.floor"}
 _INT64 = frozenset({"torch.int64", "torch.long"})
 _LARGEST_SUMMAND = 2
 """The largest number added to a quotient for which `Quotient` tells whether it is rounded alike."""
-
-
-class Kind(enum.Enum):
-    """What a name holds while the compile path runs."""
-
-    SIZE = "size"  # a Python number in eager mode as well
-    NUMBER = "number"  # an integer, a tensor in eager mode
-    EITHER = "either"  # one of these two
-    QUOTIENT = "quotient"  # a float, a floating tensor in eager mode
-    SEVERAL = "several"  # a tuple of sizes and numbers
-    MIXED = "mixed"  # one of these or something else, depending on the way
-
-
-Env = dict[str, Kind]
-_INTEGERS = frozenset({Kind.SIZE, Kind.NUMBER, Kind.EITHER})
-_HELD = frozenset({Kind.NUMBER, Kind.EITHER})
-_HANDED = frozenset({Kind.NUMBER, Kind.EITHER, Kind.SEVERAL})
-
-
-@dataclass(frozen=True)
-class Quotient:
-    """`numerator / denominator` of integers, as nodes; `statement` computes it."""
-
-    statement: ast.stmt
-    numerator: ast.expr
-    denominator: ast.expr
-
-
-@dataclass
-class Way:
-    """What was found: statements with the text that takes the place of parts of them, and what must hold for it.
-
-    `blocks` are the lists of statements that were read, and `sinks` the statements that make a size of a number.
-    `rounded` has the statement that made the quotient by the one that rounds it. `calls` are the callees in the calls
-    that take a number from a method of `called`; methods of `handed` are given one.
-    """
-
-    written: dict[int, tuple[ast.stmt, dict[int, tuple[ast.expr, str]]]] = field(default_factory=dict)
-    quotients: dict[int, Quotient] = field(default_factory=dict)
-    blocks: list[list[ast.stmt]] = field(default_factory=list)
-    sinks: list[tuple[str, ast.stmt]] = field(default_factory=list)
-    rounded: dict[int, ast.stmt] = field(default_factory=dict)
-    calls: set[int] = field(default_factory=set)
-    called: set[str] = field(default_factory=set)
-    handed: set[str] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
-    reasons: list[str] = field(default_factory=list)
-
-    def add(self, other: Way) -> None:
-        """Everything that another way found as well."""
-        self.written |= other.written
-        self.quotients |= other.quotients
-        self.rounded |= other.rounded
-        self.blocks += [each for each in other.blocks if each not in self.blocks]
-        self.sinks += [each for each in other.sinks if each not in self.sinks]
-        self.calls |= other.calls
-        self.called |= other.called
-        self.handed |= other.handed
-        self.names |= other.names
-        self.reasons += other.reasons
 
 
 class Methods:
@@ -100,7 +39,7 @@ class Methods:
             reader.run(method.body)
             if reader.way.sinks:
                 whole.add(reader.way)
-                if not _HELD.isdisjoint(reader.returned):
+                if not HELD.isdisjoint(reader.returned):
                     whole.reasons.append(f"`{name}` returns the number")
         return whole
 
@@ -143,7 +82,7 @@ class Reader:
         elif isinstance(statement, ast.Return):
             kind = self._kind(statement.value) if statement.value is not None else None
             self.returned.append(kind)
-            if kind not in _INTEGERS and statement.value is not None:
+            if kind not in INTEGERS and statement.value is not None:
                 self._check(statement.value)
         elif isinstance(statement, ast.If):
             self._branch(statement)
@@ -212,7 +151,7 @@ class Reader:
             return Kind.NUMBER
         if isinstance(node, (ast.Tuple, ast.List)) and node.elts:
             kinds = [self._found(each) for each in node.elts]
-            return Kind.SEVERAL if _together(kinds) in _HELD else None
+            return Kind.SEVERAL if _together(kinds) in HELD else None
         if isinstance(node, ast.BinOp):
             return self._arithmetic(node)
         if isinstance(node, ast.Call):
@@ -235,7 +174,7 @@ class Reader:
             # One sum only: each rounds.
             first = isinstance(node.left if left is Kind.QUOTIENT else node.right, ast.BinOp)
             return Kind.QUOTIENT if small and first and isinstance(node.op, (ast.Add, ast.Sub)) else None
-        if not isinstance(node.op, ARITHMETIC) or left not in _INTEGERS or right not in _INTEGERS:
+        if not isinstance(node.op, ARITHMETIC) or left not in INTEGERS or right not in INTEGERS:
             return None
         return Kind.NUMBER if Kind.NUMBER in (left, right) else _together([left, right])
 
@@ -246,7 +185,7 @@ class Reader:
         name = own_attribute(node.func)
         if name in self.methods.methods and name is not None and name.startswith("_"):
             kind, way = self.methods.returned(name)
-            if kind in _HELD:
+            if kind in HELD:
                 for each in (*node.args, *(word.value for word in node.keywords)):
                     self._check(each)
                 self.way.add(way)
@@ -311,7 +250,7 @@ class Reader:
     def _is_plain(self, node: ast.expr) -> bool:
         """True for arithmetic of sizes and of numbers in local names, which needs no other text."""
         before = dict(self._changes)
-        plain = self._found(node) in _INTEGERS and self._changes == before
+        plain = self._found(node) in INTEGERS and self._changes == before
         self._changes = before
         return plain
 
@@ -319,7 +258,7 @@ class Reader:
         """True for a tuple with an integer that is kept in a tensor."""
         return isinstance(node, (ast.Tuple, ast.List)) and any(
             (own_attribute(part) or "") in self.methods.kept
-            or (isinstance(part, ast.Name) and self.env.get(part.id) in _HELD)
+            or (isinstance(part, ast.Name) and self.env.get(part.id) in HELD)
             for part in walk(node)
         )
 
@@ -347,7 +286,7 @@ class Reader:
         pairs += [(word.arg or "", word.value) for word in node.keywords]
         before = dict(self._changes)
         kinds = {parameter: self._kind(argument) for parameter, argument in pairs} if known else {}
-        env: Env = {name: kind for name, kind in kinds.items() if kind in _HANDED and kind is not None}
+        env: Env = {name: kind for name, kind in kinds.items() if kind in HANDED and kind is not None}
         unclear = [(name, each) for name, each in pairs if known and kinds[name] is None and self._holds(each)]
         env |= dict.fromkeys((name for name, _ in unclear), Kind.SEVERAL)
         reader = Reader(self.methods, name, env)
@@ -362,7 +301,7 @@ class Reader:
             return
         for _, each in unclear:
             self._refuse(f"`{purity.short(each)}` holds something that is not known to be an integer")
-        if not _HANDED.isdisjoint(reader.returned):
+        if not HANDED.isdisjoint(reader.returned):
             self._refuse(f"`{name}` returns the number")
         self.way.handed.add(name)
         self.way.add(reader.way)
@@ -381,7 +320,7 @@ class Reader:
 
 def _together(kinds: Sequence[Kind | None]) -> Kind | None:
     """What holds for one of several values; None where not all of them are integers."""
-    if not kinds or not all(kind in _INTEGERS for kind in kinds):
+    if not kinds or not all(kind in INTEGERS for kind in kinds):
         return None
     return kinds[0] if len(set(kinds)) == 1 else Kind.EITHER
 
@@ -392,7 +331,7 @@ def _joined(first: Env, second: Env) -> Env:
         kinds = {first.get(name), second.get(name)}
         if len(kinds) == 1:
             joined[name] = first[name]
-        elif kinds <= _INTEGERS:
+        elif kinds <= INTEGERS:
             joined[name] = Kind.EITHER
         elif kinds != {None, Kind.SIZE}:
             joined[name] = Kind.MIXED
