@@ -207,6 +207,7 @@ def _edit(site: Site, node: ast.If, exits: list[_Exit], last: ast.stmt) -> Edit:
     same_leaves = all(found == reached[0] for found in reached)
     if not same_leaves and not site.no_grad and f"not {site.torch}.is_grad_enabled()" not in facts:
         facts.append(f"not {site.torch}.is_grad_enabled()")
+    facts += site.keeps_graph(way.value for way in exits)
     owned = all(_is_own(site, way, value) for way, value in zip(exits, values, strict=True))
     plain = not (facts or static or verdict.raises or site.is_elif(node) or site.flow.splits) and owned
     if plain:

@@ -209,6 +209,7 @@ class _Judge:
         self.verdict = purity.FREE
         self.aliasing = False
         self.other_leaves = False
+        self.kept: list[ast.expr] = []
         self.relations: list[str] = []
         self.mismatch: str | None = None
 
@@ -275,8 +276,9 @@ class _Judge:
         if name in _shown_names(self.site):
             # A tensor's text names the function that made it: grad_fn=<WhereBackward0>.
             self.aliasing = True
+        # Under no_grad a select would cut the graph of a tensor that was made outside.
+        self.kept += kept
         if kept and any(isinstance(parent, (ast.With, ast.AsyncWith)) for parent in self.site.place.parents):
-            # Under no_grad a select would cut the graph of a tensor that was made outside.
             self.aliasing = True
         if any(not (isinstance(node, ast.Name) and self.site.sole_owner(node.id)) for node in kept):
             self.aliasing = True
@@ -305,6 +307,7 @@ class _Judge:
         grads = any(value.grad for value in site.place.env.values() if value.is_tensor) and not site.no_grad
         if grads and (self.other_leaves or not self.verdict.finite):
             conditions.append(f"not {site.torch}.is_grad_enabled()")
+        conditions.extend(site.keeps_graph(self.kept))
         proven = not conditions and not self.verdict.raises and not self.aliasing and not self.other_leaves
         chained = len(self.selection.arms) > 2 or bool(self.selection.arms[-1].assignments)
         static = first.static if first else ()

@@ -7,7 +7,7 @@ import contextlib
 import io
 import re
 import tokenize
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TypeVar, cast
@@ -156,6 +156,17 @@ class Site:
             if self.resolve(called) in {"torch.no_grad", "torch.inference_mode"}:
                 return True
         return False
+
+    def keeps_graph(self, kept: Iterable[ast.expr]) -> list[str]:
+        """Conditions under which no tensor among these loses its graph to a select that runs without gradients."""
+        inside = any(isinstance(parent, (ast.With, ast.AsyncWith)) for parent in self.place.parents)
+        if not inside and not self.no_grad:
+            return []
+        values = {node.id: self.place.env.get(node.id) for node in kept if isinstance(node, ast.Name)}
+        names = sorted(name for name, value in values.items() if value is not None and value.is_tensor and value.grad)
+        if self.no_grad:
+            return [f"not {name}.requires_grad" for name in names]
+        return [f"({self.torch}.is_grad_enabled() or not {name}.requires_grad)" for name in names]
 
     def free_name(self, *wishes: str) -> str:
         """The first of `wishes`, numbered if need be, that means nothing in this function or module."""
