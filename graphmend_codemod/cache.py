@@ -30,9 +30,8 @@ def hashed(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def own_version() -> str:
-    """A name for this version of graphmend and of Python: it changes when any of graphmend's own files does."""
-    package = os.path.dirname(os.path.abspath(__file__))
+def own_version(package: str = os.path.dirname(os.path.abspath(__file__))) -> str:
+    """A name for this version of a package of graphmend's and of Python: it changes when any of its files does."""
     parts = [f"{sys.version_info[0]}.{sys.version_info[1]}"]
     for folder, folders, files in os.walk(package):
         folders[:] = sorted(name for name in folders if name != "__pycache__")

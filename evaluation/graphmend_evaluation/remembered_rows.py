@@ -12,19 +12,21 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from graphmend_codemod.cache import own_version
 from graphmend_evaluation.results import SCHEMA_VERSION, ModelRow, from_json, to_json
 
 
 class RowMemory:
     """Rows of one base, in a folder.
 
-    A row is known again for the same base, model and installed packages when those of the changed files that the model
-    imports are the same: other files may have changed since.
+    A row is known again for the same base, model and installed packages, measured by the same code, when those of the
+    changed files that the model imports are the same: other files may have changed since.
     """
 
     def __init__(self, folder: Path, base: str) -> None:
         self._folder = folder
-        self._base = f"{base} {SCHEMA_VERSION} {_environment()}"
+        measured_by = own_version(os.path.dirname(os.path.abspath(__file__)))
+        self._base = f"{base} {SCHEMA_VERSION} {measured_by} {_environment()}"
 
     def read(self, model: str, changed: Mapping[str, bytes]) -> ModelRow | None:
         """The row of `model` with these contents of the changed files, None if it is not known."""
