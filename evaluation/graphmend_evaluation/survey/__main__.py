@@ -2,9 +2,9 @@
 
     python -m graphmend_evaluation.survey [--migrate | --head FOLDER] [--types bert,t5] [--sample N] [--jobs N]
 
-What is measured stays in the work folder: the same command goes on where it was interrupted. Another version of
-graphmend, or `--unsafe-fixes`, migrates anew and measures the changed arm again. Exit codes: 0 no problem, 1 a type has
-another eager result or fails after the migration, 2 it could not be done.
+What is measured stays in the work folder: the same command goes on where it was interrupted. Another version of the
+evaluation measures anew; another version of graphmend, or `--unsafe-fixes`, migrates anew and measures the changed arm
+again. Exit codes: 0 no problem, 1 a type has another eager result or fails after the migration, 2 it could not be done.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from pathlib import Path
 
 import git
 
+import graphmend_evaluation
 from graphmend_codemod.cache import own_version
 from graphmend_evaluation.isolation import clean_environment, torch_is_installed
 from graphmend_evaluation.machine import this_machine
@@ -51,6 +52,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     work: Path = options.work.resolve()
     base, head = _arms(options, work)
+    _forget_older_measurements(work)
     types = _types(options, work, base)
     for name, root, against in (("before", base, None), ("after", head, work / "before")):
         if root is not None:
@@ -103,6 +105,16 @@ def forget_migration(repository: git.Repo, work: Path) -> None:
     repository.git.worktree("prune")
     if prepare.BRANCH in repository.heads:
         repository.delete_head(prepare.BRANCH, force=True)
+
+
+def _forget_older_measurements(work: Path) -> None:
+    """Remove what another version of the evaluation measured: it may have looked at less."""
+    measured_by, now = work / "measured-by", own_version(str(Path(graphmend_evaluation.__file__).parent))
+    if measured_by.is_file() and measured_by.read_text(encoding="utf-8") == now:
+        return
+    for name in ("before", "after"):
+        shutil.rmtree(work / name, ignore_errors=True)
+    measured_by.write_text(now, encoding="utf-8")
 
 
 def _types(options: argparse.Namespace, work: Path, root: Path) -> list[str]:
