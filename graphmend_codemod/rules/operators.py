@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graphmend_codemod.rules.site import Site
 
-_TAG = "Tag.cudagraph_unsafe"
+_TAG = "cudagraph_unsafe"
 _TAGGED_SINCE = (2, 9)
 
 
@@ -43,19 +43,28 @@ def tensor(site: Site, name: str) -> Argument:
 def decorator(site: Site, operator: str, schema: str, changed: Sequence[str] = ()) -> list[str]:
     """The lines that make a function the operator `operator`, which changes the arguments `changed`.
 
-    An operator for code that depends on data waits for the device, which the recording of a CUDA graph forbids.
+    An operator for code that depends on data waits for the device, which the recording of a CUDA graph forbids. A torch
+    that has no tag for that imports the module all the same.
     """
     mutates = ", ".join(f'"{name}"' for name in changed) + ("," if len(changed) == 1 else "")
-    target = site.settings.target_torch
-    tags = [f"    tags=({site.torch}.{_TAG},),"] if target is None or target >= _TAGGED_SINCE else []
     return [
         f"@{site.torch}.library.custom_op(",
         f"    f\"{{__name__.replace('.', '_').replace('-', '_')}}::{operator}\",",
         f"    mutates_args=({mutates}),",
         *schema_lines(site, schema),
-        *tags,
+        *_tags(site),
         ")",
     ]
+
+
+def _tags(site: Site) -> list[str]:
+    """The keyword argument `tags`, only where torch has the tag if it may have none."""
+    given, target = f"({site.torch}.Tag.{_TAG},)", site.settings.target_torch
+    if target is not None and target >= _TAGGED_SINCE:
+        return [f"    tags={given},"]
+    parts = (f'{{"tags": {given}}}', f'if hasattr({site.torch}.Tag, "{_TAG}")', "else {}")
+    line = f"    **({' '.join(parts)}),"
+    return [line] if len(line) <= site.line_limit else ["    **(", *(f"        {part}" for part in parts), "    ),"]
 
 
 def schema_lines(site: Site, schema: str) -> list[str]:
