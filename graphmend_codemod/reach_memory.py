@@ -51,10 +51,10 @@ class ReachMemory:
                     return None
         found: dict[str, tuple[ReachedFunction, ...]] = {}
         for path in set(wanted) & known.reached.keys():
-            now = summary(path)
-            if now is None:
+            now, rows = summary(path), known.reached[path]
+            if now is None or not all(0 <= place < len(now.functions) for place, _, _ in rows):
                 return None
-            found[path] = tuple(_reached(now, *row) for row in known.reached[path])
+            found[path] = tuple(_reached(now, *row) for row in rows)
         return found
 
     def write(self, digest: Callable[[str], str], loaded: Mapping[str, Loaded], reached: Reached) -> None:

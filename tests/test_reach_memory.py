@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+from hashlib import blake2b
 from pathlib import Path
 
 import pytest
 
 from graphmend_codemod import runner
-from graphmend_codemod.cache import FOLDER
+from graphmend_codemod.cache import FOLDER, Cache
 from graphmend_codemod.checking import Checker
 from graphmend_codemod.runner import CheckResult
 from graphmend_codemod.settings import Settings
@@ -91,6 +93,20 @@ def test_a_broken_entry_is_written_anew(project: Path, damage: str) -> None:
     (entry,) = entries(project)
     header = entry.read_bytes().partition(b"\n")[0]
     entry.write_bytes(header + b"\n" + damage.encode())
+    assert places(check(project)) == [("say", 5)]
+
+
+def test_an_entry_that_names_functions_that_are_not_there_is_not_believed(project: Path) -> None:
+    check(project)
+    cache = Cache(project)
+    (entry,) = entries(project)
+    files, reached = json.loads(entry.read_bytes().partition(b"\n")[2])
+    reached["helper.py"] = [[99, None, ""]]
+    payload = json.dumps([files, reached]).encode()
+    version, key = entry.read_bytes().split(b" ")[1:3]
+    check_sum = blake2b(payload, digest_size=8).hexdigest().encode()
+    entry.write_bytes(b" ".join([b"graphmend", version, key, check_sum]) + b"\n" + payload)
+    assert version.decode() == cache.version
     assert places(check(project)) == [("say", 5)]
 
 
