@@ -55,13 +55,18 @@ class RowMemory:
         return self._folder / f"{name}.json"
 
 
+def digest_of_files(content: Mapping[str, bytes]) -> str:
+    """A name for the contents of files by path."""
+    digest = hashlib.sha256()
+    for path, data in sorted(content.items()):
+        digest.update(f"{path}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
 def _changes(imported: Iterable[str], changed: Mapping[str, bytes]) -> str:
     """A digest of the changed files among those that a model imports."""
-    digest = hashlib.sha256()
-    for path in sorted(set(imported) & changed.keys()):
-        digest.update(f"{path}\0{len(changed[path])}\0".encode("utf-8", "surrogateescape"))
-        digest.update(changed[path])
-    return digest.hexdigest()
+    return digest_of_files({path: changed[path] for path in set(imported) & changed.keys()})
 
 
 def _environment() -> str:

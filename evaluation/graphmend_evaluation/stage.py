@@ -5,7 +5,6 @@ Models run in child processes (`isolation`); this module imports neither torch n
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from graphmend_evaluation.culprits import LimitReachedError, find_culprits
 from graphmend_evaluation.evaluation import Cause, Change, ModelEvaluation, Reverted, Source
 from graphmend_evaluation.isolation import DEFAULT_POLICY, Policy, in_parallel, measure_model
 from graphmend_evaluation.judging import Judge
-from graphmend_evaluation.remembered_rows import RowMemory
+from graphmend_evaluation.remembered_rows import RowMemory, digest_of_files
 from graphmend_evaluation.results import ModelMeasurement, ModelRow
 
 Progress = Callable[[str], None]
@@ -125,7 +124,7 @@ class Stage:
     def _relevant(self, before: ModelMeasurement, files: Mapping[str, FileChanges]) -> str:
         """A digest of the changed files that the model imports, of all of them where nobody knows."""
         wanted = [path for path in files if path in before.files] if before.ok else list(files)
-        return _digest({path: _bytes(self._arms.head / path) for path in wanted})
+        return digest_of_files({path: _bytes(self._arms.head / path) for path in wanted})
 
     def _evaluate(self, model: str, files: Mapping[str, FileChanges], policy: Policy) -> None:
         content = {path: _bytes(self._arms.head / path) for path in files}
@@ -233,11 +232,3 @@ def without_files(evaluated: ModelEvaluation) -> ModelEvaluation:
 
 def _bytes(path: Path) -> bytes:
     return path.read_bytes() if path.is_file() else b""
-
-
-def _digest(content: Mapping[str, bytes]) -> str:
-    digest = hashlib.sha256()
-    for path, data in sorted(content.items()):
-        digest.update(f"{path}\0{len(data)}\0".encode("utf-8", "surrogateescape"))
-        digest.update(data)
-    return digest.hexdigest()
