@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import linecache
+import os
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,12 +33,17 @@ def register(text: str) -> Source:
     """Give `text` a file name, so that tracebacks, warnings and Dynamo find its lines."""
     filename = f"<subject {next(_NUMBERS)}>/subject.py"
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    # Else `inspect`, which torch asks at every compilation and operator, looks for the file among all loaded modules.
+    for name in (filename, os.path.abspath(filename)):
+        inspect.modulesbyfile[name] = SUBJECT
     return Source(text, filename)
 
 
 def forget(source: Source) -> None:
     """Drop the lines of a source that is not needed any more."""
     linecache.cache.pop(source.filename, None)
+    for name in (source.filename, os.path.abspath(source.filename)):
+        inspect.modulesbyfile.pop(name, None)
 
 
 def load(source: Source) -> types.ModuleType:
