@@ -10,7 +10,8 @@ longest input (dynamic rotary embeddings) is computed for every input, and kept 
 Python number that the same call gives is written in any case.
 
 A value that a branch caches for itself (`if not hasattr(self, "a"): self.a = ...`) is computed in the graph instead of
-stored, and an attribute that a branch only moves to a device is moved there for the select alone.
+stored, where every call would compute the same one. An attribute that a branch only moves to a device is moved there
+for the select alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.findings import Edit, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.cached_values import cached_value, why_it_may_change
 from graphmend_codemod.rules.conditions import Condition, split
 from graphmend_codemod.rules.growing_state import NotGrowing, growing_edit, larger_of
 from graphmend_codemod.rules.site import Site
@@ -146,6 +148,18 @@ rule = Rule(
             because="depends on `longest`",
             setup=_SETUP,
         ),
+        Declined(
+            source="""
+            if longest > 3:
+                if not hasattr(self, "long_scale"):
+                    self.long_scale = self.build(x.shape[0])
+                self.scale = self.long_scale
+            else:
+                self.scale = self.short_scale
+            """,
+            because="the branch would keep that of the first call",
+            setup=_SETUP,
+        ),
         Clean(
             source="""
             if self.training:
@@ -259,7 +273,7 @@ def _branch(site: Site, body: Sequence[ast.stmt]) -> _Branch:
 
 
 def _statement(site: Site, statement: ast.stmt, branch: _Branch) -> None:
-    cached = _cached(site, statement)
+    cached = cached_value(site, statement, _self(site))
     if cached is not None:
         _compute(site, cached, branch)
     elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
@@ -270,25 +284,11 @@ def _statement(site: Site, statement: ast.stmt, branch: _Branch) -> None:
         raise _NotWritable(f"`{purity.short(statement)}` does more than write an attribute")
 
 
-def _cached(site: Site, statement: ast.stmt) -> ast.Assign | None:
-    """The assignment in `if not hasattr(self, "a"): self.a = ...`."""
-    if not isinstance(statement, ast.If) or statement.orelse or len(statement.body) != 1:
-        return None
-    test, inner = statement.test, statement.body[0]
-    if not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Call)):
-        return None
-    call = test.operand
-    if site.resolve(call.func) != "builtins.hasattr" or len(call.args) != 2 or not isinstance(inner, ast.Assign):
-        return None
-    wanted = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
-    target = inner.targets[0]
-    targets = target.elts if isinstance(target, ast.Tuple) else [target]
-    written = [name for element in targets if (name := _attribute(site, element))]
-    return inner if written == [wanted] else None
-
-
 def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
     """Bind locals where the branch would have filled its cache."""
+    changes = why_it_may_change(site, node.value, _self(site))
+    if changes is not None:
+        raise _NotWritable(changes)
     target = node.targets[0]
     names = []
     for element in target.elts if isinstance(target, ast.Tuple) else [target]:

@@ -99,7 +99,7 @@ def _clean_dynamo() -> Iterator[None]:
             vars(module).pop(f"__import_{SUBJECT}", None)
     flags = torch._dynamo.config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False)
     # Dynamo empties the processor's caches to time each set of guards: half of what a small module costs.
-    untimed = mock.patch.object(guards, "profile_guard_manager", lambda *_: 0.0, create=True)
+    untimed = mock.patch.object(guards, "profile_guard_manager", create=True, return_value=0.0)
     try:
         with flags, untimed:
             yield
