@@ -8,6 +8,7 @@ four in the function that calls it and below.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ RETURNED = (COUNT, CHOSEN, PLACES, FREE)
 _SIZED = frozenset("new_zeros new_ones new_full new_empty narrow view reshape expand zeros ones full empty".split())
 
 
-def roles_of(definition: Definition) -> tuple[str, ...] | None:
+def roles_of(calls: ModuleCalls, definition: Definition) -> tuple[str, ...] | None:
     """What a packer returns, by position; None if the function is no packer of its one parameter."""
     names, body = definition.parameters, definition.node.body
     if len(names) != 1 or not body or not isinstance(body[-1], ast.Return) or not isinstance(body[-1].value, ast.Tuple):
@@ -31,12 +32,26 @@ def roles_of(definition: Definition) -> tuple[str, ...] | None:
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
         if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Name) or target.id in {names[0], *forms}:
             return None
-        form = _form(statement.value, names[0], forms)
+        form = _form(_with_names_of_torch(calls, statement.value), names[0], forms)
         if form is None:
             return None
         forms[target.id] = form
     returned = [forms.get(each.id, "") if isinstance(each, ast.Name) else "" for each in body[-1].value.elts]
     return tuple(returned) if tuple(returned) == RETURNED else None
+
+
+def _with_names_of_torch(calls: ModuleCalls, node: ast.expr) -> ast.expr:
+    """`node` with every name that leads to torch spelled `torch.name`, and no other one so."""
+
+    class Spelled(ast.NodeTransformer):
+        def visit_Name(self, part: ast.Name) -> ast.expr:
+            name = calls.qualified(part)
+            if name is not None and name.partition(".")[0] == "torch":
+                return ast.parse(name, mode="eval").body
+            return ast.Name("not_torch", part.ctx) if part.id == "torch" else part
+
+    found: ast.expr = Spelled().visit(copy.deepcopy(node))
+    return found
 
 
 def _form(node: ast.expr, mask: str, forms: Mapping[str, str]) -> str | None:
@@ -91,7 +106,7 @@ def packed_in(calls: ModuleCalls, caller: Definition) -> Packed | None:
         if not isinstance(call, ast.Call) or callee is None or len(set(names)) != len(RETURNED):
             continue
         given = list(callee.arguments(call).values())
-        if roles_of(callee) is not None and len(given) == 1 and isinstance(given[0], ast.Name):
+        if roles_of(calls, callee) is not None and len(given) == 1 and isinstance(given[0], ast.Name):
             return Packed(node, call, given[0].id, dict(zip(names, RETURNED, strict=True)))
     return None
 

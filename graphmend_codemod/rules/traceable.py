@@ -122,7 +122,7 @@ def _why_not_in(
             reason = f"`{short(node)}` in `{function.qualname}` may choose rows by data"
         if reason is None and isinstance(node, ast.Call):
             callee = calls.callee(function, node)
-            if callee is not None and (packed is None or roles_of(callee) is None):
+            if callee is not None and (packed is None or roles_of(calls, callee) is None):
                 handed = {name for name, given in callee.arguments(node).items() if _root(given) in outside} | {"self"}
                 below = handed_roles(callee, node, roles)
                 reason = _why_not_in(calls, callee, packed, below, frozenset(handed), seen)

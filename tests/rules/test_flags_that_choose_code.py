@@ -176,6 +176,17 @@ class Cast(Model):
     compiles(after, inputs, name="Cast", scenarios=_NO_GRADIENTS, strict=False)
 
 
+def test_rows_packed_with_torch_by_another_name_are_packed_rows() -> None:
+    source = (
+        _MODEL.replace("import torch\n", "import torch as th\n").replace("torch.", "th.").replace("th.nn", "torch.nn")
+    )
+    source = source.replace("mask.nonzero(as_tuple=True)", "th.where(mask)").replace("from th ", "from torch ")
+    assert "_static_places(mask)" in fixed(source, select=_RULES, unsafe_fixes=True)[0]
+    other = source.replace("import torch as th\n", "import torch as th\nfrom . import torch\n")
+    other = other.replace("th.where(mask)", "torch.where(mask)")
+    assert "_static_places(mask)" not in fixed(other, select=_RULES, unsafe_fixes=True)[0]
+
+
 @pytest.mark.parametrize("order", [_RULES, tuple(reversed(_RULES))])
 def test_one_rule_at_a_time_comes_to_the_same(order: tuple[str, ...]) -> None:
     together, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
