@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.flow import Flow, Place
 from graphmend_codemod.analysis.origins import Origins, origins
 from graphmend_codemod.analysis.scope import FunctionNode, Outline, Scope, children, outline
 from graphmend_codemod.analysis.values import Names
-from graphmend_codemod.findings import Finding, Safety, Span
+from graphmend_codemod.findings import Edit, Finding, Safety, Span
 from graphmend_codemod.project.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.rules.base import Asked, Match, Rule, Verdict
@@ -69,9 +69,21 @@ def find(
 
 
 def _uncovered(findings: list[Finding]) -> list[Finding]:
-    """The findings without advice on text for which another one writes a compile path."""
-    edited = [each.span for finding in findings if finding.edit is not None for each in finding.edit.replacements]
-    return [each for each in findings if not each.code.startswith(_ADVICE) or not _is_inside(each.span, edited)]
+    """The findings without advice, and without reasons, on text for which another one writes a compile path."""
+    edits = [finding.edit for finding in findings if finding.edit is not None]
+    edited = [each.span for edit in edits for each in edit.replacements]
+    eager = [each.span for edit in edits if _writes_path(edit) for each in edit.replacements]
+    return [
+        each
+        for each in findings
+        if each.edit is not None or not _is_inside(each.span, edited if each.code.startswith(_ADVICE) else eager)
+    ]
+
+
+def _writes_path(edit: Edit) -> bool:
+    """True when the compiler no longer runs the text that is edited."""
+    written = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
+    return bool(edit.helpers) or any("is_compiling()" in part for part in written)
 
 
 def _is_inside(span: Span, around: Iterable[Span]) -> bool:

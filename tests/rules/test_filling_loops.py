@@ -176,5 +176,12 @@ def test_a_torch_that_may_be_old_is_asked_for_the_tag_for_cuda_graphs() -> None:
     declined(source, because="needs torch 2.4", target_torch=(2, 3))
 
 
+def test_what_the_operator_runs_needs_no_reason_of_its_own() -> None:
+    source = written(_PLACES + _LOOP + "    if chosen.sum() > 1:\n        places[row, found] = 1")
+    assert [finding.code for finding in checked(source).findings] == ["GM504"]
+    kept = checked(source.replace("    places[row, found]", "    self.last = places[row, found]")).findings
+    assert len([finding for finding in kept if finding.declined is not None]) > 1
+
+
 def test_a_loop_without_sizes_of_data_is_no_operator() -> None:
     noop(written(_PLACES + "for row, chosen in enumerate(mask):\n    places[row, 0] = 1"), select=("GM504",))
