@@ -13,6 +13,7 @@ from graphmend_codemod.project.candidates import (
     DIVIDES,
     EXTREMES,
     LOG_METHODS,
+    MADE_OF_NUMBERS,
     MARKS,
     NUMPY_NUMBERS,
     READS_VALUES,
@@ -45,6 +46,7 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         (last in READS_VALUES and not node.args)
         or last == "repeat_interleave"
         or last in MARKS
+        or last in MADE_OF_NUMBERS
         or (last in CASTS and _is_of_reduced(node))
     ):
         body.value = True

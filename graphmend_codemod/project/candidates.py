@@ -37,6 +37,8 @@ DIVIDES = frozenset({"div", "floor_divide"})
 """Functions of torch that make a tensor of two sizes."""
 MARKS = frozenset({"mark_static_address", "mark_dynamic", "maybe_mark_dynamic", "mark_unbacked", "graph_break"})
 """Functions of `torch._dynamo` that Dynamo does not trace."""
+MADE_OF_NUMBERS = frozenset({"IntTensor", "LongTensor"})
+"""Constructors of integer tensors, whose numbers may be read back."""
 COUNT = "t.sum()"
 """How a summary notes that a function may return a 0-dim tensor: `return (mask > 0).sum()`."""
 _PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})

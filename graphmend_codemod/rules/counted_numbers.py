@@ -1,7 +1,6 @@
 """Single numbers that are read of positions which `torch.arange` counted, in the function that counts or below it.
 
-Whoever is handed the positions has to be known down to the last use, so every call is followed to one function of the
-module: one that no decorator changes, no subclass replaces, and no other class of an attribute hides.
+Whoever is handed the positions has to be known down to the last use.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, children, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import children, parameters, walk, walk_scope
+from graphmend_codemod.rules.sure_calls import SureCalls, beside_compile_paths, is_whole
 
 _COMPARED = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)
 _TESTED = (ast.If, ast.While, ast.IfExp, ast.Assert)
@@ -41,14 +41,8 @@ def is_element_of(test: ast.expr) -> Iterator[str]:
         yield from is_element_of(test.operand)
     else:
         element = test.left if isinstance(test, ast.Compare) else test
-        if isinstance(element, ast.Subscript) and isinstance(element.value, ast.Name) and _is_whole(element.slice):
+        if isinstance(element, ast.Subscript) and isinstance(element.value, ast.Name) and is_whole(element.slice):
             yield element.value.id
-
-
-def _is_whole(node: ast.expr) -> bool:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    return isinstance(node, ast.Constant) and type(node.value) is int
 
 
 def counted(calls: ModuleCalls, reader: Definition, name: str) -> list[Counted]:
@@ -71,13 +65,7 @@ def counted(calls: ModuleCalls, reader: Definition, name: str) -> list[Counted]:
 
 
 def _counted_here(calls: ModuleCalls, function: Definition, name: str) -> Iterator[Counted]:
-    handled = {
-        id(part)
-        for node in walk_scope(function.node)
-        if isinstance(node, ast.If) and "is_compiling" in ast.unparse(node.test)
-        for each in node.orelse
-        for part in ast.walk(each)
-    }
+    handled = beside_compile_paths(function.node)
     for node in walk_scope(function.node):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or id(node) in handled:
             continue
@@ -91,13 +79,11 @@ def _counted_here(calls: ModuleCalls, function: Definition, name: str) -> Iterat
 class Uses:
     """Follows positions through the functions that get them.
 
-    `replaced` are names that do not mean the function or method that `def` gives them. `tests` are the statements and
-    expressions that one of the numbers decides; `unless` are tests of the module's own attributes under which the
-    positions go where nobody can follow.
+    `tests` are the statements and expressions that one of the numbers decides; `unless` are tests of the module's own
+    attributes under which the positions go where nobody can follow.
     """
 
-    calls: ModuleCalls
-    replaced: frozenset[str]
+    sure: SureCalls
     tests: list[ast.AST] = field(default_factory=list)
     unless: list[str] = field(default_factory=list)
     _seen: set[tuple[Definition, str]] = field(default_factory=set)
@@ -133,7 +119,7 @@ class Uses:
             return
         call = parents[id(parent)] if isinstance(parent, ast.keyword) else parent
         if isinstance(call, ast.Call) and node is not call.func:
-            reached = self._reached(function, call, node)
+            reached = self.sure.reached(function, call, node)
             if reached is not None:
                 self._names(*reached, None)
                 return
@@ -145,13 +131,13 @@ class Uses:
 
     def _decides(self, element: ast.Subscript, node: ast.Name, parents: dict[int, ast.AST]) -> bool:
         """True for `p[0] > 0` where nothing but its truth counts."""
-        if node is not element.value or not isinstance(element.ctx, ast.Load) or not _is_whole(element.slice):
+        if node is not element.value or not isinstance(element.ctx, ast.Load) or not is_whole(element.slice):
             return False
         whole: ast.AST = element
         above = parents[id(element)]
         if isinstance(above, ast.Compare):
             plain = above.left is element and len(above.ops) == 1 and isinstance(above.ops[0], _COMPARED)
-            if not plain or not _is_whole(above.comparators[0]):
+            if not plain or not is_whole(above.comparators[0]):
                 return False
             whole, above = above, parents[id(above)]
         while isinstance(above, ast.BoolOp) or (isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Not)):
@@ -160,95 +146,6 @@ class Uses:
             return False
         self.tests.append(above)
         return True
-
-    def _reached(self, caller: Definition, call: ast.Call, node: ast.Name) -> tuple[Definition, str] | None:
-        """The one function that a call runs, and its parameter for `node`; None if it might be another one."""
-        callee = self.calls.callee(caller, call)
-        if callee is None or callee.node.decorator_list or not self._is_sure(caller, call.func, callee):
-            return None
-        given = [parameter for parameter, argument in callee.arguments(call).items() if argument is node]
-        names = {each.arg for each in [*callee.node.args.args, *callee.node.args.kwonlyargs]}
-        return (callee, given[0]) if len(given) == 1 and given[0] in names else None
-
-    def _is_sure(self, caller: Definition, function: ast.expr, callee: Definition) -> bool:
-        path = (dotted(function) or "").split(".")
-        if not {path[-1], callee.qualname.rpartition(".")[2]}.isdisjoint(self.replaced):
-            return False
-        if path[0] == "self" and len(path) == 2:
-            return self._is_own(caller.owner, path[1], callee)
-        if len(path) != 1:
-            return False
-        return self._is_element(caller, path[0], callee) if path[0] in local_names(caller.node) else not callee.owner
-
-    def _is_element(self, caller: Definition, name: str, callee: Definition) -> bool:
-        """`for layer in self.layers: layer(...)`."""
-        named = [part for part in walk(caller.node) if isinstance(part, ast.Name) and part.id == name]
-        bound = [part for part in named if not isinstance(part.ctx, ast.Load)]
-        loops = [node for node in walk_scope(caller.node) if isinstance(node, ast.For)]
-        over = [node for node in loops if bound and any(part is bound[0] for part in ast.walk(node.target))]
-        if len(bound) != 1 or len(over) != 1 or name in {each.arg for each in parameters(caller.node)}:
-            return False
-        iterated, target = over[0].iter, over[0].target
-        if isinstance(target, ast.Tuple):
-            counts = isinstance(iterated, ast.Call) and dotted(iterated.func) == "enumerate"
-            iterated = iterated.args[0] if counts and isinstance(iterated, ast.Call) else iterated
-            if not counts or getattr(target.elts[-1], "id", "") != name:
-                return False
-        while isinstance(iterated, ast.Subscript):
-            iterated = iterated.value
-        path = (dotted(iterated) or "").split(".")
-        return len(path) == 2 and path[0] == "self" and self._is_own(caller.owner, path[1], callee)
-
-    def _is_own(self, owner: str, attribute: str, callee: Definition) -> bool:
-        """True when `self.attribute` means the same in the class and in all subclasses in the module."""
-        classes = {each.owner for each in self.calls.definitions.values() if each.owner}
-        heirs = {each for each in classes if self.calls.is_heir(each, owner)}
-        made = [each for each in _assigned(self.calls, attribute) if self.calls.related(each[0].owner, owner)]
-        if self.calls.method(owner, attribute) is not None:
-            replaced = any(
-                each.owner in heirs and each.qualname == f"{each.owner}.{attribute}"
-                for each in self.calls.definitions.values()
-            )
-            return not made and not replaced
-        if any(each.owner in heirs for each, _ in made):
-            return False
-        makers = [[part for part in ast.walk(value) if isinstance(part, ast.Call)] for _, value in made]
-        named = {dotted(part.func) for parts in makers for part in parts} & classes
-        kept = all(isinstance(value, ast.Call) for _, value in made)
-        lists = {"ModuleList", "range", "len", "Sequential", *classes}
-        known = all((dotted(part.func) or "").rpartition(".")[2] in lists for parts in makers for part in parts)
-        return kept and known and len(named) == 1 and self.calls.method(str(*named), "__call__") is None
-
-
-def _assigned(calls: ModuleCalls, attribute: str) -> Iterator[tuple[Definition, ast.expr]]:
-    """The methods that bind `self.attribute`, with the value, or the attribute itself where that is not plain."""
-    for function in calls.definitions.values():
-        inside = list(walk_scope(function.node))
-        values = {id(each.targets[0]): each.value for each in inside if isinstance(each, ast.Assign)}
-        for node in inside:
-            if isinstance(node, ast.Attribute) and node.attr == attribute and not isinstance(node.ctx, ast.Load):
-                yield function, values.get(id(node), node)
-
-
-def assigned_outside(tree: ast.Module) -> frozenset[str]:
-    """The names that a module or its classes assign outside of functions."""
-    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
-    plain = [node for block in blocks for node in block if not isinstance(node, SCOPES)]
-    parts = [part for node in plain for part in ast.walk(node)]
-    return frozenset(part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load))
-
-
-def local_names(function: FunctionNode) -> set[str]:
-    """All names that a function binds, at any depth."""
-    found = {each.arg for each in parameters(function)}
-    for part in walk(function):
-        if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-            found.add(part.id)
-        elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and part is not function:
-            found.add(part.name)
-        elif isinstance(part, (ast.Import, ast.ImportFrom)):
-            found |= {each.asname or each.name.partition(".")[0] for each in part.names}
-    return found
 
 
 def _asks_for_none(node: ast.Compare) -> bool:

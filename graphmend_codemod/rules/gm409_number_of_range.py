@@ -23,16 +23,9 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.counted_numbers import (
-    Counted,
-    NeedsTensor,
-    Uses,
-    assigned_outside,
-    counted,
-    is_element_of,
-    local_names,
-)
+from graphmend_codemod.rules.counted_numbers import Counted, NeedsTensor, Uses, counted, is_element_of
 from graphmend_codemod.rules.site import Site
+from graphmend_codemod.rules.sure_calls import SureCalls, assigned_outside, local_names
 
 _SETUP = """
 import torch
@@ -134,7 +127,7 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
     edits: list[Replacement] = []
     reasons: list[str] = []
     for each in found:
-        uses = Uses(calls, assigned_outside(tree_of(site.source.text)))
+        uses = Uses(SureCalls(calls, assigned_outside(tree_of(site.source.text))))
         try:
             uses.follow(each)
             replacement = _replacement(site, each, uses.unless)

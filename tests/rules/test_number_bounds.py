@@ -1,0 +1,83 @@
+"""Integers in a tensor that bound slices: who may get the number itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, fixed
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+@torch.jit.script
+def gated(a, b, sizes):
+    size = sizes[0]
+    both = a + b
+    return torch.tanh(both[:, :size]) * torch.sigmoid(both[:, size:])
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.size = 4
+
+    def cut(self, x, first, last):
+        return x[:, first:last]
+
+    def forward(self, x):
+        sizes = torch.IntTensor([self.size // 2, self.size])
+        for _ in range(2):
+            x = torch.cat([x, gated(x, x, sizes)], 1)
+            x = self.cut(x, sizes[0], last=sizes[-1]) + x[:, sizes[0] : sizes[1]]
+            x = torch.cat([x, x], 1)
+        return x
+"""
+
+
+def reasons(source: str) -> list[str | None]:
+    return [each.declined for each in checked(source).findings if each.code == "GM410"]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+def test_every_use_gets_the_number_where_it_stands() -> None:
+    after, _ = fixed(_MODEL, select=("GM410",))
+    assert "gated(x, x, [self.size // 2, self.size])" in after
+    assert "self.cut(x, (self.size // 2), last=self.size) + x[:, (self.size // 2) : self.size]" in after
+    behaves(_MODEL, after, ["torch.ones(2, 4)"])
+    compiles(after, ["torch.ones(2, 4)", "torch.ones(3, 4)"])
+    assert fixed(after, select=("GM410",))[0] == after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("size = sizes[0]", "size = sizes[0]\n    a = a + sizes", "`a + sizes` in `gated` may need the tensor"),
+        ("size = sizes[0]", "size = sizes[0]\n    a = a * size", "`a * size` in `gated` may need the tensor"),
+        ("size = sizes[0]", "size = sizes[2]", "may need the tensor"),
+        ("both = a + b", "both = other(a + b)", "`gated(x, x, sizes)` in `Model.forward` may need the tensor"),
+        ("@torch.jit.script", "@torch.no_grad()", "`gated(x, x, sizes)` in `Model.forward` may need the tensor"),
+        ("return x[:, first:last]", "return self.forward(x[:, first:last], first)", "may need the tensor"),
+        ("for _ in range(2):", "self.size = 6\n        for _ in range(2):", "`self.size` may change"),
+        (
+            "        return x\n",
+            "        return x + sizes.sum()\n",
+            "`sizes.sum` in `Model.forward` may need the tensor",
+        ),
+        ("self.size // 2, self.size]", "x.size(0), x.size(1)]", "`x.size(0)` is not known to be an integer"),
+        ("self.size // 2, self.size]", "self.size / 2, self.size]", "`self.size / 2` is not known to be an integer"),
+    ],
+)
+def test_numbers_that_may_be_needed_as_a_tensor_stay_there(old: str, new: str, reason: str) -> None:
+    assert old in _MODEL
+    found = reasons(_MODEL.replace(old, new))
+    assert found
+    assert all(reason in (each or "") for each in found), found
+
+
+def test_a_tensor_of_numbers_that_bounds_no_slice_is_no_business_of_the_rule() -> None:
+    source = _MODEL.replace("gated(x, x, sizes)", "x").replace("sizes[-1]", "4").replace("sizes[0]", "2")
+    assert reasons(source.replace("sizes[1]", "4")) == []
