@@ -24,11 +24,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.expert_hits import hits_of
+from graphmend_codemod.rules.expert_rounds import check_experts, chooses_rows, is_mask_of_round, variables_of
 from graphmend_codemod.rules.expert_segments import (
     SegmentRewriter,
     Segments,
@@ -37,7 +36,7 @@ from graphmend_codemod.rules.expert_segments import (
     segments_of,
 )
 from graphmend_codemod.rules.rowwise import Rewriter
-from graphmend_codemod.rules.rowwise_expressions import NotRowwise, bound_in, self_cast, where_of
+from graphmend_codemod.rules.rowwise_expressions import NotRowwise, bound_in, self_cast
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -78,9 +77,6 @@ class Model(nn.Module):
 """
 _COMMENT = "# Every expert sees all rows, masked, so that no shape depends on the routing."
 _TIMES = "as many times as much as there are experts"
-_MIXES_ROWS = frozenset(
-    {"BatchNorm1d", "BatchNorm2d", "SyncBatchNorm", "InstanceNorm1d", "LSTM", "GRU", "RNN", "MultiheadAttention"}
-)
 
 rule = Rule(
     code="GM502",
@@ -295,7 +291,7 @@ rule = Rule(
 @rule.on(ast.For)
 def expert_loop(site: Site, node: ast.For) -> Verdict | None:
     """`for i, expert in enumerate(self.experts): ... expert(x[rows]) ...`, or `... expert(x[start:end]) ...`."""
-    if not _chooses_rows(site, node):
+    if not chooses_rows(site, node):
         return _segment_loop(site, node)
     cost = "experts / experts per row times as much"
     message = f"gives each expert its own rows: `{purity.short(node.iter)}`; all rows in every expert cost {cost}"
@@ -349,80 +345,6 @@ def _segment_edit(site: Site, node: ast.For, segments: Segments) -> Edit:
     return _two_paths(site, [*segments.before, node, *segments.after], list(rewriter.conditions), lines)
 
 
-def _variables(node: ast.For) -> frozenset[str]:
-    return frozenset(part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
-
-
-def _is_mask(site: Site, node: ast.expr, names: frozenset[str]) -> bool:
-    """True for a mask of the rows of one round: `m[:, i]` of a bool tensor, or `chosen == i`."""
-    cast = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "bool"
-    if cast and isinstance(node.func.value, ast.Subscript):  # type: ignore[attr-defined]
-        return _of_round(node.func.value, names)  # type: ignore[attr-defined]
-    if not isinstance(node, (ast.Subscript, ast.Compare)) or not _of_round(node, names):
-        return False
-    if isinstance(node, ast.Compare):
-        plain = len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq)
-        index = node.comparators[0]
-        return plain and isinstance(index, ast.Name) and index.id in names and not site.value(node.left).is_python
-    return site.value(node).dtype == BOOL or _cast_to_bool(site, node.value)
-
-
-def _of_round(node: ast.expr, names: frozenset[str]) -> bool:
-    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
-
-
-def _cast_to_bool(site: Site, node: ast.expr) -> bool:
-    """True for a name that was last assigned a `.bool()`."""
-    if not isinstance(node, ast.Name):
-        return False
-    for body, position in reversed(site.place.blocks):
-        for statement in reversed(body[:position]):
-            if node.id in set(bound_in(statement)):
-                call = statement.value if isinstance(statement, ast.Assign) else None
-                return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "bool"
-    return False
-
-
-def _chooses_rows(site: Site, node: ast.For) -> bool:
-    """True when a round takes rows by a mask, hands them on, and writes rows."""
-    parts = list(walk(node))
-    if not any(map(_writes_rows, parts)):
-        return False
-    names = _variables(node)
-    local = names | bound_in(node)
-    chooses = calls = False
-    for part in parts:
-        if isinstance(part, ast.Call):
-            chooses = chooses or where_of(site, part) is not None
-            calls = calls or _may_be_expert(part.func, local) or any(_of_expert(each, names) for each in part.args)
-        elif isinstance(part, ast.Subscript):
-            elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
-            chooses = chooses or any(_is_mask(site, element, names) for element in elements)
-        elif isinstance(part, ast.Assign):
-            chooses = chooses or _is_mask(site, part.value, names)
-    return chooses and calls
-
-
-def _writes_rows(node: ast.AST) -> bool:
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.ctx, ast.Store)
-    return isinstance(node, ast.Attribute) and node.attr in {"index_add_", "index_add"}
-
-
-def _of_expert(node: ast.expr, names: frozenset[str]) -> bool:
-    """True for `self.weight[i]` with the number of this round."""
-    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and _of_round(node.slice, names)
-
-
-def _may_be_expert(function: ast.expr, names: frozenset[str] | set[str]) -> bool:
-    """True for `expert(...)` with a name of this loop, `self.experts[i](...)`, `self.mlp(...)`, `getattr(...)(...)`."""
-    if isinstance(function, ast.Name):
-        return function.id in names
-    if isinstance(function, ast.Attribute):
-        return isinstance(function.value, ast.Name) and function.value.id == "self"
-    return isinstance(function, (ast.Subscript, ast.Call))
-
-
 def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:
     """The site inside the loop; NotRowwise where the loop has effects that last."""
     if site.torch is None:
@@ -442,11 +364,11 @@ def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:
 def _edit(site: Site, node: ast.For) -> Edit:
     hits = hits_of(site, node)
     inside = replace(_checked_loop(site, node, set()), written=hits.written)
-    variables = _variables(node) | hits.numbers
-    rewriter = Rewriter(inside, lambda part: _is_mask(inside, part, variables), 1, variables)
+    variables = variables_of(node) | hits.numbers
+    rewriter = Rewriter(inside, lambda part: is_mask_of_round(inside, part, variables), 1, variables)
     rewriter.skips = bool(hits.statements)
     rewriter.statements([each for each in node.body if id(each) not in hits.dropped])
-    _check(site, rewriter)
+    check_experts(site, rewriter)
     lines = [_COMMENT, *hits.kept, hits.header]
     lines += ["    " + line.replace("\n", "\n    ") for line in rewriter.lines]
     return _two_paths(site, [*hits.statements, node], list(rewriter.conditions), lines)
@@ -464,25 +386,3 @@ def _two_paths(site: Site, statements: Sequence[ast.stmt], conditions: Sequence[
     body = "\n    ".join(line.replace("\n", "\n    ") for line in lines)
     parts = (f"if {header}:\n    {body}\nelse:\n    ", Original(whole, 1))
     return Edit((Replacement(whole, parts),), imports=site.imports)
-
-
-def _check(site: Site, rewriter: Rewriter) -> None:
-    if not rewriter.writes:
-        raise NotRowwise("no rows are written")
-    if not rewriter.calls:
-        raise NotRowwise("no expert gets the chosen rows")
-    for callee in rewriter.calls:
-        for part in ast.walk(callee):
-            if isinstance(part, ast.Attribute) and (mixing := _mixing(site, part.attr)):
-                raise NotRowwise(f"`self.{part.attr}` holds a `{mixing}`, which does not treat each row by itself")
-
-
-def _mixing(site: Site, name: str) -> str | None:
-    fact = site.evaluator.scope.attribute(name)
-    if fact is None:
-        return None
-    for word in (fact.callee or "", fact.text):
-        for layer in _MIXES_ROWS:
-            if layer in word:
-                return layer
-    return None
