@@ -7,6 +7,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from graphmend_codemod import runner
 from graphmend_codemod.rules.registry import all_rules
@@ -107,6 +108,7 @@ def _from_forward(text: str) -> str:
     return "\n".join(lines[first:])
 
 
+@lru_cache(maxsize=1024)
 def fix(text: str) -> Fixed:
     """`text` with safe fixes."""
     result = runner.fix_text(text.encode(), SUBJECT_PATH, settings_with())

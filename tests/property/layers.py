@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 HEAD = """\
 import logging
 import warnings
@@ -13,14 +15,55 @@ from torch import nn
 
 logger = logging.getLogger(__name__)
 history = []
-told = set()
 
 
+{functions}{classes}class Base(nn.Module):
+    def limited(self, t: torch.Tensor) -> torch.Tensor:
+        if torch.isinf(t).any():
+            t = torch.clamp(t, max=self.limit)
+        return t
+
+
+class Model(Base):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.norm = nn.LayerNorm(4)
+        self.bn = nn.BatchNorm1d(4)
+        self.drop = nn.Dropout(0.5)
+        self.gain = nn.Parameter(torch.ones(4))
+        self.register_buffer("scale", torch.ones(4))
+        self.register_buffer("table", torch.full((4,), 2.0), persistent=False)
+        self.short_scale = self.scale
+{made}        self.limit = 0.5
+        self.count = 0
+        self.last = None
+
+    def build(self, factor):
+        return torch.full((4,), factor, device=self.scale.device)
+"""
+
+
+class Part(NamedTuple):
+    """What a body needs for one kind of call: a function, or a layer and the line that makes it."""
+
+    function: str = ""
+    layer: str = ""
+    made: str = ""
+
+
+_SQUASH = """\
 def squash(t):
     # a helper that forward calls
     if t.abs().sum() > 8:
         t = t / 2
     return t
+
+
+"""
+
+_TELL = """\
+told = set()
 
 
 def tell(text):
@@ -29,6 +72,9 @@ def tell(text):
         logger.info(text)
 
 
+"""
+
+_SEGMENTS = """\
 def segments(ids: torch.LongTensor):
     rows, columns = ids.shape
     starts = torch.nonzero(ids == 1)
@@ -39,6 +85,9 @@ def segments(ids: torch.LongTensor):
     return segment
 
 
+"""
+
+_PART = """\
 class Part(nn.Module):
     def __init__(self):
         super().__init__()
@@ -53,6 +102,9 @@ class Part(nn.Module):
         return out
 
 
+"""
+
+_MARKS = """\
 class Marks(nn.Module):
     def __init__(self):
         super().__init__()
@@ -81,6 +133,9 @@ class Marks(nn.Module):
         return out
 
 
+"""
+
+_BORDER = """\
 class Border(nn.Module):
     def __init__(self):
         super().__init__()
@@ -100,34 +155,17 @@ class Border(nn.Module):
         return F.pad(t, (self.size - self.step, missing))
 
 
-{classes}class Base(nn.Module):
-    def limited(self, t: torch.Tensor) -> torch.Tensor:
-        if torch.isinf(t).any():
-            t = torch.clamp(t, max=self.limit)
-        return t
-
-
-class Model(Base):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(4, 4)
-        self.norm = nn.LayerNorm(4)
-        self.bn = nn.BatchNorm1d(4)
-        self.drop = nn.Dropout(0.5)
-        self.gain = nn.Parameter(torch.ones(4))
-        self.register_buffer("scale", torch.ones(4))
-        self.register_buffer("table", torch.full((4,), 2.0), persistent=False)
-        self.short_scale = self.scale
-        self.part = Part()
-        self.marks = Marks()
-        self.border = Border()
-{made}        self.limit = 0.5
-        self.count = 0
-        self.last = None
-
-    def build(self, factor):
-        return torch.full((4,), factor, device=self.scale.device)
 """
+
+PARTS = {
+    "squash(": Part(_SQUASH),
+    "tell(": Part(_TELL),
+    "segments(": Part(_SEGMENTS),
+    "self.part(": Part(layer=_PART, made="        self.part = Part()\n"),
+    "self.marks(": Part(layer=_MARKS, made="        self.marks = Marks()\n"),
+    "self.border(": Part(layer=_BORDER, made="        self.border = Border()\n"),
+}
+"""What is needed, by the text that calls it: what is never called would only cost time."""
 
 ROWS = """\
 class Rows(nn.Module):
@@ -187,3 +225,53 @@ TABLES = (
     "        self.tables = nn.ParameterList([nn.Parameter(torch.randn(6, 1, 3)), nn.Parameter(torch.randn(1, 4, 2))])\n"
 )
 """Parts of a table, of which rows are picked."""
+
+SEEN = """\
+def prepared(mask, dtype):
+    rows, size = mask.size()
+    wide = mask[:, None, None, :].expand(rows, 1, size, size).to(dtype)
+    inverted = 1.0 - wide
+    return inverted.masked_fill(inverted.to(torch.bool), {limit})
+
+
+class Looking(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, t, mask=None):
+        q = self.proj(t).view(t.shape[0], t.shape[1], 2, 2).transpose(1, 2)
+        scores = q @ q.transpose(2, 3)
+        if mask is not None:
+            {added}
+        scores = {weights}
+        return (scores @ q).transpose(1, 2).reshape(t.shape)
+
+
+class Seen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.looking = Looking()
+
+    def forward(self, t, seen: torch.BoolTensor):
+        if {test}:
+            kept = None
+        else:
+            kept = prepared(seen, t.dtype)
+        return self.looking(t, mask=kept)
+
+
+"""
+"""Attention with a mask that is None where it masks nothing, and prepared for a sum with scores elsewhere."""
+
+SEEN_PIECES = {
+    "limit": ("torch.finfo(dtype).min", "torch.finfo(dtype).min", "-1e4"),
+    "added": ("scores = scores + mask", "scores = scores + mask", "scores += mask", "scores = scores - mask"),
+    "weights": (
+        "F.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype)",
+        "F.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype)",
+        "scores.softmax(-1, dtype=torch.float32).to(q.dtype)",
+        "F.softmax(scores, dim=-1)",
+    ),
+    "test": ("not torch.any(~seen)", "seen.all()", "torch.all(seen == 1)"),
+}

@@ -65,6 +65,9 @@ MASKS_OR_NONE = (
     "{t} = self.rows({t}, {m}[: len({t})], torch.arange(3, 3 + {t}.shape[1]))",
     "{t} = self.rows({t}, mask[: len({t})], torch.arange({t}.shape[1]))",
     "{t} = self.rows({t}, mask[: len({t}), -1:], torch.arange(3, 4))",
+    "{t} = {t} + self.seen({u}[None], ({u} > {n}).any(-1)[None])[0]",
+    "{t} = self.seen({t}[None], {t}[None, :, 0] > {n})[0]",
+    "{t} = self.seen(torch.stack([{t}, {t}]), torch.ones(2, {t}.shape[0], dtype=torch.bool))[1]",
 )
 """Masks, ones and None for a layer that leaves out products with ones. No mask has more rows than what it masks."""
 
