@@ -92,21 +92,22 @@ def recalled(path: str, root: Path, cache: Cache) -> Loaded | None:
         source = SourceFile.read(root / path, root)
     except SourceError:
         return None
-    digest = digest_of(source.raw)
-    if not can_matter(source.raw) or is_generated(source.raw):
-        return Loaded(path, digest)
-    remembered = cache.read("summaries", path, digest, from_json)
-    return None if remembered is None else Loaded(path, digest, remembered)
+    return _remembered(source, digest_of(source.raw), cache)
+
+
+def _remembered(source: SourceFile, digest: str, cache: Cache | None, *, wanted: bool = False) -> Loaded | None:
+    if not wanted and (not can_matter(source.raw) or is_generated(source.raw)):
+        return Loaded(source.path, digest)
+    summary = cache.read("summaries", source.path, digest, from_json) if cache is not None else None
+    return None if summary is None else Loaded(source.path, digest, summary)
 
 
 def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None = None, kept: bool = False) -> Loaded:
     """Load a file that was read already. A text that is `kept` in memory needs no digest."""
     path, digest = source.path, "" if kept else digest_of(source.raw)
-    if not wanted and (not can_matter(source.raw) or is_generated(source.raw)):
-        return Loaded(path, digest)
-    remembered = cache.read("summaries", path, digest, from_json) if cache is not None else None
+    remembered = _remembered(source, digest, cache, wanted=wanted)
     if remembered is not None:
-        return Loaded(path, digest, remembered)
+        return remembered
     try:
         with without_cyclic_collector():
             summary = summarise(source.parse(), source.text)
