@@ -12,6 +12,7 @@ from graphmend_codemod.analysis.scope import Outline, children, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.project.facts import AttributeKind
 from graphmend_codemod.rules.conditions import reads_tensor
+from graphmend_codemod.rules.elements import may_be_tensor
 from graphmend_codemod.rules.site import Site
 
 _FINDS = frozenset("nonzero argwhere unique unique_consecutive bincount masked_select".split())
@@ -23,6 +24,7 @@ _REDUCES = frozenset("sum any all max min amax amin mean item".split())
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _CALLED = _FINDS | _READS | _SIZED | _RESHAPES | frozenset("int float bool range pad interpolate zip".split())
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _LEVELS = 4
 _HEADS = ("test", "iter", "items", "subject")
 
@@ -353,7 +355,7 @@ def tested(site: Site, test: ast.expr) -> Untraced | None:
         return None
     call = next((each for each in _deciding(test) if _may_read(site, each)), None)
     if call is None:
-        return None
+        return _number_tested(site, test)
     if not isinstance(call.func, ast.Attribute):
         advice = "by hand, compute both outcomes and select with `torch.where`"
         return Untraced(test, "branches on the elements of a tensor, read one by one", advice)
@@ -361,6 +363,17 @@ def tested(site: Site, test: ast.expr) -> Untraced | None:
     while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _REDUCES:
         inner = inner.func.value
     return Untraced(test, "may branch on the value of a tensor", f"`{purity.short(inner)}` is not known to be a tensor")
+
+
+def _number_tested(site: Site, test: ast.expr) -> Untraced | None:
+    """`if left <= 0`, where `left` is an element of a list of tensors."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], _ORDERS):
+        return None
+    number, other = test.left, test.comparators[0]
+    plain = isinstance(other, ast.Constant) and type(other.value) in {int, float}
+    if not plain or not isinstance(number, ast.Name) or not may_be_tensor(site, number):
+        return None
+    return Untraced(test, "may branch on the value of a tensor", f"`{number.id}` may be a tensor, read back to decide")
 
 
 def _deciding(test: ast.expr) -> Iterator[ast.Call]:

@@ -58,6 +58,11 @@ def found(source: str) -> list[tuple[str, str]]:
         ("x, _ = self.layers(x)", "calls a recurrent layer"),
         ("self.choose()", "makes a module with parameters"),
         ("mask = ~(x > 0)\nx = x[mask]", "chooses as many elements"),
+        (
+            "longest = min(ids.max(), 9)\nleft = [longest - n for n in other]\n"
+            "for i, (n, p) in enumerate(zip(other, left)):\n    if p <= 0:\n        x = x * n",
+            "may branch on the value of a tensor: `p <= 0`",
+        ),
         ("x = x[ids == 1]", "chooses as many elements"),
         ("first = other > 0\nboth = first & (other < 1)\nx = other[both]", "chooses as many elements"),
         ("rows = [torch.arange(n) for n in ids]\nx = x + ids.argwhere()", "takes a size from a tensor"),
@@ -103,6 +108,7 @@ def test_what_a_rule_mends_gets_no_advice_before_or_after(statements: str) -> No
         "x = nn.Softmax(-1)(x)\nx[x > 0] = ids.sum()",
         "sizes = list(x.shape)\nx = x.view(sizes[0], -1)[: sizes[0]]",
         "flags = [True]\nx = x[0 if flags[0] == 1 else 1]",
+        "left = [x.shape[0] - n for n in other]\nfor p in left:\n    if p <= 0:\n        x = x + 1",
     ],
 )
 def test_what_is_traced_is_not_named(statements: str) -> None:
