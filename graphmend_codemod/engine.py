@@ -172,7 +172,7 @@ def _findings_in(
             if found is None:
                 continue
             rule, verdict = found
-            verdict = _within_target(verdict, settings)
+            verdict = _importable(_within_target(verdict, settings), summary)
             finding = Finding(
                 code=rule.code,
                 slug=rule.slug,
@@ -207,6 +207,19 @@ def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
             )
             return verdict._replace(edit=None, declined=reason)
     return verdict
+
+
+def _importable(verdict: Verdict, summary: ModuleSummary) -> Verdict:
+    """The verdict without its edit where that needs torch in a file that does without: torch may not be installed."""
+    if verdict.edit is None or "torch" not in verdict.edit.imports:
+        return verdict
+    if any(
+        each.kind == "import" and each.target.replace(":", ".").partition(".")[0] == "torch"
+        for each in summary.bindings
+    ):
+        return verdict
+    reason = "this file imports nothing from torch, so that it may be needed where torch is not installed"
+    return verdict._replace(edit=None, declined=reason)
 
 
 def _asked(unit: _Unit, summary: ModuleSummary) -> dict[type[ast.AST], _Matches]:

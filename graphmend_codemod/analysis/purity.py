@@ -27,6 +27,10 @@ _ANY_DTYPE = torch_api.SAME_ANY_DTYPE | frozenset(
 _NOT_FOR_EMPTY = frozenset("max min amax amin argmax argmin median".split())
 _NOT_FOR_EVERY_SHAPE = frozenset("tril triu flip normalize cumsum cumprod softmax log_softmax".split())
 _CLAMPS = frozenset("clamp clip clamp_min clamp_max hardtanh full_like".split())
+_TENSORS_ALONE = frozenset(
+    """maximum minimum fmax fmin atan2 arctan2 logaddexp logaddexp2 hypot heaviside nextafter isclose
+    logical_and logical_or logical_xor""".split()
+)
 _WIDE = frozenset({"torch.bfloat16", "torch.float32", "torch.float64"})
 _LARGEST_HALF = 65504.0
 
@@ -258,6 +262,8 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
         return Verdict(impure=f"`{short(node)}` reads a tensor's value") if reads else FREE
     if name not in torch_api.RETURNS_TENSOR or name in {"nonzero", "masked_select", "repeat_interleave", "bincount"}:
         return Verdict(impure=f"`{short(node)}` may have effects or be costly")
+    if name in _TENSORS_ALONE and any(evaluator.value(each, env).is_python for each in node.args):
+        return Verdict(impure=f"`{short(node)}` raises: it takes tensors alone")
     finite = name in torch_api.FINITE_DERIVATIVE
     if first is None:
         return Verdict(finite=finite)

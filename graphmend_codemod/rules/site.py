@@ -126,7 +126,7 @@ class Site:
         `conditions` come behind `torch.compiler.is_compiling()`; `body` is the path, indented one level.
         """
         is_elif = self.is_elif(node)
-        header = f"{'elif' if is_elif else 'if'} {' and '.join([self.compiling, *conditions])}:\n    "
+        header = self.header("elif" if is_elif else "if", [self.compiling, *conditions]) + "\n    "
         parts = (header, *body, "\nel", self.original(node))
         return Edit((Replacement(self.span(node), parts),), imports=self.imports)
 
@@ -271,6 +271,14 @@ class Site:
     def indentation(self, deeper: int = 0) -> int:
         """Columns before a statement `deeper` levels below this one."""
         return self.place.statement.col_offset + 4 * deeper
+
+    def header(self, word: str, conditions: Sequence[str]) -> str:
+        """`word` and the conditions, one a line where they are too long for one; ends with the colon."""
+        line = f"{word} {' and '.join(conditions)}:"
+        if self.indentation() + len(line) <= self.line_limit or len(conditions) == 1:
+            return line
+        lines = [f"    {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
+        return "\n".join([f"{word} (", *lines, "):"])
 
     def call(self, before: str, arguments: list[str], *, deeper: int = 0, after: str = ")") -> str:
         """`before` + arguments + `after`, broken the way black breaks a call where one line would be too long.

@@ -1,0 +1,68 @@
+"""What readers of the diffs would not have merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graphmend_codemod import runner
+from graphmend_codemod.settings import Settings
+from tests.tools.behaviour import behaves
+from tests.tools.fixes import declined, fixed
+
+_MODEL = """
+from torch import nn
+
+from told import told
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        told("model")
+        return x
+"""
+_WITHOUT_TORCH = """
+import warnings
+
+
+def told(name):
+    warnings.warn(f"{name} is old")
+"""
+_CUT = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, first_output: torch.Tensor, second_output: torch.Tensor, truncate_negative: bool = True):
+        if first_output.min() >= 0 and truncate_negative:
+            first_output = {first}
+            second_output = second_output.relu()
+        return first_output, second_output
+"""
+
+
+def test_a_file_that_does_without_torch_imports_none(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(_MODEL)
+    (tmp_path / "told.py").write_text(_WITHOUT_TORCH)
+    (finding,) = runner.check([tmp_path], Settings(tmp_path), cache=False).findings
+    assert "imports nothing from torch" in (finding.declined or "")
+
+    (tmp_path / "told.py").write_text(
+        _WITHOUT_TORCH.replace("import warnings", "import warnings\nfrom torch import nn")
+    )
+    (finding,) = runner.check([tmp_path], Settings(tmp_path), cache=False).findings
+    assert finding.edit is not None
+    assert finding.edit.imports == ("torch",)
+
+
+def test_a_number_where_torch_takes_tensors_alone_is_not_selected() -> None:
+    declined(_CUT.format(first="torch.maximum(first_output, 0.0)"), because="takes tensors alone")
+    assert "torch.where" in fixed(_CUT.format(first="torch.relu(first_output)"))[0]
+
+
+def test_conditions_that_are_too_long_for_a_line_get_one_each() -> None:
+    source = _CUT.format(first="torch.relu(first_output)")
+    after, _ = fixed(source)
+    assert "        if (\n            torch.compiler.is_compiling()\n            and truncate_negative\n" in after
+    assert max(map(len, after.splitlines())) <= max(map(len, source.splitlines()))
+    behaves(source, after, ["torch.ones(2), -torch.ones(3)", "-torch.ones(2), torch.ones(3)"])
