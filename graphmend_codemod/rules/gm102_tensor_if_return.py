@@ -58,7 +58,11 @@ rule = Rule(
             return x
             """,
             after="""
-            if torch.compiler.is_compiling() and x.is_floating_point() and not torch.is_grad_enabled():
+            if (
+                torch.compiler.is_compiling()
+                and x.is_floating_point()
+                and not torch.is_grad_enabled()
+            ):
                 return torch.where(x.sum() > 0, x.sqrt(), x)
             elif x.sum() > 0:
                 return x.sqrt()
