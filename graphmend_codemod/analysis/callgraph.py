@@ -104,14 +104,18 @@ class ModuleCalls:
 
     def constructions(self, owner: str, attribute: str) -> list[ast.Call]:
         """The calls whose results a class and its bases in this module assign to an attribute; empty if unclear."""
-        found: list[ast.Call] = []
-        for name in self._family(owner):
-            for part in _statements(self._classes[name]):
-                if isinstance(part, ast.Assign) and any(_is_own(target, attribute) for target in part.targets):
-                    if not isinstance(part.value, ast.Call):
-                        return []
-                    found.append(part.value)
-        return found
+        found = self.assigned(owner, attribute)
+        made = [each for each in found if isinstance(each, ast.Call)]
+        return made if len(made) == len(found) else []
+
+    def assigned(self, owner: str, attribute: str | None = None) -> list[ast.expr]:
+        """What a class and its bases in this module assign to an attribute, or to any."""
+        return [
+            part.value
+            for name in self._family(owner)
+            for part in _statements(self._classes[name])
+            if isinstance(part, ast.Assign) and any(_is_own(target, attribute) for target in part.targets)
+        ]
 
     def _made(self, node: ast.expr) -> Iterator[str]:
         for part in ast.walk(node):
@@ -270,7 +274,7 @@ def same_if(function: Definition, node: ast.If) -> ast.If:
     return next(each for each in tests if (each.lineno, each.col_offset) == (node.lineno, node.col_offset))
 
 
-def _is_own(target: ast.expr, attribute: str) -> bool:
-    """True for `self.attribute`."""
+def _is_own(target: ast.expr, attribute: str | None) -> bool:
+    """True for `self.attribute`, of any name for None."""
     own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
-    return own and isinstance(target, ast.Attribute) and target.attr == attribute
+    return own and isinstance(target, ast.Attribute) and attribute in (None, target.attr)

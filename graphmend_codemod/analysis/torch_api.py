@@ -155,6 +155,7 @@ SINCE = {
     "compiler.is_dynamo_compiling(": (2, 1),
     "library.custom_op(": (2, 4),
     ".cond(": (2, 6),
+    "fx.experimental.symbolic_shapes.has_static_value": (2, 8),
 }
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
 

@@ -15,6 +15,8 @@ from functools import lru_cache
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import parameters, walk_scope
+from graphmend_codemod.findings import Safety
+from graphmend_codemod.rules.constant_floats import floats_read
 from graphmend_codemod.rules.one_dtype import why_not_one_dtype
 from graphmend_codemod.rules.packed_rows import Packed, packed_in, why_not_static
 from graphmend_codemod.rules.shared_memory import is_name
@@ -30,7 +32,8 @@ class Choice:
 
     `reader` and `decider` are functions with the flag's name in each, `mask` is what it is read from. `guards` are
     names that must be false in the reader for the flag to stay a tensor; neither may there be gradients or autocast.
-    `packed` is the statement in the decider that packs rows, `guards_below` are its names of the guards.
+    `packed` is the statement in the decider that packs rows, `guards_below` are its names of the guards. `floats` is
+    what may be a float among all that is read below, `unknown` such a read that the decider has no words for.
     """
 
     reader: Definition
@@ -42,6 +45,13 @@ class Choice:
     guards_below: tuple[str, ...] = ()
     packed: Packed | None = None
     reason: str | None = None
+    floats: tuple[str, ...] = ()
+    unknown: str | None = None
+
+    @property
+    def safety(self) -> Safety:
+        """Unsafe where something that is read below cannot be asked whether it is a constant."""
+        return Safety.SAFE if self.unknown is None else Safety.UNSAFE
 
 
 @lru_cache(maxsize=4)
@@ -199,7 +209,10 @@ class _Following:
         if packed is not None:
             reason = reason or why_not_static(self.calls, decider, packed)
         reason = reason or why_not_one_dtype(self.calls, decider, step.flag, below)
-        return Choice(self.reader, self.flag, self.mask, decider, step.flag, guards, below, packed, reason)
+        floats, unknown = floats_read(self.calls, decider, step.flag) if reason is None else ((), None)
+        return Choice(
+            self.reader, self.flag, self.mask, decider, step.flag, guards, below, packed, reason, floats, unknown
+        )
 
     def _why_no_mask(self, step: _Step, packed: Packed | None) -> str | None:
         if packed is None:

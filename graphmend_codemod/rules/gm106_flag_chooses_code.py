@@ -15,10 +15,14 @@ request, keep the flag a Python bool.
 So do gradients and autocast, where the graph breaks as before: parameters that only the other form has would get a
 gradient of zeros where eager mode leaves None, and autocast may give the two forms different dtypes.
 
-The fix is not applied unasked: on torch 2.13, with `dynamic=True` from the first call on, Dynamo fails where code under
-`torch.cond` reads a float of a module, such as the `p` of a dropout (`lift_tracked_freevar_to_input should not be
-called on root SubgraphTracer`), where the same code compiled with graph breaks before. With torch's own choice of
-dynamic sizes it does not: there a float becomes dynamic only when it changes.
+All floats that are read there must be constants to the compiler: `torch.cond` takes tensors and integers from outside,
+no floats. With `dynamic=True` a float of a module, such as the `p` of a dropout or the `eps` of a norm, is an input of
+the graph, and so is one that was another number when the code was compiled before; torch 2.13 fails there
+(`lift_tracked_freevar_to_input should not be called on root SubgraphTracer`). So the compile path asks, by
+`torch.fx.experimental.symbolic_shapes.has_static_value`, whether floats in general (`torch.pi` is one) and all that
+this code reads are constants. Where they are not, the flag is a Python bool and the graph breaks as before. The fix is
+unsafe where the function has no words for something that may be a float. Modules and hooks that are put in later, not
+by the constructors of this file, are not known: what cannot be captured in them is an error as well.
 
 Both forms are compiled. With dynamic sizes Inductor takes two to three times as long as with static ones, most of it
 in simplifying the formulas of indices for C++ kernels: an encoder of two small layers took 85 CPU seconds for its
@@ -32,6 +36,7 @@ import ast
 
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules import constant_floats
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.flag_choice import Choice, choices, is_dispatched
 from graphmend_codemod.rules.site import Site
@@ -71,7 +76,7 @@ rule = Rule(
     slug="flag-chooses-code",
     title="choose code by a flag with torch.cond",
     documentation=__doc__,
-    safety=Safety.UNSAFE,
+    safety=Safety.SAFE,
     contract=Contract(),
     examples=(
         Example(
@@ -81,7 +86,11 @@ rule = Rule(
                 y = self.linear(y)
             """,
             after="""
-            if torch.compiler.is_compiling() and isinstance(masked, torch.Tensor):
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(masked, torch.Tensor)
+                and _floats_are_constant()
+            ):
                 # The graph holds both forms, and one of them runs.
                 def forward_if(masked):
                     \"\"\"What `forward` returns where `masked` is True or False.\"\"\"
@@ -129,7 +138,9 @@ def choosing_branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     if choice.reason is not None:
         return Verdict(message, declined=choice.reason)
-    return Verdict(message, edit=_edit(site, choice))
+    if choice.unknown is not None:
+        message += f"; unsafe, since {choice.unknown}"
+    return Verdict(message, safety=choice.safety, edit=_edit(site, choice))
 
 
 def _choice(site: Site) -> Choice | None:
@@ -158,8 +169,17 @@ def _edit(site: Site, choice: Choice) -> Edit:
     documentation = f'"""What `{function.name}` returns where `{flag}` is True or False."""'
     first = _first_statement(function)
     # All that is written stands at the depth of the function's body, wherever the `if` is.
+    conditions = [
+        site.compiling,
+        f"isinstance({flag}, {site.torch}.Tensor)",
+        f"{constant_floats.NAME}({', '.join(choice.floats)})",
+    ]
+    header = f"if {' and '.join(conditions)}:"
+    if site.indentation() + len(header) > site.line_limit:
+        conditions[-1] = site.call(f"and {constant_floats.NAME}(", list(choice.floats), deeper=1).removeprefix("and ")
+        header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
     lines = [
-        f"if {site.compiling} and isinstance({flag}, {site.torch}.Tensor):",
+        *header.split("\n"),
         f"    {_COMMENT}",
         f"    def {name}({flag}):",
         f"        {documentation}",
@@ -168,7 +188,9 @@ def _edit(site: Site, choice: Choice) -> Edit:
         f"    return {site.torch}.cond({flag}, lambda: {name}(True), lambda: {name}(False))",
         "",
     ]
-    return Edit((Replacement(site.span(first), ("\n".join(lines), site.original(first))),), imports=site.imports)
+    changed = Replacement(site.span(first), ("\n".join(lines), site.original(first)))
+    asks = constant_floats.helper(site, choice.decider.node.lineno)
+    return Edit((changed,), imports=site.imports, helpers=(asks,))
 
 
 def _first_statement(function: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.stmt:

@@ -5,8 +5,8 @@ an error or which values some names get, torch.compile can do that with the 0-di
 it), so under `torch.compile` the flag stays a tensor. Eager mode reads it back, as before.
 
 A flag that is handed to other functions chooses code deeper down. It stays a tensor where the function that decides by
-it can hand it to `torch.cond` (GM106), which takes code whose shapes do not depend on the data, and as an unsafe fix,
-as that one is; otherwise the reason names where the flag decides, and what stands against it.
+it can hand it to `torch.cond` (GM106), which takes code whose shapes do not depend on the data and floats that are
+constants; otherwise the reason names where the flag decides, and what stands against it. The fix is as safe as that.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.analysis.torch_api import SINCE
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules import constant_floats
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.flag_choice import Choice, choices
 from graphmend_codemod.rules.site import Site
@@ -166,18 +167,17 @@ def _decided_below(site: Site, node: ast.Assign, message: str, choice: Choice) -
         site.compiling,
         f"not {site.torch}.is_grad_enabled()",
         f"not {site.torch}.is_autocast_enabled({choice.mask}.device.type)",
+        f"{constant_floats.NAME}()",
         *(f"not {name}" for name in choice.guards),
     ]
     header = f"if {' and '.join(conditions)}:"
     if site.indentation() + len(header) > site.line_limit:
         header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
     path = f"{header}\n    {_COMMENT}\n    {choice.flag} = {site.text(tensor)}\nelse:\n    "
-    # As unsafe as the `torch.cond` that it is for: alone it would only move the break.
-    return Verdict(
-        message,
-        safety=Safety.UNSAFE,
-        edit=Edit((Replacement(site.span(node), (path, site.original(node, 1))),), imports=site.imports),
-    )
+    asks = constant_floats.helper(site, choice.decider.node.lineno)
+    changed = Replacement(site.span(node), (path, site.original(node, 1)))
+    # As safe as the `torch.cond` that it is for: alone it would only move the break.
+    return Verdict(message, safety=choice.safety, edit=Edit((changed,), imports=site.imports, helpers=(asks,)))
 
 
 def _read_of(site: Site, node: ast.expr) -> ast.expr:

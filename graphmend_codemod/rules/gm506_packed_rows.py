@@ -22,6 +22,7 @@ import ast
 
 from graphmend_codemod.findings import Edit, Helper, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.constant_floats import above
 from graphmend_codemod.rules.flag_choice import choices
 from graphmend_codemod.rules.packed_rows import Packed, is_packed_statically
 from graphmend_codemod.rules.site import Site
@@ -150,20 +151,9 @@ def packed_rows(site: Site, node: ast.Assign) -> Verdict | None:
     return None
 
 
-def _above(site: Site, line: int) -> tuple[str, ...]:
-    """The top-level definition above the one that holds this line: behind it a helper stands next to what it serves."""
-    summary = site.summary
-    tops = [
-        (each.line, each.qualname) for each in summary.functions if each.qualname and not (each.owner or each.outer)
-    ]
-    tops += [(each.line, each.qualname) for each in summary.classes if "." not in each.qualname]
-    before = [name for start, name in sorted(tops) if start < line]
-    return (before[-2],) if len(before) > 1 else ()
-
-
 def _edit(site: Site, node: ast.Assign, packed: Packed, guards: tuple[str, ...]) -> Edit:
     text = _HELPER.strip("\n").replace("torch.", f"{site.torch}.")
-    helper = Helper("_static_places", text, after=_above(site, node.lineno))
+    helper = Helper("_static_places", text, after=above(site, node.lineno))
     conditions = [site.compiling, f"not {site.torch}.is_grad_enabled()", *(f"not {name}" for name in guards)]
     lines = [
         f"(\n    {_COMMENT}",

@@ -28,7 +28,7 @@ _READS = frozenset(
 _MAY_VIEW = torch_api.VIEWS | torch_api.CASTS.keys() | {"contiguous", "to", "type_as", "as_strided", "detach"}
 _MORE_METHODS = frozenset("size dim new_zeros new_ones new_full new_empty as_strided stride where copy_ zero_".split())
 # Layers without state of their own that a call changes: a running statistic is an error under `torch.cond`.
-_LAYERS = frozenset(
+LAYERS = frozenset(
     """Linear Bilinear Identity LayerNorm GroupNorm RMSNorm Dropout Dropout1d Dropout2d Dropout3d AlphaDropout Embedding
     Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d ReLU ReLU6 GELU SiLU Mish ELU CELU SELU PReLU
     LeakyReLU Sigmoid Tanh Softmax LogSoftmax Softplus Softsign Hardtanh Hardswish Hardsigmoid LogSigmoid Flatten
@@ -58,7 +58,7 @@ def why_not_traced(
             return f"`{decider.qualname}` uses `{flag}` for more than choosing code"
     inputs = frozenset(each.arg for each in parameters(decider.node))
     reason = _why_not_in(calls, decider, packed, packed.roles if packed is not None else {}, inputs, set())
-    returns = [node for node in _live(decider) if isinstance(node, ast.Return)]
+    returns = [node for node in traced_nodes(decider) if isinstance(node, ast.Return)]
     return reason or why_not_one_result(decider, returns, flag, guards, packed)
 
 
@@ -114,7 +114,7 @@ def _why_not_in(
     counted = roles.keys() | _counted_names(function)
     packing = {id(part) for part in ast.walk(packed.statement)} if packed is not None else set()
     outside = _aliases(function, inputs)
-    for node in _live(function):
+    for node in traced_nodes(function):
         if id(node) in packing:
             continue
         reason = _why_not_form(calls, function, node, outside)
@@ -179,7 +179,7 @@ def _is_static_index(node: ast.expr, counted: Collection[str]) -> bool:
     return isinstance(node, (ast.Slice, ast.Constant)) or (isinstance(root, ast.Name) and root.id in counted)
 
 
-def _live(function: Definition) -> Iterator[ast.AST]:
+def traced_nodes(function: Definition) -> Iterator[ast.AST]:
     """Nodes that run, without a dispatch that was put in front."""
     for statement in function.node.body:
         stack: list[ast.AST] = [] if _is_dispatch(statement) else [statement]
@@ -354,4 +354,4 @@ def _is_stateless(calls: ModuleCalls, made: ast.Call) -> bool:
         return False
     inner = [each for each in made.args if isinstance(each, ast.Call)]
     whole = name == "Sequential" and len(inner) == len(made.args)
-    return name in _LAYERS or (whole and all(_is_stateless(calls, each) for each in inner))
+    return name in LAYERS or (whole and all(_is_stateless(calls, each) for each in inner))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+import ast
 
+import pytest
+import torch
+
+from graphmend_codemod.rules import traceable
+from graphmend_codemod.rules.constant_floats import LAYER_FLOATS
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, fixed, noop
@@ -102,34 +107,26 @@ _INPUTS = (
 
 
 def test_a_flag_two_calls_up_leaves_one_graph() -> None:
-    after, result = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
+    after, result = fixed(_MODEL, select=_RULES)
     assert sorted(finding.code for fix in result.fixes for finding in fix.applied) == list(_RULES)
     compiles(after, _INPUTS, scenarios=_NO_GRADIENTS)
 
 
-def test_the_flag_stays_a_python_value_unless_unsafe_fixes_are_asked_for() -> None:
-    after, _ = fixed(_MODEL, select=_RULES)
-    assert "torch.cond(" not in after
-    assert "is_special = mask.flatten().any()\n" not in after
-    behaves(_MODEL, after, _INPUTS)
-    compiles(after, _INPUTS, scenarios=_NO_GRADIENTS, strict=False)
-
-
 def test_eager_mode_cannot_tell() -> None:
-    after, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
+    after, _ = fixed(_MODEL, select=_RULES)
     behaves(_MODEL, after, [*_INPUTS, "(torch.ones(2, 3, 4), torch.ones(2, 3), True)"])
 
 
 @pytest.mark.parametrize("scenario", [Scenario(False, "parameters"), Scenario(True, "leaves")])
 def test_gradients_and_results_of_other_sizes_are_those_of_eager_mode(scenario: Scenario) -> None:
-    after, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
+    after, _ = fixed(_MODEL, select=_RULES)
     compiles(after, _INPUTS[1:2], scenarios=(scenario,), strict=False)
     compiles(after, ["(torch.ones(2, 3, 4), torch.ones(2, 3), True)"], scenarios=(scenario,), strict=False)
 
 
 def test_a_cast_that_the_result_does_not_depend_on_is_no_other_dtype() -> None:
     source = _MODEL.replace("probabilities = torch.softmax(scores, dim=-1)", "probabilities = scores.double()")
-    assert "torch.cond" in fixed(source, select=_RULES, unsafe_fixes=True)[0].replace("torch.einsum", "")
+    assert "torch.cond" in fixed(source, select=_RULES)[0].replace("torch.einsum", "")
 
 
 def test_autocast_keeps_the_flag_a_python_value() -> None:
@@ -168,7 +165,7 @@ class Cast(Model):
         with torch.autocast("cpu", torch.bfloat16):
             return super().forward(x)
 """
-    after, _ = fixed(source, select=_RULES, unsafe_fixes=True)
+    after, _ = fixed(source, select=_RULES)
     assert "is_autocast_enabled(mask.device.type)" in after
     inputs = ("torch.ones(2, 4)", "torch.ones(2, 4) * 4")
     compiles(after, inputs, scenarios=_NO_GRADIENTS)
@@ -181,32 +178,32 @@ def test_rows_packed_with_torch_by_another_name_are_packed_rows() -> None:
         _MODEL.replace("import torch\n", "import torch as th\n").replace("torch.", "th.").replace("th.nn", "torch.nn")
     )
     source = source.replace("mask.nonzero(as_tuple=True)", "th.where(mask)").replace("from th ", "from torch ")
-    assert "_static_places(mask)" in fixed(source, select=_RULES, unsafe_fixes=True)[0]
+    assert "_static_places(mask)" in fixed(source, select=_RULES)[0]
     other = source.replace("import torch as th\n", "import torch as th\nfrom . import torch\n")
     other = other.replace("th.where(mask)", "torch.where(mask)")
-    assert "_static_places(mask)" not in fixed(other, select=_RULES, unsafe_fixes=True)[0]
+    assert "_static_places(mask)" not in fixed(other, select=_RULES)[0]
 
 
 @pytest.mark.parametrize("order", [_RULES, tuple(reversed(_RULES))])
 def test_one_rule_at_a_time_comes_to_the_same(order: tuple[str, ...]) -> None:
-    together, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
+    together, _ = fixed(_MODEL, select=_RULES)
     after = _MODEL
     for code in order:
-        after, _ = fixed(after, select=(code,), unsafe_fixes=True)
-    assert after == together
-    noop(after, select=_RULES, unsafe_fixes=True)
+        after, _ = fixed(after, select=(code,))
+    # Helpers stand in the order in which they came.
+    assert sorted(map(ast.dump, ast.parse(after).body)) == sorted(map(ast.dump, ast.parse(together).body))
+    noop(after, select=_RULES)
 
 
 def test_another_break_in_the_function_that_decides_is_still_found() -> None:
     source = _MODEL.replace("        outputs = (y.con", "        n = mask.sum().item()\n        outputs = (y.con")
-    after, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
+    after, _ = fixed(_MODEL, select=_RULES)
     assert "_static_places(mask)" in after
     assert {finding.code for finding in checked(source).findings} >= {"GM106", "GM403", "GM506"}
     declined(
         source,
         because="`mask.sum().item()` in `Attention.forward` is not known to be traced",
         select=_RULES,
-        unsafe_fixes=True,
     )
 
 
@@ -243,7 +240,7 @@ def test_another_break_in_the_function_that_decides_is_still_found() -> None:
 )  # fmt: skip
 def test_what_is_not_proven_is_declined(old: str, new: str, because: str) -> None:
     assert old in _MODEL
-    declined(_MODEL.replace(old, new), because=because, select=_RULES, unsafe_fixes=True)
+    declined(_MODEL.replace(old, new), because=because, select=_RULES)
 
 
 _PLAIN = """
@@ -285,7 +282,7 @@ def test_torch_by_another_name_is_torch(read: str) -> None:
         .replace("torch.", "th.")
         .replace("from th.", "from torch.")
     )
-    after, _ = fixed(source, select=_RULES, unsafe_fixes=True)
+    after, _ = fixed(source, select=_RULES)
     assert "th.cond(" in after
     inputs = ("torch.ones(2, 4)", "torch.ones(2, 4) * 4")
     behaves(source, after, inputs)
@@ -294,6 +291,109 @@ def test_torch_by_another_name_is_torch(read: str) -> None:
 
 def test_a_function_of_the_project_called_like_one_of_torch_is_not_let_through() -> None:
     source = _PLAIN.replace("from torch.nn import functional as F", "from .layers import functional as F")
-    declined(
-        source, because="`F.relu(self.linear(y))` in `Part.forward` is not known", select=_RULES, unsafe_fixes=True
-    )
+    declined(source, because="`F.relu(self.linear(y))` in `Part.forward` is not known", select=_RULES)
+
+
+_ARGUMENTS = {
+    **dict.fromkeys(("Conv", "ConvTranspose"), (4, 4, 1)),
+    **dict.fromkeys(("Linear", "Embedding", "GroupNorm"), (4, 4)),
+    **dict.fromkeys(("AvgPool", "MaxPool", "LayerNorm", "RMSNorm"), (2,)),
+    "Bilinear": (4, 4, 4),
+}
+_FLOATS = """
+import math
+
+import torch
+from torch import nn
+
+SCALE = 0.5
+
+
+class Options:
+    eps = 0.25
+
+
+class Part(nn.Module):
+    def __init__(self, width=4, rate=0.0):
+        super().__init__()
+        self.linear = nn.Linear(4, width)
+        self.norm = nn.LayerNorm(4)
+        self.several = nn.Sequential(nn.Dropout(0.0), nn.GELU())
+        self.width, self.rate, self.options, self.rates = width, rate, Options(), [0.5, 0.25]
+        self.size = width
+        self.last = width
+
+    def forward(self, x, masked=None, factor=None):
+        y = torch.tanh(x) * math.pi + torch.finfo(x.dtype).tiny
+        if masked:
+            y = CODE
+        assert y.size() == x.size()
+        return y
+
+    def helped(self, y):
+        return y * self.rate
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor):
+        mask = x > 3
+        masked = mask.any().item()
+        return self.part(x, masked)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "asked"),
+    [
+        ("self.linear(y)", ["factor"]),
+        ("y * self.rate", ["self.rate", "factor"]),
+        ("self.helped(y)", ["self.rate", "factor"]),
+        ("self.norm(y)", ["getattr(self.norm, 'eps', None)", "factor"]),
+        ("self.several(y)", ["getattr(self.several[0], 'p', None)", "factor"]),
+        ("y * self.options.eps", ["self.options.eps", "factor"]),
+        ("y.view(-1, self.last) + self.norm.weight.data", ["factor"]),
+        ("y[:, : self.last] + factor[:, :1]", []),
+    ],
+)
+def test_what_may_be_a_float_under_cond_is_asked_for(code: str, asked: list[str]) -> None:
+    after, _ = fixed(_FLOATS.replace("CODE", code), select=_RULES)
+    calls = [node for node in ast.walk(ast.parse(after)) if isinstance(node, ast.Call)]
+    found = [node.args for node in calls if ast.unparse(node.func) == "_floats_are_constant"]
+    assert [[ast.unparse(each) for each in given] for given in found] == [asked, []]
+    assert max(map(len, after.splitlines())) < 121
+
+
+@pytest.mark.parametrize("read", ["SCALE", "self.rates", "Options.eps"])
+def test_the_flag_stays_a_python_value_where_a_float_cannot_be_asked_for(read: str) -> None:
+    source = _FLOATS.replace("CODE", f"y * {read}" + "[0]" * (read == "self.rates"))
+    assert fixed(source, select=_RULES)[0] == source
+    messages = [finding.message for finding in checked(source, select=_RULES).findings]
+    assert any(f"unsafe, since `{read}` in `Part.forward` may be a float" in each for each in messages)
+    assert "torch.cond(" in fixed(source, select=_RULES, unsafe_fixes=True)[0]
+
+
+def test_floats_that_the_compiler_takes_for_inputs_never_get_under_cond() -> None:
+    inputs = ("torch.ones(2, 4)", "torch.ones(3, 4) * 4")
+    after, _ = fixed(_FLOATS.replace("CODE", "self.norm(y) * self.rate"), select=_RULES)
+    after += """
+
+class Changed(Model):
+    def forward(self, x: torch.Tensor):
+        self.part.rate = float(len(x))
+        return super().forward(x)
+"""
+    compiles(after, inputs, scenarios=_NO_GRADIENTS[:1])
+    compiles(after, inputs, scenarios=_NO_GRADIENTS[:1], strict=False, dynamic=True)
+    compiles(after, inputs, name="Changed", scenarios=_NO_GRADIENTS[:1], strict=False, dynamic=None)
+
+
+def test_the_floats_of_layers_are_known() -> None:
+    for name in sorted(traceable.LAYERS - {"Identity"}):
+        layer = getattr(torch.nn, name)(*_ARGUMENTS.get(name.rstrip("123d"), ()))
+        floats = {key for key, value in vars(layer).items() if isinstance(value, float)}
+        only_for_constructors = {"init"} if name == "PReLU" else set()
+        assert floats - only_for_constructors <= set(LAYER_FLOATS.get(name, ())), name

@@ -30,13 +30,18 @@ def compiles(
     scenarios: Sequence[Scenario] = (Scenario(),),
     strict: bool = True,
     state: bool = True,
+    dynamic: bool | None = False,
 ) -> None:
     """Assert that `source` has the results of eager mode for all of `inputs`, and when `strict` is one graph.
 
-    Without `state`, what it leaves in attributes and buffers is not looked at.
+    Without `state`, what it leaves in attributes and buffers is not looked at. `dynamic` is torch.compile's own.
     """
     __tracebackhide__ = True
-    found = list(compiled_differences(source, inputs, name=name, scenarios=scenarios, strict=strict, state=state))
+    found = list(
+        compiled_differences(
+            source, inputs, name=name, scenarios=scenarios, strict=strict, state=state, dynamic=dynamic
+        )
+    )
     if found:
         raise AssertionError("\n".join(["compiled is not as it should be:", *found, "", source]))
 
@@ -49,6 +54,7 @@ def compiled_differences(
     scenarios: Sequence[Scenario] = (Scenario(),),
     strict: bool = False,
     state: bool = True,
+    dynamic: bool | None = False,
 ) -> Iterator[str]:
     """Where the compiled module differs from itself in eager mode; when `strict`, graph breaks are differences too.
 
@@ -61,7 +67,7 @@ def compiled_differences(
             graphs: list[int] = []
             with _clean_dynamo():
                 allowed = not strict or any(call.outcome[0] == "raised" for call in eager)
-                compiled = observe(registered, name, inputs, scenario, _compiler(graphs, allowed))
+                compiled = observe(registered, name, inputs, scenario, _compiler(graphs, allowed, dynamic))
             for number, (old, new) in enumerate(zip(eager, compiled, strict=True), 1):
                 yield from _compared(old, new, f"compiled, {scenario}, call {number}", state)
             if strict and not sum(graphs):
@@ -70,7 +76,7 @@ def compiled_differences(
         forget(registered)
 
 
-def _compiler(graphs: list[int], breaks_allowed: bool) -> Callable[[Any], Any]:
+def _compiler(graphs: list[int], breaks_allowed: bool, dynamic: bool | None) -> Callable[[Any], Any]:
     """Wraps a module in its compiled form; each graph's number of operations goes into `graphs`."""
 
     def backend(graph: torch.fx.GraphModule, _: Sequence[torch.Tensor]) -> Callable[..., Any]:
@@ -78,7 +84,7 @@ def _compiler(graphs: list[int], breaks_allowed: bool) -> Callable[[Any], Any]:
         return graph.forward
 
     def wrap(made: Any) -> Any:
-        compiled: Any = torch.compile(made, backend=backend, dynamic=False)
+        compiled: Any = torch.compile(made, backend=backend, dynamic=dynamic)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             with torch._dynamo.error_on_graph_break(not breaks_allowed):
