@@ -152,22 +152,35 @@ def test_a_name_that_is_not_as_its_scheme_has_it_is_told(name: str, message: str
         parse(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "breaks"),
-    [
-        ("transformers.models.bert.modeling_bert:BertForPreTraining", 0),
-        ("transformers.models.t5.modeling_t5:T5ForConditionalGeneration#float16", None),
-        ("transformers.models.llama.modeling_llama:LlamaForCausalLM", 0),
-    ],
-)
-def test_a_small_model_is_made_and_measured(installed: Path, tmp_path: Path, name: str, breaks: int | None) -> None:
-    measured = measure_model(installed, f"huggingface:{name}", folder=tmp_path, policy=POLICY)
+def test_a_small_model_is_made_and_measured(installed: Path, tmp_path: Path) -> None:
+    name = "huggingface:transformers.models.bert.modeling_bert:BertForPreTraining"
+    measured = measure_model(installed, name, folder=tmp_path, policy=POLICY)
 
     assert measured.ok, measured.message
     assert measured.counts is not None
     assert len(measured.calls) == 3
     assert [call.eager_error for call in measured.calls] == [None, None, None]
-    assert breaks is None or measured.counts.break_events == breaks
+    assert measured.counts.break_events == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        ("transformers.models.t5.modeling_t5:T5ForConditionalGeneration#float16", "torch.float16"),
+        ("transformers.models.llama.modeling_llama:LlamaForCausalLM", "torch.float32"),
+    ],
+)
+def test_small_models_of_other_kinds_are_made_and_run(installed: Path, name: str, dtype: str) -> None:
+    import torch
+
+    from graphmend_evaluation.loading import load_factory
+
+    model = load_factory(installed, f"huggingface:{name}").make()
+    assert model.module is not None
+    assert len(model.calls) == 3
+    with torch.no_grad():
+        results = [call.on(model.module) for call in model.calls]
+    assert [str(result.logits.dtype) for result in results] == [dtype] * 3
 
 
 @pytest.mark.parametrize(
