@@ -1,0 +1,51 @@
+"""Elements that a mask chooses, copied to where it holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, fixed
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.arange(12.0).reshape(2, 3, 2))
+
+    def forward(self, x: torch.Tensor, ids):
+        table = self.table * 2
+        mask = ids > 0
+        block, place = ids // 3, ids % 3
+        y = torch.ones(x.shape, dtype=x.dtype)
+        y[mask] = x[mask]
+        z = torch.zeros_like(x)
+        z[mask] = table[block[mask], place[mask], :]
+        return y - z
+"""
+_GOOD = "torch.rand(2, 2, 2), torch.tensor([[1, 5], [0, 3]])"
+_ROW = "torch.rand(3, 2), torch.tensor([-8, 2, 4])"
+
+
+def test_rows_that_a_mask_chooses_are_copied_and_looked_up() -> None:
+    after, result = fixed(_MODEL, select=("GM509",))
+    assert "z.copy_(torch.where(rows, found, z))" in after
+    behaves(_MODEL, after, [_GOOD, _ROW])
+    assert fixed(after, select=("GM509",))[0] == after
+    assert result.fixes
+
+
+def test_rows_are_copied_and_looked_up_in_one_graph_whatever_is_left_out() -> None:
+    after, _ = fixed(_MODEL, select=("GM509",))
+    compiles(after, [_GOOD, _ROW, "torch.rand(5, 2), torch.tensor([-8, 2, 4, 1, 0])"])
+
+
+@pytest.mark.parametrize("value", ["x[mask] * 2", "self.table(x[mask])", "[x[mask]]"])
+def test_what_is_computed_with_the_elements_is_no_business_of_the_rule(value: str) -> None:
+    found = checked(_MODEL.replace("x[mask]\n", f"{value}\n")).findings
+    assert [each.span.start_line for each in found if each.code == "GM509"] == [18]
