@@ -76,7 +76,7 @@ def test_a_target_that_is_missed_is_told(outcome: FleetOutcome) -> None:
 @pytest.mark.slow
 def test_a_small_run_writes_the_page_and_the_numbers(tmp_path: Path) -> None:
     broken_repository(tmp_path / "clones/real")
-    command = [sys.executable, str(CHECKOUT / "evaluation/benchmarks/fleet.py"), "--generated", "2", "--no-dask"]
+    command = [sys.executable, str(CHECKOUT / "evaluation/benchmarks/fleet.py"), "--generated", "1", "--no-dask"]
     command += ["--served", "1", "--pull-requests", "1", "--real", str(tmp_path / "clones")]
     done = subprocess.run(
         [*command, "--page", str(tmp_path / "page.md"), "--results", str(tmp_path / "results")],
@@ -90,8 +90,8 @@ def test_a_small_run_writes_the_page_and_the_numbers(tmp_path: Path) -> None:
     (raw,) = (tmp_path / "results").iterdir()
     found = json.loads(raw.read_text())
     assert [(one["name"], one["repositories"], one["left"]) for one in found["runs"]] == [
-        ("local 1", 3, 0),
-        ("local 2", 3, 0),
+        ("local 1", 2, 0),
+        ("local 2", 2, 0),
     ]
     assert [(one["done"], one["api"]) for one in found["requests"]] == [("opened", 3), ("unchanged", 2)]
     assert (tmp_path / "page.md").read_text().startswith("# What a fleet takes")
