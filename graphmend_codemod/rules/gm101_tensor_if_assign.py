@@ -141,15 +141,16 @@ def _expression_edit(site: Site, node: ast.IfExp, condition: Condition) -> Edit:
     if facts.one_path and not condition.static:
         return Edit((Replacement(site.span(node), (select,)),), imports=site.imports)
     static = [site.operand_of_and(operand) for operand in condition.static]
-    header = " and ".join([site.compiling, *static, *facts.conditions])
+    conditions = [site.compiling, *static, *facts.conditions]
     statement = site.place.statement
     if isinstance(statement, (ast.Assign, ast.Return)) and statement.value is node:
         start = Span(statement.lineno, statement.col_offset, node.lineno, node.col_offset)
         before = site.source.segment(start)
         if statement.lineno == node.lineno and not before.rstrip().endswith("("):
             inner = where(site, before, [condition.text], [site.text(node.body), site.text(node.orelse)], 1)
-            two_paths = (f"if {header}:\n    {inner}\nelse:\n    ", site.original(statement, 1))
+            two_paths = (f"{site.header('if', conditions)}\n    {inner}\nelse:\n    ", site.original(statement, 1))
             return Edit((Replacement(site.span(statement), two_paths),), imports=site.imports)
+    header = " and ".join(conditions)
     line = site.source.line(node.lineno)
     if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
         raise NotSelectable("the compile path would make the line too long to read")

@@ -14,7 +14,7 @@ import ast
 
 from graphmend_codemod.findings import Edit, Helper, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.logcalls import LogCall, effect_in, find_log_call, judge_arguments
+from graphmend_codemod.rules.logcalls import LogCall, effect_in, find_log_call, judge_arguments, why_it_is_read
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -72,6 +72,14 @@ rule = Rule(
         ),
         Declined(
             source="""
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                print("shape", x.dtype)
+            """,
+            because="reads what is said",
+            setup=_SETUP.replace("import logging", "import contextlib\nimport io\nimport logging", 1),
+        ),
+        Declined(
+            source="""
             seen = logger.warning("twice")
             """,
             because="its result is used",
@@ -121,6 +129,9 @@ def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
     message = f"`{call.what}` breaks the graph"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    reader = why_it_is_read(site, call)
+    if reader is not None:
+        return Verdict(message, declined=reader)
     helper = helper_for(site, call)
     if site.settings.log_calls == "guard" or not arguments.constant or helper is None or not site.torch_at_import:
         effect = effect_in(site, call.call)

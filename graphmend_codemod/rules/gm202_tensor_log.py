@@ -11,7 +11,7 @@ import ast
 from graphmend_codemod.findings import Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.gm201_log_call import guard
-from graphmend_codemod.rules.logcalls import effect_in, find_log_call, judge_arguments
+from graphmend_codemod.rules.logcalls import effect_in, find_log_call, judge_arguments, why_it_is_read
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -74,6 +74,9 @@ def tensor_log(site: Site, node: ast.Expr) -> Verdict | None:
     message = f"`{call.what}` with a tensor breaks the graph"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    reader = why_it_is_read(site, call)
+    if reader is not None:
+        return Verdict(message, declined=reader)
     effect = effect_in(site, call.call)
     if effect is not None:
         return Verdict(message, declined=f"`{effect}` in its arguments would no longer happen under torch.compile")

@@ -142,8 +142,8 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
         return Verdict(message, edit=guard(site, node))
     check = _check(site, condition.text, node.msg)
     static = [site.operand_of_and(operand) for operand in condition.static]
-    header = " and ".join([site.compiling, *static, *condition.facts])
-    parts = (f"if {header}:\n    ", check, "\nelse:\n    ", site.original(node, 1))
+    header = site.header("if", [site.compiling, *static, *condition.facts])
+    parts = (f"{header}\n    ", check, "\nelse:\n    ", site.original(node, 1))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
 
 

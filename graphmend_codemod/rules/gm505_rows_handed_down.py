@@ -121,7 +121,10 @@ rule = Rule(
             rows = torch.where(longer)[0]
             """,
             after="""
-            if torch.compiler.is_compiling() and (longer.dim() == 1 or not torch.is_grad_enabled()):
+            if (
+                torch.compiler.is_compiling()
+                and (longer.dim() == 1 or not torch.is_grad_enabled())
+            ):
                 # A mask of the rows: how many there are depends on the data.
                 rows = longer.reshape(longer.shape[0], -1).any(1)
             else:
@@ -242,7 +245,7 @@ def _dense(site: Site, node: ast.If, name: str, layers: Layers) -> Edit:
     if layers.in_evaluation:
         conditions.append("not self.training")
     text = _text(site, node, blocks, target.id, name)
-    header = f"{_TAKES}\nif {' and '.join(conditions)}:\n    "
+    header = f"{_TAKES}\n{site.header('if', conditions)}\n    "
     parts = (header, text, "\nel", site.original(node))
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)
 
@@ -340,7 +343,7 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
         if site.evaluator.scope.self_name != "self":
             return Verdict(message, declined="it is not known whether the model is in training")
         conditions.append("not self.training")
-    path = f"if {' and '.join(conditions)}:\n    {_GIVES}\n    {target.id} = {rows}\nelse:\n    "
+    path = f"{site.header('if', conditions)}\n    {_GIVES}\n    {target.id} = {rows}\nelse:\n    "
     parts = (path, site.original(node, 1))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
 

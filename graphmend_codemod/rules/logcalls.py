@@ -28,6 +28,7 @@ LOGGER_FACTORIES = frozenset(
         "absl.logging.get_absl_logger",
     }
 )
+_REDIRECTIONS = frozenset({"contextlib.redirect_stdout", "contextlib.redirect_stderr"})
 LOGGER_CLASSES = frozenset({"logging.Logger", "logging.LoggerAdapter"})
 LOG_FUNCTIONS = frozenset(f"logging.{method}" for method in LOG_METHODS if "_" not in method)
 
@@ -74,6 +75,21 @@ def makes_logger(site: Site, qualified: str) -> bool:
         return True
     facts = site.evaluator.scope.index.function(qualified)
     return facts is not None and facts.returns in LOGGER_CLASSES
+
+
+def why_it_is_read(site: Site, call: LogCall) -> str | None:
+    """Who reads what a call says, so that it has to be said in every call; None for streams and handlers."""
+    for word in call.call.keywords:
+        if word.arg == "file" and site.resolve(word.value) not in {"sys.stdout", "sys.stderr"}:
+            return f"`{site.text(word.value)}` gets what is printed"
+    for parent in site.place.parents:
+        for item in parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else ():
+            context = item.context_expr
+            qualified = site.resolve(context.func) if isinstance(context, ast.Call) else None
+            records = qualified == "warnings.catch_warnings" and "record" in site.text(context)
+            if qualified in _REDIRECTIONS or records:
+                return f"`{site.text(context)}` reads what is said"
+    return None
 
 
 class Arguments(NamedTuple):
