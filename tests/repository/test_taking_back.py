@@ -45,8 +45,7 @@ class Model(nn.Module):
         self.seen.append(y.shape)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        logger.warning("slow path")
-        y = self.linear(x)
+        y = self.linear(x){told}
         if y.sum() > {number}:
             self.count(y)
         if y.sum() > 0:
@@ -59,6 +58,7 @@ class Model(nn.Module):
 def make():
     return Model(), [(torch.ones(2, 4),), (-torch.ones(2, 4),)]
 """
+TOLD = '\n        logger.warning("slow path")'
 PLANTED_LINE = MODEL.splitlines().index("        if y.sum() > {number}:") + 1
 
 
@@ -98,8 +98,9 @@ def planting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
 def repository(isolated: None, tmp_path_factory: pytest.TempPathFactory) -> Repository:
     repository = empty_repository(tmp_path_factory.mktemp("planted") / "mymodels")
     repository.write("zoo/__init__.py", "")
-    for name, number in (("wrong", 101), ("useless", 102), ("failing", 103)):
-        repository.write(f"zoo/{name}.py", MODEL.format(number=number))
+    # One change more would cost the search for a culprit a process: only the model that needs none has a message.
+    for name, number, told in (("wrong", 101, ""), ("useless", 102, TOLD), ("failing", 103, "")):
+        repository.write(f"zoo/{name}.py", MODEL.format(number=number, told=told))
     repository.commit()
     return repository
 
@@ -120,7 +121,7 @@ def test_planted_rewrites_are_found_and_taken_back_and_the_others_stay(
     taken = {each.finding.path: each for each in outcome.taken_back}
     assert {path: each.finding.span.start_line for path, each in taken.items()} == {
         "zoo/failing.py": PLANTED_LINE,
-        "zoo/useless.py": PLANTED_LINE,
+        "zoo/useless.py": PLANTED_LINE + 1,
         "zoo/wrong.py": PLANTED_LINE,
     }
     assert {each.finding.code for each in outcome.taken_back} == {"GM999"}
@@ -133,7 +134,7 @@ def test_planted_rewrites_are_found_and_taken_back_and_the_others_stay(
         text = repository.git("show", f"mend:zoo/{name}.py")
         assert f"        if y.sum() > {number}:\n            self.count(y)\n" in text
         assert "torch.where(" in text
-        assert "is_compiling() else logger.warning" in text
+        assert ("is_compiling() else logger.warning" in text) == (name == "useless")
     markdown, document = report_of(repository, "mend")
     assert "## Taken back after evaluation" in markdown
     assert [each["path"] for each in document["taken_back"]] == ["zoo/failing.py", "zoo/useless.py", "zoo/wrong.py"]
