@@ -28,7 +28,8 @@ def {NAME}(*values):
 
     It does not with dynamic=True, nor for a float that was another one when the code was compiled before.
     """
-    numbers = [each for each in (torch.pi, *values) if each is not None and not isinstance(each, torch.Tensor)]
+    others = (str, torch.dtype, torch.Tensor, type(None))
+    numbers = [each for each in (torch.pi, *values) if not isinstance(each, others)]
     is_constant = torch.fx.experimental.symbolic_shapes.has_static_value
     return all(isinstance(each, (int, float)) and is_constant(each) for each in numbers)
 '''
@@ -75,7 +76,7 @@ def floats_read(calls: ModuleCalls, decider: Definition, flag: str) -> tuple[tup
         if argument.arg not in {"self", flag} and not _is_flag(argument, default):
             is_tensor = "Tensor" in ast.unparse(argument.annotation) if argument.annotation else False
             if not is_tensor and not _has_other_type(calls, decider, argument.arg):
-                reads.found.setdefault(argument.arg)
+                reads.parameter(decider, argument.arg)
     return tuple(reads.found), reads.unknown
 
 
@@ -123,6 +124,13 @@ class _Reads:
                 self._attribute(function, node, "" if id(node) in parted else own)
             elif isinstance(node, ast.Name):
                 self._name(function, node)
+
+    def parameter(self, function: Definition, name: str) -> None:
+        """A parameter of the first function, which may be given a float."""
+        self.found.setdefault(name)
+        for node in walk_scope(function.node):
+            if isinstance(node, ast.Subscript) and is_name(node.value, name):
+                self._say(function, node)
 
     def _say(self, function: Definition, node: ast.AST) -> None:
         self.unknown = self.unknown or f"`{short(node)}` in `{function.qualname}` may be a float"

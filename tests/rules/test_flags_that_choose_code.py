@@ -367,7 +367,7 @@ def test_what_may_be_a_float_under_cond_is_asked_for(code: str, asked: list[str]
     assert max(map(len, after.splitlines())) < 121
 
 
-@pytest.mark.parametrize("read", ["SCALE", "self.rates", "Options.eps"])
+@pytest.mark.parametrize("read", ["SCALE", "self.rates", "Options.eps", "factor[0]"])
 def test_the_flag_stays_a_python_value_where_a_float_cannot_be_asked_for(read: str) -> None:
     source = _FLOATS.replace("CODE", f"y * {read}" + "[0]" * (read == "self.rates"))
     assert fixed(source, select=_RULES)[0] == source
