@@ -157,12 +157,43 @@ class Border(nn.Module):
 
 """
 
+_GATED = """\
+def gated(t, channels):
+    return torch.cat([torch.tanh(t[:, :channels]), torch.sigmoid(t[:, channels:])], -1)
+
+
+"""
+
+_COUNTING = """\
+class Counted(nn.Module):
+    def forward(self, t, positions=None):
+        if positions is not None and positions[0] > 0:
+            t = t * 2
+        return t + 1
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.counted = Counted()
+        self.width = 4
+
+    def forward(self, t, positions=None):
+        if positions is None:
+            positions = torch.arange(0, self.width, device=t.device)
+        return self.counted(t, positions=positions)
+
+
+"""
+
 PARTS = {
     "squash(": Part(_SQUASH),
     "tell(": Part(_TELL),
     "segments(": Part(_SEGMENTS),
     "self.part(": Part(layer=_PART, made="        self.part = Part()\n"),
     "self.marks(": Part(layer=_MARKS, made="        self.marks = Marks()\n"),
+    "gated(": Part(_GATED, made="        self.wide = 2\n"),
+    "self.counting(": Part(layer=_COUNTING, made="        self.counting = Counting()\n"),
     "self.border(": Part(layer=_BORDER, made="        self.border = Border()\n"),
 }
 """What is needed, by the text that calls it: what is never called would only cost time."""

@@ -43,6 +43,12 @@ NUMBERS = (
     "if torch.any(mask != 1):\n    {t} = {t} * mask[:, :]",
     "start = {t}.argmax()\nplaces = torch.arange(start, start + 4)\n{t} = {t}.sum() + places",
     "{t} = {t} + self.border({t}).sum()",
+    "channels = torch.IntTensor([self.wide])\n{t} = gated({t}, channels[0])",
+    "channels = torch.IntTensor([self.wide])\n{t} = gated({t}, channels[0]) + {u}[:, channels[0] :].sum()",
+    "{t} = self.counting({t})",
+    "{t} = self.counting({t}) + self.counting({u}, torch.arange(1, 5))",
+    "copied, chosen = torch.zeros_like({t}), {t} > {n}\ncopied[chosen] = {t}[chosen]\n{t} = copied + {t}",
+    "copied, chosen = {t}.clone(), {t} < 0\ncopied[chosen] = {u}[chosen]\n{t} = copied * 2",
     "{t} = self.border({t})[..., : {t}.shape[-1]]",
     "counts = [1, {t}.shape[0] - 1]\nlengths = torch.as_tensor(counts)\n{u} = torch.cat({t}.split(lengths.tolist()))",
     "whole = torch.cat([torch.as_tensor([-1]), torch.as_tensor({t}.shape[1:], dtype=torch.long)])\n"
