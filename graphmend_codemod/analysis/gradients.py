@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _STOPS = (
     torch_api.TO_BOOL
     | torch_api.CREATION
-    | torch_api.PYTHON_METHODS.keys()
+    | frozenset(torch_api.PYTHON_METHODS)
     | torch_api.name_set("detach any all argmax argmin argsort count_nonzero long int bool")
 )
 

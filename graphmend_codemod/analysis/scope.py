@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from graphmend_codemod.project.facts import AttributeFact, ClassFacts, IndexView
@@ -199,41 +197,45 @@ def outline(function: FunctionNode) -> Outline:
     )
 
 
-@dataclass(eq=False, repr=False)
 class Scope:
     """The function under analysis: its module, the class whose `self` it gets, the names that it binds itself.
 
-    `closure` holds names of enclosing functions: bound there, so not global.
+    `closure` holds names of enclosing functions: bound there, so not global. `self_name` is the name by which the
+    function calls its instance, if it is a method or gets `self` handed over.
     """
 
-    module: str
-    index: IndexView
-    node: FunctionNode
-    class_qualified: str | None
-    outline: Outline
-    closure: frozenset[str] = frozenset()
-    _resolved: dict[str, str | None] = field(default_factory=dict)
+    def __init__(
+        self,
+        module: str,
+        index: IndexView,
+        node: FunctionNode,
+        class_qualified: str | None,
+        outline: Outline,
+        closure: frozenset[str] = frozenset(),
+    ) -> None:
+        self.module = module
+        self.index = index
+        self.node = node
+        self.class_qualified = class_qualified
+        self.outline = outline
+        self.closure = closure
+        self.self_name = _instance(node) if class_qualified is not None else None
+        self._facts: ClassFacts | None = None
+        self._asked_for_facts = not class_qualified
+        self._resolved: dict[str, str | None] = {}
 
     @property
     def locals(self) -> frozenset[str]:
         """Names that the function binds itself."""
         return self.outline.names
 
-    @cached_property
-    def self_name(self) -> str | None:
-        """The name by which the function calls its instance, if it is a method or gets `self` handed over."""
-        args = [*self.node.args.posonlyargs, *self.node.args.args]
-        if not args or self.class_qualified is None:
-            return None
-        for decorator in self.node.decorator_list:
-            if isinstance(decorator, ast.Name) and decorator.id in {"staticmethod", "classmethod"}:
-                return None
-        return args[0].arg
-
-    @cached_property
+    @property
     def class_facts(self) -> ClassFacts | None:
         """Facts of the class whose instance `self` is."""
-        return self.index.class_facts(self.class_qualified) if self.class_qualified else None
+        if not self._asked_for_facts and self.class_qualified is not None:
+            self._asked_for_facts = True
+            self._facts = self.index.class_facts(self.class_qualified)
+        return self._facts
 
     def is_local(self, name: str) -> bool:
         """True for names bound in this function or in one around it."""
@@ -249,3 +251,10 @@ class Scope:
         """How `self.<name>` came to be."""
         facts = self.class_facts
         return facts.attributes.get(name) if facts else None
+
+
+def _instance(node: FunctionNode) -> str | None:
+    """The first parameter of a method that is bound to an instance."""
+    args = [*node.args.posonlyargs, *node.args.args]
+    names = {each.id for each in node.decorator_list if isinstance(each, ast.Name)}
+    return args[0].arg if args and names.isdisjoint({"staticmethod", "classmethod"}) else None
