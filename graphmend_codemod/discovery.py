@@ -29,7 +29,8 @@ _GENERATED = re.compile(
 )
 _STILL_SOURCE = re.compile(rb"automatically generated from \S+\.py\b|@not-?generated")
 _HEAD = 600
-_TORCH = re.compile(rb"^[ \t]*(?:import|from)[ \t]+[^#\n]*\btorch\b|^[ \t]*def[ \t]+forward\b", re.MULTILINE)
+_IMPORT = re.compile(rb"[ \t]*(?:import|from)[ \t]+[^#\n]*\btorch\b")
+_FORWARD = re.compile(rb"[ \t]*def[ \t]+forward\b")
 
 
 class Discovered(NamedTuple):
@@ -172,7 +173,18 @@ def _from_walk(folder: str) -> Iterator[str]:
 
 def can_matter(raw: bytes) -> bool:
     """False for text in which no rule can find anything and no class can be a module, by a look at its bytes."""
-    return (b"torch" in raw or b"forward" in raw) and _TORCH.search(raw) is not None
+    return _has_line(raw, b"torch", _IMPORT) or _has_line(raw, b"forward", _FORWARD)
+
+
+def _has_line(raw: bytes, word: bytes, line: re.Pattern[bytes]) -> bool:
+    """True when a line that holds the word matches: a search by the pattern alone would take a look at every line."""
+    at = raw.find(word)
+    while at >= 0:
+        if line.match(raw, raw.rfind(b"\n", 0, at) + 1) is not None:
+            return True
+        end = raw.find(b"\n", at)
+        at = raw.find(word, end) if end >= 0 else -1
+    return False
 
 
 def is_generated(raw: bytes) -> bool:

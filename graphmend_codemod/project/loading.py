@@ -95,17 +95,24 @@ def recalled(path: str, root: Path, cache: Cache) -> Loaded | None:
     return _remembered(source, digest_of(source.raw), cache)
 
 
-def _remembered(source: SourceFile, digest: str, cache: Cache | None, *, wanted: bool = False) -> Loaded | None:
-    if not wanted and (not can_matter(source.raw) or is_generated(source.raw)):
+def _matters(source: SourceFile) -> bool:
+    return can_matter(source.raw) and not is_generated(source.raw)
+
+
+def _remembered(source: SourceFile, digest: str, cache: Cache, *, wanted: bool = False) -> Loaded | None:
+    if not wanted and not _matters(source):
         return Loaded(source.path, digest)
-    summary = cache.read("summaries", source.path, digest, from_json) if cache is not None else None
+    summary = cache.read("summaries", source.path, digest, from_json)
     return None if summary is None else Loaded(source.path, digest, summary)
 
 
 def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None = None, kept: bool = False) -> Loaded:
     """Load a file that was read already. A text that is `kept` in memory needs no digest."""
-    path, digest = source.path, "" if kept else digest_of(source.raw)
-    remembered = _remembered(source, digest, cache, wanted=wanted)
+    path = source.path
+    if cache is None and not (wanted or _matters(source)):
+        return Loaded(path, "")
+    digest = "" if kept else digest_of(source.raw)
+    remembered = _remembered(source, digest, cache, wanted=wanted) if cache is not None else None
     if remembered is not None:
         return remembered
     try:
