@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help test lint types unit demo demo-small docs bench bench-fleet property clean
+.PHONY: help test lint types unit demo demo-small docs wheel bench bench-fleet property clean
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -17,6 +17,7 @@ help:
 	@echo "make demo        migrate transformers and compile t5, bart float16 and phi3 longrope before and after"
 	@echo "make demo-small  migrate the repository in examples/: seconds"
 	@echo "make docs        write docs/rules/ from the rules, and the schema of report.json"
+	@echo "make wheel       a wheel with the analysis compiled, in dist/: needs a C compiler and minutes"
 	@echo "make bench       speed against peers"
 	@echo "make bench-fleet what many repositories take"
 	@echo "make property    5000 generated modules, before against after"
@@ -53,8 +54,16 @@ docs: $(VENV)/.installed
 	$(BIN)/python -m graphmend_evaluation.reporting.schema
 	$(BIN)/python scripts/document_graph_breaks.py
 
-bench: $(VENV)/.installed
-	$(BIN)/python evaluation/benchmarks/speed.py
+# Built from an export of the last commit: compiled files that stand beside the source would hide it from Python.
+wheel: $(VENV)/.installed
+	rm -rf dist
+	mkdir -p dist/source
+	git archive HEAD | tar -x -C dist/source
+	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/pip wheel --quiet --no-deps --wheel-dir dist dist/source
+	rm -rf dist/source
+
+bench: wheel
+	$(BIN)/python evaluation/benchmarks/speed.py --wheel dist/*.whl
 
 # CLONES is a folder of clones to measure beside the generated repositories.
 bench-fleet: $(VENV)/.installed
@@ -64,4 +73,4 @@ property: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/property_run.py --cases 5000 --seed 0 --jobs $(JOBS)
 
 clean:
-	rm -rf $(VENV) .demo .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist .demo .mypy_cache .pytest_cache .ruff_cache

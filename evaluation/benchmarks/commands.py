@@ -26,6 +26,7 @@ COLD = "check --no-cache --jobs 1"
 WARM = "check --jobs 1, warm cache"
 EDITED = "check --jobs 1, warm cache, one file edited"
 PARALLEL = "check --no-cache --jobs 2"
+COMPILED = "check --no-cache --jobs 1, compiled wheel"
 IMPORT_AST = "import ast"
 FIX = "fix FILE"
 
@@ -48,12 +49,16 @@ def environment_of(cache: Path) -> dict[str, str]:
 
 @dataclass
 class Measurement:
-    """Collects runs of the graphmend in `checkout` over one corpus. RunError when a command fails."""
+    """Collects runs of the graphmend in `checkout` over one corpus. RunError when a command fails.
+
+    `compiled` is the folder of an unpacked wheel whose analysis is compiled, if that is measured, too.
+    """
 
     corpus: Corpus
     checkout: Path
     environment: dict[str, str]
     say: Callable[[str], None]
+    compiled: Path | None = None
     runs: dict[str, list[Run]] = field(default_factory=dict)
     printed: dict[str, str] = field(default_factory=dict)
     hanging: tuple[str, ...] = ()
@@ -65,15 +70,17 @@ class Measurement:
             COLD: (*_GRAPHMEND, "check", "--no-cache", "--jobs", "1"),
             WARM: (*_GRAPHMEND, "check", "--jobs", "1"),
         }
+        if self.compiled is not None:
+            commands[COMPILED] = commands[COLD]
         if cores() >= 2:
             commands[PARALLEL] = (*_GRAPHMEND, "check", "--no-cache", "--jobs", "2")
         for name, command in commands.items():
             self.say(f"warming up: {name}")
-            self._run(command)
+            self._run(command, name=name)
         for number in range(repetitions):
             for name, command in commands.items():
                 self.say(f"round {number + 1} of {repetitions}: {name}")
-                run, self.printed[name] = self._run(command)
+                run, self.printed[name] = self._run(command, name=name)
                 self.runs.setdefault(name, []).append(run)
 
     def edited(self, repetitions: int) -> None:
@@ -123,6 +130,7 @@ class Measurement:
             Target(
                 "whole package, no cache, one worker", "times the CPU seconds of `ast.parse`", 2.0, cold, cold.median
             ),
+            *self._compiled_target(),
             Target("whole package, warm cache", "times the CPU seconds of `ast.parse`", 0.3, warm, warm.median),
             Target("whole package, peak memory", "MB", 500.0, memory, memory.high, note="the highest run counts"),
             Target(
@@ -137,10 +145,15 @@ class Measurement:
         if PARALLEL not in self.runs:
             return tuple(found), {"two workers against one": "needs two cores"}
         gain = self._ratio(COLD, PARALLEL, lambda run: run.wall)
-        found.insert(
-            2, Target("two workers against one", "times as fast (wall)", 1.6, gain, gain.median, at_least=True)
-        )
+        found.append(Target("two workers against one", "times as fast (wall)", 1.6, gain, gain.median, at_least=True))
         return tuple(found), {}
+
+    def _compiled_target(self) -> list[Target]:
+        if COMPILED not in self.runs:
+            return []
+        ratio = self._ratio(COMPILED, PARSE, lambda run: run.cpu)
+        what = "whole package, no cache, one worker, from a compiled wheel"
+        return [Target(what, "times the CPU seconds of `ast.parse`", 2.0, ratio, ratio.median)]
 
     def _ratio(self, name: str, against: str, what: Callable[[Run], float]) -> Spread:
         pairs = zip(self.runs[name], self.runs[against], strict=True)
@@ -171,8 +184,9 @@ class Measurement:
             path.write_bytes(before)
         return more
 
-    def _run(self, command: Sequence[str], codes: Sequence[int] = (0, 1)) -> tuple[Run, str]:
-        environment = {**self.environment, "PYTHONPATH": str(self.checkout)}
+    def _run(self, command: Sequence[str], codes: Sequence[int] = (0, 1), name: str = "") -> tuple[Run, str]:
+        code = self.compiled if name == COMPILED else self.checkout
+        environment = {**self.environment, "PYTHONPATH": str(code)}
         return timed(command, folder=self.corpus.root, environment=environment, codes=codes)
 
 

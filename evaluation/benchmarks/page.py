@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from benchmarks.commands import CLEAN_LINES, COLD, EDITED, FIX, IMPORT_AST, PARALLEL, PARSE, WARM
+from benchmarks.commands import CLEAN_LINES, COLD, COMPILED, EDITED, FIX, IMPORT_AST, PARALLEL, PARSE, WARM
 from benchmarks.outcome import Outcome, Peer, Target
 from benchmarks.timing import Run, Spread
 
@@ -18,7 +18,8 @@ Written by `make bench` (`evaluation/benchmarks/speed.py`); do not edit. The raw
 _HOW = """\
 Every number is of child processes of one run. Each round has every command once, and a ratio is taken within its round;
 the table shows the median with the lowest and the highest. CPU seconds are user and system time, with those of children
-that were waited for. Each command ran once before to warm up.
+that were waited for. Each command ran once before to warm up. The compiled wheel is what `make wheel` builds; an
+install from source is pure Python, and all other rows are of that.
 """
 _PEERS_HOW = """\
 Peers do other work than graphmend; the table says what a pass over the same files costs with each. A tool too slow
@@ -95,7 +96,7 @@ def _target_row(target: Target) -> tuple[str, ...]:
 def _commands(outcome: Outcome) -> Iterator[str]:
     yield from ("## Commands", "")
     rows = []
-    for name in (PARSE, COLD, WARM, EDITED, PARALLEL, IMPORT_AST, FIX):
+    for name in (PARSE, COLD, COMPILED, WARM, EDITED, PARALLEL, IMPORT_AST, FIX):
         runs = outcome.runs.get(name)
         if runs:
             rows.append((f"`{name}`", str(len(runs)), *_spent(runs)))

@@ -14,6 +14,7 @@ import os
 import platform
 import sys
 import tempfile
+import zipfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -39,6 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
             f"speed: error: no package at {options.package or 'transformers'}; give --package FOLDER", file=sys.stderr
         )
         return 2
+    if options.wheel is not None and not zipfile.is_zipfile(options.wheel):
+        print(f"speed: error: {options.wheel} is no wheel; `make wheel` builds one", file=sys.stderr)
+        return 2
     try:
         with tempfile.TemporaryDirectory(prefix="graphmend-speed-") as folder:
             found = measure(package.resolve(), Path(folder), options)
@@ -58,7 +62,12 @@ def measure(package: Path, folder: Path, options: argparse.Namespace) -> Outcome
     versions = _versions(package)
     # A copy: an edit of the checkout while this runs must not change what is measured.
     copy(ROOT / "graphmend_codemod", folder / "checkout" / "graphmend_codemod")
-    measurement = Measurement(corpus, folder / "checkout", environment, _say)
+    compiled = None
+    if options.wheel is not None:
+        compiled = folder / "wheel"
+        with zipfile.ZipFile(options.wheel) as wheel:
+            wheel.extractall(compiled)
+    measurement = Measurement(corpus, folder / "checkout", environment, _say, compiled)
     measurement.package(options.repetitions)
     measurement.edited(options.repetitions)
     clean_files = measurement.clean_files(options.clean_files, options.short_repetitions)
@@ -122,6 +131,7 @@ def _say(text: str) -> None:
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--package", type=Path, help="folder of the package [default: the installed transformers]")
+    parser.add_argument("--wheel", type=Path, help="a wheel of graphmend with its analysis compiled (`make wheel`)")
     parser.add_argument("--repetitions", type=int, default=5, help="rounds over the package")
     parser.add_argument("--clean-files", type=int, default=5, help="how many clean files go through `graphmend fix`")
     parser.add_argument("--short-repetitions", type=int, default=20, help="runs for each clean file")

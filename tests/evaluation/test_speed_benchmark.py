@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks import page, speed
+from benchmarks.commands import ROOT
 from benchmarks.corpus import SourceText, near_length, sample
 from benchmarks.outcome import Machine, Outcome, Peer, Target
 from benchmarks.timing import Run, RunError, Spread, timed
@@ -49,7 +51,8 @@ def package(tmp_path: Path) -> Path:
 
 def test_page_and_raw_numbers_of_a_small_package_are_written(package: Path, tmp_path: Path) -> None:
     written, results = tmp_path / "page.md", tmp_path / "results"
-    small = ["--repetitions", "1", "--clean-files", "1", "--short-repetitions", "1", "--no-peers"]
+    wheel = shutil.make_archive(str(tmp_path / "wheel"), "zip", ROOT, "graphmend_codemod")
+    small = ["--repetitions", "1", "--clean-files", "1", "--short-repetitions", "1", "--no-peers", "--wheel", wheel]
     code = speed.main(["--package", str(package), *small, "--page", str(written), "--results", str(results)])
 
     raw = json.loads(next(results.glob("*-speed.json")).read_text())
@@ -58,11 +61,19 @@ def test_page_and_raw_numbers_of_a_small_package_are_written(package: Path, tmp_
     assert raw["same_findings"]
     assert [*raw["clean_files"]] == ["src/small/clean.py"]
     assert (package / "clean.py").read_text() == CLEAN
+    assert [target["name"] for target in raw["targets"]][1].endswith("from a compiled wheel")
     assert all(run["cpu"] > 0 and run["peak_bytes"] > 0 for runs in raw["runs"].values() for run in runs)
     text = written.read_text()
     assert raw["machine"]["date"] in text
     assert text.count("| met |") == sum(target["met"] for target in raw["targets"])
     assert text.count("| **not met** |") == sum(not target["met"] for target in raw["targets"])
+
+
+def test_file_that_is_no_wheel_is_told_in_one_line(
+    package: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert speed.main(["--package", str(package), "--wheel", str(package / "clean.py")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_missing_package_is_told_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
