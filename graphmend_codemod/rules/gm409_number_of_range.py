@@ -138,7 +138,9 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
             edits.append(replacement)
     if edits:
         return Verdict(message, edit=Edit(tuple(edits)))
-    return Verdict(message, declined=reasons[0]) if reasons else None
+    # Where something else decides as well, the rule for that (a mask, GM109) has the reason to give.
+    alone = not isinstance(node.test, ast.BoolOp) or not any(isinstance(each, ast.Call) for each in ast.walk(node.test))
+    return Verdict(message, declined=reasons[0]) if reasons and alone else None
 
 
 @lru_cache(maxsize=4)

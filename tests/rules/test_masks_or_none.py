@@ -144,7 +144,7 @@ def test_a_mask_of_another_length_or_dtype_keeps_the_test() -> None:
         ("x = (x * mask[:, :, None]).to(dtype)", "x = x * mask[:, :, None]", "does more than multiply"),
         ("self.slow(x, mask)", "self.slow(x, mask if self.training else None)", "may tell a mask of ones from None"),
         ('if self.kind == "scan":\n            y', "if x.dim() > 1:\n            y", "does more than multiply"),
-        ("torch.arange(x.shape[1], device=x.device)", "torch.arange(9)", "does not tell how many `positions`"),
+        ("torch.arange(x.shape[1], device=x.device)", "torch.arange(x.shape[0])", "does not tell how many `positions`"),
         (
             "if positions is None:\n            positions = torch.arange(x.shape[1], device=x.device)\n        kept",
             "kept",
