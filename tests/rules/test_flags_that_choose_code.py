@@ -131,34 +131,7 @@ def test_a_cast_that_the_result_does_not_depend_on_is_no_other_dtype() -> None:
 
 def test_autocast_keeps_the_flag_a_python_value() -> None:
     # The sum is float32 and the layer's result bfloat16 there, which `torch.cond` refuses.
-    source = """
-import torch
-from torch import nn
-
-
-class Part(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(4, 4)
-
-    def forward(self, x, masked=None):
-        y = x + x
-        if masked:
-            y = self.linear(y)
-        assert y.size() == x.size()
-        return y
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.part = Part()
-
-    def forward(self, x: torch.Tensor):
-        mask = x > 3
-        masked = mask.any().item()
-        return self.part(x, masked)
-
+    source = f"""{_PLAIN.replace("torch.tanh(x)", "x + x")}
 
 class Cast(Model):
     def forward(self, x: torch.Tensor):
