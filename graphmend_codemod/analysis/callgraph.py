@@ -6,14 +6,15 @@ A module attribute is known by the class that the constructor gives it, in a `Mo
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
-from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, walk_in_layers, walk_scope
 from graphmend_codemod.source import parse_text
 
 Key = tuple[str, int]
+T = TypeVar("T")
 
 
 class Definition(NamedTuple):
@@ -53,6 +54,7 @@ class ModuleCalls:
         self._classes: dict[str, ast.ClassDef] = {}
         self._functions: dict[str, Key] = {}
         self._imported: dict[str, str] = {}
+        self._answers: dict[Hashable, Any] = {}
         self.definitions: dict[Key, Definition] = {}
         for node in tree.body:
             self._add(node)
@@ -78,19 +80,22 @@ class ModuleCalls:
                     self.definitions[key] = Definition(key[0], inner, node.name)
                     self._methods.setdefault(node.name, {})[inner.name] = key
 
+    def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
+        """`answer()`, worked out once. It has to follow from the module's text and from what the question is about."""
+        key = (question, about)
+        if key not in self._answers:
+            self._answers[key] = answer()
+        return cast("T", self._answers[key])
+
     @cached_property
     def _attributes(self) -> dict[str, dict[str, str]]:
         """The class of each attribute, by the class that holds it."""
         found: dict[str, dict[str, str]] = {name: {} for name in self._classes}
-        for name, node in self._classes.items():
-            for part in _statements(node):
-                if not (isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Attribute)):
-                    continue
-                target = part.targets[0]
-                if isinstance(target.value, ast.Name) and target.value.id == "self":
-                    made = next(self._made(part.value), None)
-                    if made is not None:
-                        found[name].setdefault(target.attr, made)
+        for name in self._classes:
+            for (first, *_), value in self._own_assignments(name):
+                made = next(self._made(value), None) if first is not None else None
+                if first is not None and made is not None:
+                    found[name].setdefault(first, made)
         return found
 
     def at(self, line: int) -> Definition | None:
@@ -111,14 +116,18 @@ class ModuleCalls:
     def assigned(self, owner: str, attribute: str | None = None) -> list[ast.expr]:
         """What a class and its bases in this module assign to an attribute, or to any."""
         return [
-            part.value
+            value
             for name in self._family(owner)
-            for part in _statements(self._classes[name])
-            if isinstance(part, ast.Assign) and any(_is_own(target, attribute) for target in part.targets)
+            for targets, value in self._own_assignments(name)
+            if attribute is None or attribute in targets
         ]
 
+    def _own_assignments(self, name: str) -> list[tuple[list[str | None], ast.expr]]:
+        """What a class of the module assigns to attributes of `self`; None stands for a target that is no such one."""
+        return self.remembered("assignments", name, lambda: list(_assignments(self._classes[name])))
+
     def _made(self, node: ast.expr) -> Iterator[str]:
-        for part in ast.walk(node):
+        for part in walk_in_layers(node):
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id in self._classes:
                 yield part.func.id
 
@@ -274,7 +283,15 @@ def same_if(function: Definition, node: ast.If) -> ast.If:
     return next(each for each in tests if (each.lineno, each.col_offset) == (node.lineno, node.col_offset))
 
 
-def _is_own(target: ast.expr, attribute: str | None) -> bool:
-    """True for `self.attribute`, of any name for None."""
+def _assignments(node: ast.ClassDef) -> Iterator[tuple[list[str | None], ast.expr]]:
+    for part in _statements(node):
+        if isinstance(part, ast.Assign):
+            targets = [_own_name(target) for target in part.targets]
+            if any(targets):
+                yield targets, part.value
+
+
+def _own_name(target: ast.expr) -> str | None:
+    """`attribute` for `self.attribute`."""
     own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
-    return own and isinstance(target, ast.Attribute) and attribute in (None, target.attr)
+    return target.attr if own and isinstance(target, ast.Attribute) else None

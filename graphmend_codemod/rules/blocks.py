@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 from functools import cached_property
 
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 
 _BLOCKS = ("body", "orelse", "finalbody")
@@ -34,9 +35,9 @@ class Blocks:
         while node in self._above:
             around, block, position = self._above[node]
             for each in reversed(block[:position]):
-                if binds(each, name):
+                if name in self._bound_in(each):
                     return each if isinstance(each, ast.Assign) else None
-            if isinstance(around, (ast.For, ast.AsyncFor, ast.While)) and binds(around, name):
+            if isinstance(around, (ast.For, ast.AsyncFor, ast.While)) and name in self._bound_in(around):
                 return None
             node = around
         return None
@@ -72,10 +73,38 @@ class Blocks:
 
     def statement_of(self, part: ast.AST) -> ast.stmt:
         """The innermost statement that holds a node of the function."""
-        line = part.lineno  # type: ignore[attr-defined]
-        around = [each for each in self._above if each.lineno <= line <= each.end_lineno]  # type: ignore[attr-defined]
-        holding = [each for each in around if any(part is inner for inner in _own(each))]
-        return min(holding, key=lambda each: each.end_lineno - each.lineno)  # type: ignore[attr-defined,return-value]
+        return self._holding[part]
+
+    @cached_property
+    def _holding(self) -> dict[ast.AST, ast.stmt]:
+        """The innermost statement around each node; the outer one of two on the same lines."""
+        found: dict[ast.AST, ast.stmt] = {}
+        for statement in self._above:
+            assert isinstance(statement, ast.stmt)
+            first, last = statement.lineno, statement.end_lineno or 0
+            for part in _own(statement):
+                known = found.get(part)
+                smaller = known is None or last - first < (known.end_lineno or 0) - known.lineno
+                if smaller and first <= getattr(part, "lineno", 0) <= last:
+                    found[part] = statement
+        return found
+
+    @cached_property
+    def _known_names(self) -> dict[ast.AST, frozenset[str]]:
+        return {}
+
+    def _bound_in(self, node: ast.AST) -> frozenset[str]:
+        """The names to which `binds` applies: statements are asked about again and again."""
+        if node not in self._known_names:
+            self._known_names[node] = frozenset(
+                part.id for part in _own(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+            )
+        return self._known_names[node]
+
+
+def blocks_of(calls: ModuleCalls, function: Definition) -> Blocks:
+    """The blocks of a function of the module: rules ask about the same few again and again."""
+    return calls.remembered("blocks", function.node, lambda: Blocks(function.node))
 
 
 def _own(node: ast.AST) -> list[ast.AST]:

@@ -15,7 +15,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.blocks import Blocks
+from graphmend_codemod.rules.blocks import blocks_of
 from graphmend_codemod.rules.conditions import split
 from graphmend_codemod.rules.mask_products import Product, is_view, product_of
 from graphmend_codemod.rules.mask_questions import asks_for_ones, of_dtype
@@ -156,7 +156,7 @@ def _why_not(site: Site, node: ast.If, product: Product) -> str | None:
     if function is None:
         return "it stands in a function inside another one"
     try:
-        Memory(site, calls).demand_no_write(function, Blocks(function.node), same_if(function, node), {name})
+        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), {name})
     except NotAlike as reason:
         return str(reason)
     return None

@@ -23,7 +23,7 @@ from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.blocks import Blocks
+from graphmend_codemod.rules.blocks import Blocks, blocks_of
 from graphmend_codemod.rules.conditions import Condition, split
 from graphmend_codemod.rules.selection import Assignment, NotSelectable, assignments
 from graphmend_codemod.rules.shared_memory import Memory, NotAlike
@@ -251,7 +251,7 @@ def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
     if function is None:
         raise NotSelectable("it stands in a function inside another one")
     try:
-        Memory(site, calls).demand_no_write(function, Blocks(function.node), same_if(function, node), selected)
+        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), selected)
     except NotAlike as reason:
         raise NotSelectable(str(reason).replace("what is multiplied", "what is selected")) from None
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import walk, walk_scope
-from graphmend_codemod.rules.blocks import Blocks, binds
+from graphmend_codemod.rules.blocks import Blocks, binds, blocks_of
 from graphmend_codemod.rules.shared_memory import SHAPES, Memory, NotAlike, is_layer, is_name
 from graphmend_codemod.rules.site import Site
 
@@ -86,7 +86,7 @@ class Products(NamedTuple):
             raise NotAlike(f"{where} does more than multiply by the mask")
         if product.target.id == name:
             raise NotAlike(f"{where} changes the mask itself")
-        blocks = Blocks(function.node)
+        blocks = blocks_of(self.calls, function)
         if product.dtype is None:
             if not self._is_floating(function, blocks, node, product.target.id):
                 raise NotAlike(f"{where} may change the dtype of `{product.target.id}`")

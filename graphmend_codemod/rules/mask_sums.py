@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_scope
-from graphmend_codemod.rules.blocks import Blocks, binds
+from graphmend_codemod.rules.blocks import Blocks, binds, blocks_of
 from graphmend_codemod.rules.mask_products import about_shape, is_size, is_view, stored
 from graphmend_codemod.rules.shared_memory import Memory, NotAlike, is_name
 from graphmend_codemod.rules.site import Site
@@ -54,11 +54,11 @@ class Sums:
         if target is None:
             if any(is_name(part, name) for each in others for part in ast.walk(each)) or name in copied:
                 raise NotAlike(f"{where} does more than add the mask")
-            Memory(self.site, self.calls).demand_no_write(function, Blocks(function.node), node, copied)
+            Memory(self.site, self.calls).demand_no_write(function, blocks_of(self.calls, function), node, copied)
             return
         if not all(about_shape(each, name) for each in others):
             raise NotAlike(f"{where} does more than add the mask")
-        blocks = Blocks(function.node)
+        blocks = blocks_of(self.calls, function)
         if blocks.in_loop(node) or not self._goes_into_softmax(function, blocks, node, target):
             raise NotAlike(f"{where} may change the dtype of `{target}`")
         Memory(self.site, self.calls).demand_no_write(function, blocks, node, {target})

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_in_layers, walk_scope
 from graphmend_codemod.rules.mask_products import Products, stored
 from graphmend_codemod.rules.mask_sums import Sums
 from graphmend_codemod.rules.shared_memory import NotAlike, assigned, is_name
@@ -125,7 +125,7 @@ class MaskUses:
         results = 0
         callers = self.calls.callers(function)
         known = {id(call.func) for _, call in callers}
-        for part in walk(tree_of(self.site.source.text)):
+        for part in walk(tree_of(self.site.source.text)) if self._occurs_elsewhere(short_name, len(callers)) else ():
             spelled = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
             if spelled == short_name and id(part) not in known:
                 raise NotAlike(f"`{short(part)}` may lead to `{function.qualname}` from elsewhere")
@@ -137,6 +137,11 @@ class MaskUses:
             results += 1
         if not results:
             raise NotAlike(f"nothing in the module is known to call `{function.qualname}`")
+
+    def _occurs_elsewhere(self, name: str, calls: int) -> bool:
+        """True where the text spells the name more often than its definitions and so many calls do."""
+        defined = sum(key[0].rpartition(".")[2] == name for key in self.calls.definitions)
+        return len(re.findall(rf"\b{name}\b", self.site.source.text)) > defined + calls
 
     def _chosen_layer(self, function: Definition, test: ast.expr) -> dict[str, _Chosen]:
         """What `isinstance(layer, Class)` or `layer.kind == "mamba"` says about a layer."""
@@ -235,8 +240,9 @@ class MaskUses:
             elements += listed.elts
         elif isinstance(listed, ast.Name):
             for node in walk_scope(constructor.node):
-                if isinstance(node, ast.Call) and short(node.func) == f"{listed.id}.append":
-                    elements += node.args
+                called = node.func if isinstance(node, ast.Call) else None
+                if isinstance(called, ast.Attribute) and called.attr == "append" and is_name(called.value, listed.id):
+                    elements += node.args  # type: ignore[attr-defined]
         text = self.site.source.text
         may_change = re.search(rf"\b{attribute}\b[\s)\\]*(?:\[|\.\s*(?:append|extend|insert))", text) is not None
         if may_change and any(_is_changed(part, attribute) for part in walk(tree_of(text))):
@@ -276,14 +282,19 @@ def _classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]
     for key, function in calls.definitions.items():
         own = function.owner == owner or key == constructor or calls.is_heir(function.owner, owner)
         for node in walk_scope(function.node) if own else ():
-            if isinstance(node, ast.Assign) and any(ast.unparse(each) == f"self.{attribute}" for each in node.targets):
+            if isinstance(node, ast.Assign) and any(_is_own(each, attribute) for each in node.targets):
                 value = node.value
                 if not isinstance(value, ast.Constant):
                     yield ast.unparse(value.func) if isinstance(value, ast.Call) else "..."
 
 
+def _is_own(node: ast.AST, attribute: str) -> bool:
+    """True for this attribute of `self`."""
+    return isinstance(node, ast.Attribute) and node.attr == attribute and is_name(node.value, "self")
+
+
 def _mentions(node: ast.AST, name: str) -> bool:
-    return any(is_name(part, name) for part in ast.walk(node))
+    return any(is_name(part, name) for part in walk(node))
 
 
 def _live(block: list[ast.stmt], own: _Chosen) -> Iterator[ast.AST]:
@@ -294,7 +305,7 @@ def _live(block: list[ast.stmt], own: _Chosen) -> Iterator[ast.AST]:
             yield from _live(taken, own)
         elif isinstance(statement, ast.If):
             yield statement
-            yield from ast.walk(statement.test)
+            yield from walk_in_layers(statement.test)
             yield from _live(statement.body, own)
             yield from _live(statement.orelse, own)
         else:
@@ -308,7 +319,7 @@ def _taken(statement: ast.stmt, own: _Chosen) -> list[ast.stmt] | None:
         return None
     right = test.comparators[0]
     plain = len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq) and isinstance(right, ast.Constant)
-    if not plain or ast.unparse(test.left) != f"self.{own.attribute}" or not isinstance(right, ast.Constant):
+    if not plain or not _is_own(test.left, own.attribute) or not isinstance(right, ast.Constant):
         return None
     return statement.body if repr(right.value) == own.value else statement.orelse
 

@@ -301,7 +301,7 @@ class PreparedMask:
         name = _configuration(constructor) if constructor is not None else None
         if constructor is None or name is None:
             return False
-        body = [ast.unparse(each) for each in constructor.node.body]
+        body = [ast.unparse(each) for each in constructor.node.body if _is_about(each, name)]
         own = f"self.config = {name}" in body
         bases = [
             self.site.resolve_global(base) or ""
@@ -316,6 +316,13 @@ class PreparedMask:
             for part in walk_scope(constructor.node)
         )
         return (own and stores == 1) or (above and stores == 0)
+
+
+def _is_about(statement: ast.stmt, name: str) -> bool:
+    """True for `x = name` and `f(name, ...)`."""
+    value = statement.value if isinstance(statement, (ast.Assign, ast.Expr)) else None
+    given = value.args[0] if isinstance(value, ast.Call) and value.args else value
+    return is_name(given, name)
 
 
 def _configuration(constructor: Definition | None) -> str | None:

@@ -7,19 +7,22 @@ what it was made of. That matters wherever a compile path computes something whi
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import SCOPES, walk_scope
-from graphmend_codemod.rules.blocks import Blocks, binds
+from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
+from graphmend_codemod.rules.blocks import Blocks, blocks_of
 from graphmend_codemod.rules.site import Site
 
 SHAPES = frozenset("transpose permute contiguous unsqueeze squeeze reshape view chunk split flatten".split())
 _LAYERS = frozenset("Linear Conv1d Conv2d Conv3d LayerNorm".split())
 _NO_MEMORY = frozenset({"shape", "ndim", "dtype", "device", "training"})
+_Store = ast.Assign | ast.AnnAssign | ast.For | ast.AsyncFor
+T = TypeVar("T")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -41,10 +44,10 @@ class Memory:
         end, looped = node.end_lineno or 0, blocks.in_loop(node)
         loops = [each for each in walk_scope(function.node) if isinstance(each, _LOOPS)]
         first = min([end, *(each.lineno for each in loops if each.lineno < end <= (each.end_lineno or 0))])
-        for part in walk_scope(function.node):
+        for part, names_written in self._writes(function):
             if isinstance(part, SCOPES):
                 self._demand_no_write_inside(function, part, related)
-            for written in self._written(function, part) if getattr(part, "lineno", 0) > first else ():
+            for written in names_written if getattr(part, "lineno", 0) > first else ():
                 statement = blocks.statement_of(part)
                 if not looped and blocks.exclude(node, statement):
                     continue
@@ -54,6 +57,23 @@ class Memory:
         returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return)]
         if any(isinstance(part.value, ast.Name) and part.value.id in names for part in returned):
             self._demand_no_write_above(function)
+
+    def _remembered(self, question: str, function: Definition, answer: Callable[[], T]) -> T:
+        """What the text of a function and the meaning of the names in its module tell, worked out once."""
+        scope = self.site.evaluator.scope
+        return self.calls.remembered(question, (function, scope.module, scope.index), answer)
+
+    def _writes(self, function: Definition) -> list[tuple[ast.AST, set[str]]]:
+        """The nodes that write, with the names, and the functions inside; in the order of a walk."""
+        return self._remembered(
+            "writes",
+            function,
+            lambda: [
+                (part, written)
+                for part in walk_scope(function.node)
+                if (written := self._written(function, part)) or isinstance(part, SCOPES)
+            ],
+        )
 
     def _demand_no_write_inside(self, function: Definition, scope: ast.AST, related: set[str]) -> None:
         """The same for a function inside the function, whenever it runs."""
@@ -80,15 +100,36 @@ class Memory:
                 found |= self._origins(function, blocks, each, source, end, seen)
         return found
 
-    def _bindings(self, function: Definition, name: str) -> Iterator[ast.stmt]:
+    def _bindings(self, function: Definition, name: str) -> Iterator[_Store]:
         """The statements that may give a name, or an attribute of self, a value."""
         root = name.partition(".")[0]
-        for part in walk_scope(function.node):
-            if not isinstance(part, (ast.Assign, ast.AnnAssign, ast.For, ast.AsyncFor)):
-                continue
-            targets = part.targets if isinstance(part, ast.Assign) else [part.target]
-            if name in _bound_in(targets) or (root != "self" and any(binds(each, root) for each in targets)):
+        for part, bound in self._stores(function):
+            if name in bound or (root != "self" and root in bound):
                 yield part
+
+    def _stores(self, function: Definition) -> list[tuple[_Store, set[str]]]:
+        """The statements that give names, and attributes of names, a value, with these."""
+        return self._remembered(
+            "stores",
+            function,
+            lambda: [
+                (part, _bound_in(part.targets if isinstance(part, ast.Assign) else [part.target]))
+                for part in walk_scope(function.node)
+                if isinstance(part, (ast.Assign, ast.AnnAssign, ast.For, ast.AsyncFor))
+            ],
+        )
+
+    def _links(self, function: Definition) -> list[tuple[ast.stmt, set[str], set[str]]]:
+        """The assignments of a function, with what they bind and what that may share memory with."""
+        return self._remembered(
+            "links",
+            function,
+            lambda: [
+                (part, bound, self._sources(function, part.value))
+                for part, bound in self._stores(function)
+                if isinstance(part, (ast.Assign, ast.AnnAssign)) and part.value is not None
+            ],
+        )
 
     def _written(self, function: Definition, node: ast.AST) -> set[str]:
         """The names into whose tensors a node writes."""
@@ -115,21 +156,15 @@ class Memory:
         made = (
             self.calls.constructions(function.owner, called.attr) if isinstance(called, ast.Attribute) and own else []
         )
-        words = [word for each in [call, *made] for part in ast.walk(each) for word in getattr(part, "keywords", [])]
-        return any(word.arg == "inplace" and ast.unparse(word.value) != "False" for word in words)
+        return any(map(_says_inplace, [call, *made]))
 
     def _related(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> set[str]:
         """Names, with one attribute, that may share memory with some names where a statement begins."""
         found = set(names)
         looped = blocks.in_loop(node)
-        before = [part for part in walk_scope(function.node) if isinstance(part, (ast.Assign, ast.AnnAssign))]
         links = [
-            (
-                _bound_in(part.targets if isinstance(part, ast.Assign) else [part.target]),
-                self._sources(function, part.value),
-            )
-            for part in before
-            if part.value is not None
+            (targets, values)
+            for part, targets, values in self._links(function)
             if looped or (part.lineno < node.lineno and not blocks.exclude(part, node))
         ]
         while True:
@@ -178,9 +213,14 @@ class Memory:
             target = assigned(caller, call)
             if target is None:
                 raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
-            blocks = Blocks(caller.node)
+            blocks = blocks_of(self.calls, caller)
             names = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)} - {"self"}
             self.demand_no_write(caller, blocks, blocks.statement_of(call), names | {target})
+
+
+def _says_inplace(call: ast.Call) -> bool:
+    words = [word for part in walk(call) if isinstance(part, ast.Call) for word in part.keywords]
+    return any(word.arg == "inplace" and ast.unparse(word.value) != "False" for word in words)
 
 
 def is_layer(site: Site, calls: ModuleCalls, function: Definition, call: ast.Call) -> bool:
