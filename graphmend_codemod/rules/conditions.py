@@ -34,6 +34,8 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
         return any(reads_tensor(site, operand) for operand in node.values)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return reads_tensor(site, node.operand)
+    if isinstance(node, ast.Constant) or (isinstance(node, ast.Compare) and asks_identity(node)):
+        return False
     if _comparison_call(site, node) is not None or _numbers_compared(site, node) is not None:
         return True
     inner = _unwrapped(site, node)
@@ -44,14 +46,22 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
     return value.kind is Kind.TENSOR
 
 
+def asks_identity(node: ast.Compare) -> bool:
+    """True for `x is None` and `x in names`, whose value is a Python bool."""
+    return any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops)
+
+
 def split(site: Site, test: ast.expr) -> Condition | None:
     """Split a test; None when no tensor decides it, or when Dynamo folds it."""
     return site.remembered("split", test, lambda: _split(site, test))
 
 
 def _split(site: Site, test: ast.expr) -> Condition | None:
+    # Asked first, for few tests read a tensor.
+    if not reads_tensor(site, test):
+        return None
     whole = site.value(test)
-    if whole.truth is not None or whole.compiling is not None or not reads_tensor(site, test):
+    if whole.truth is not None or whole.compiling is not None:
         return None
     conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
     static = tuple(operand for operand in conjuncts if not reads_tensor(site, operand))

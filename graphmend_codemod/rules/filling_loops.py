@@ -29,7 +29,6 @@ from graphmend_codemod.rules.operators import (
 )
 from graphmend_codemod.rules.site import Site
 
-_KINDS = (untraced.found, untraced.chosen, untraced.apart, untraced.read, untraced.sized)
 _OTHER_WAYS = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
 _OTHER_FORMS = (
     *SCOPES,
@@ -98,10 +97,9 @@ def _cause(site: Site, node: ast.For) -> untraced.Untraced | None:
         if inner is None:
             continue
         for suspect in untraced.suspects(site).of(statement):
-            for kind in _KINDS:
-                each = kind(inner, suspect)
-                if each is not None:
-                    return each
+            each = untraced.break_at(inner, suspect, untraced.CALLS_IN_LOOPS)
+            if each is not None:
+                return each
     return None
 
 

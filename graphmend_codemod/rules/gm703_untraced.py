@@ -117,26 +117,13 @@ rule = Rule(
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
 
 
-_SUBSCRIPTS = (untraced.chosen, untraced.sized)
-_CALLS = (
-    untraced.found,
-    untraced.apart,
-    untraced.drawn,
-    untraced.read,
-    untraced.sized,
-    untraced.recurrent,
-    untraced.constructed,
-)
-
-
 @rule.on(*_STATEMENTS, lines=untraced.lines)
 def not_traced(site: Site, statement: ast.stmt) -> Verdict | None:
     """The first break site that the statement itself evaluates, in order of the source."""
     for node in untraced.suspects(site).of(statement):
-        for kind in _SUBSCRIPTS if isinstance(node, ast.Subscript) else _CALLS:
-            each = kind(site, node)
-            if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
-                return Verdict(each.message, declined=each.advice)
+        each = untraced.break_at(site, node)
+        if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
+            return Verdict(each.message, declined=each.advice)
     return None
 
 

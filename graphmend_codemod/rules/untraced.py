@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.scope import Outline, children, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.project.facts import AttributeKind
-from graphmend_codemod.rules.conditions import reads_tensor
+from graphmend_codemod.rules.conditions import asks_identity, reads_tensor
 from graphmend_codemod.rules.elements import may_be_tensor
 from graphmend_codemod.rules.site import Site
 
@@ -20,6 +20,7 @@ _READS = frozenset({"item", "tolist", "numpy"})
 _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range"})
 _SIZED = frozenset("arange zeros ones empty full rand randn".split())
 _RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow".split())
+_TAKES_SIZES = _SIZED | _RESHAPES | {"pad", "interpolate"}
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
@@ -39,6 +40,10 @@ class Untraced(NamedTuple):
     @property
     def message(self) -> str:
         return f"{self.does}: `{purity.short(self.node)}`"
+
+
+Ask = Callable[[Site, ast.Call, "str | None"], Untraced | None]
+"""Asks for one kind of break at a call, given the qualified name of what is called."""
 
 
 class Suspects(NamedTuple):
@@ -133,15 +138,13 @@ def evaluated(site: Site, statement: ast.stmt) -> Iterator[ast.AST]:
             stack += children(node)
 
 
-def found(site: Site, node: ast.AST) -> Untraced | None:
+def found(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`mask.nonzero()`, `torch.where(mask)`, `torch.unique(x)`."""
-    if not isinstance(node, ast.Call):
-        return None
-    name = torch_api.torch_function(site.resolve(node.func))
-    if name is None and isinstance(node.func, ast.Attribute) and node.func.attr in _FINDS:
+    name = torch_api.torch_function(called)
+    if called is None and isinstance(node.func, ast.Attribute) and node.func.attr in _FINDS:
         known = site.value(node.func.value)
         sure = known.kind is Kind.TENSOR or (known.kind is Kind.UNKNOWN and node.func.attr != "unique")
-        name = node.func.attr if sure and site.resolve(node.func) is None else None
+        name = node.func.attr if sure else None
     if name in _FINDS or (name == "where" and len(node.args) == 1 and not node.keywords):
         return Untraced(
             node,
@@ -151,12 +154,12 @@ def found(site: Site, node: ast.AST) -> Untraced | None:
     return None
 
 
-def chosen(site: Site, node: ast.AST) -> Untraced | None:
+def chosen(site: Site, node: ast.Subscript) -> Untraced | None:
     """`x[mask]`, read."""
-    if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load) or site.value(node.value).is_python:
+    if not isinstance(node.ctx, ast.Load):
         return None
     first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
-    if not _is_mask(site, first):
+    if isinstance(first, (ast.Slice, ast.Constant)) or not _is_mask(site, first) or site.value(node.value).is_python:
         return None
     return Untraced(
         node,
@@ -180,13 +183,15 @@ def _looks_like_mask(node: ast.expr) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
         return True
     if isinstance(node, ast.Compare):
-        return not any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops)
+        return not asks_identity(node)
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COMPARES
 
 
-def recurrent(site: Site, node: ast.AST) -> Untraced | None:
-    """A call of a `nn.LSTM`."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+def recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """A call of a `nn.LSTM`, which is an attribute of the instance."""
+    if not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Name):
+        return None
+    if node.func.value.id != site.evaluator.scope.self_name:
         return None
     made = site.value(node.func).instance_of
     if torch_api.torch_module_class(made) not in _RECURRENT:
@@ -198,12 +203,9 @@ def recurrent(site: Site, node: ast.AST) -> Untraced | None:
     )
 
 
-def constructed(site: Site, node: ast.AST) -> Untraced | None:
+def constructed(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`Layer(config)` in a method that `forward` reaches."""
-    if not isinstance(node, ast.Call):
-        return None
-    made = site.resolve(node.func)
-    if made is None or not has_parameters(site, made):
+    if called is None or not has_parameters(site, called):
         return None
     return Untraced(
         node,
@@ -228,49 +230,51 @@ def has_parameters(site: Site, qualified: str, depth: int = 0) -> bool:
     )
 
 
-def read(site: Site, node: ast.AST) -> Untraced | None:
+def read(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`x.item()`, `x.tolist()`, `int(x)`."""
-    if not isinstance(node, ast.Call):
-        return None
     advice = "the number is used as a Python value; by hand, keep it a tensor, or take it from sizes and lists"
-    if site.resolve(node.func) in _CASTS:
+    if called in _CASTS:
         tensors = [each for each in node.args if site.value(each).is_tensor]
         return Untraced(node, "reads a number back from the device", advice) if tensors else None
-    method = node.func.attr if isinstance(node.func, ast.Attribute) and site.resolve(node.func) is None else ""
-    if method in _READS and not node.args and not site.value(node.func.value).is_python:  # type: ignore[attr-defined]
+    if called is not None or not isinstance(node.func, ast.Attribute):
+        return None
+    if node.func.attr in _READS and not node.args and not site.value(node.func.value).is_python:
         return Untraced(node, "reads a number back from the device", advice)
     return None
 
 
-def sized(site: Site, node: ast.AST) -> Untraced | None:
-    """`torch.arange(t)`, `x.view(t, -1)`, `x[:t]`."""
-    tensor = next((each for each in _sizes(site, node) if _is_number(site, each)), None)
+def sized(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`torch.arange(t)`, `x.view(t, -1)`."""
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    return _sized_by(site, node, _sizes(site, node, called)) if method in _TAKES_SIZES else None
+
+
+def cut(site: Site, node: ast.Subscript) -> Untraced | None:
+    """`x[:t]`."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    bounds = [each for part in parts if isinstance(part, ast.Slice) for each in (part.lower, part.upper)]
+    return _sized_by(site, node, [each for each in bounds if each is not None])
+
+
+def _sized_by(site: Site, node: ast.expr, sizes: Iterable[ast.expr]) -> Untraced | None:
+    tensor = next((each for each in sizes if each.__class__ is not ast.Constant and _is_number(site, each)), None)
     if tensor is None:
         return None
-    assert isinstance(node, ast.expr)
     advice = f"`{purity.short(tensor)}` is a tensor; by hand, take the size from shapes, or from the list it came from"
     return Untraced(node, "takes a size from a tensor", advice)
 
 
-def _sizes(site: Site, node: ast.AST) -> Iterator[ast.expr]:
+def _sizes(site: Site, node: ast.Call, called: str | None) -> Iterator[ast.expr]:
     """Expressions that say how large the result is."""
-    if isinstance(node, ast.Subscript):
-        for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
-            if isinstance(part, ast.Slice):
-                yield from (each for each in (part.lower, part.upper) if each is not None)
-        return
-    if not isinstance(node, ast.Call):
-        return
-    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if method not in _SIZED | _RESHAPES and method not in {"pad", "interpolate"}:
-        return
-    name = torch_api.torch_function(site.resolve(node.func))
+    assert isinstance(node.func, ast.Attribute)
+    method = node.func.attr
+    name = torch_api.torch_function(called)
     given: list[ast.expr] = []
     if name in _SIZED:
         given = node.args[:1] if name == "full" else node.args
     elif name in {"pad", "interpolate"}:
         given = [*node.args[1:2], *(word.value for word in node.keywords if word.arg in {"pad", "size"})]
-    elif name is None and method in _RESHAPES and not site.value(node.func.value).is_python:  # type: ignore[attr-defined]
+    elif name is None and method in _RESHAPES and not site.value(node.func.value).is_python:
         given = node.args[:1] if method == "new_full" else node.args
     for each in given:
         yield from each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]
@@ -323,9 +327,9 @@ def _in_step(site: Site, comprehension: ast.comprehension) -> Iterator[tuple[ast
         yield target, iterated
 
 
-def apart(site: Site, node: ast.AST) -> Untraced | None:
+def apart(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`zip(*t)`, whose numbers make an index that cannot be traced."""
-    if not isinstance(node, ast.Call) or site.resolve(node.func) != "builtins.zip" or len(node.args) != 1:
+    if called != "builtins.zip" or len(node.args) != 1:
         return None
     given = node.args[0]
     if not isinstance(given, ast.Starred) or not site.value(given.value).is_tensor:
@@ -337,9 +341,9 @@ def apart(site: Site, node: ast.AST) -> Untraced | None:
     )
 
 
-def drawn(site: Site, node: ast.AST) -> Untraced | None:
+def drawn(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`np.random.uniform()`."""
-    if not isinstance(node, ast.Call) or not (site.resolve(node.func) or "").startswith("numpy.random."):
+    if called is None or not called.startswith("numpy.random."):
         return None
     return Untraced(
         node,
@@ -350,12 +354,15 @@ def drawn(site: Site, node: ast.AST) -> Untraced | None:
 
 def tested(site: Site, test: ast.expr) -> Untraced | None:
     """`if x.sum() == 0` where nothing tells what `x` is."""
+    call = next((each for each in _deciding(test) if _may_read(site, each)), None)
+    number = _number_tested(site, test) if call is None else None
+    if call is None and number is None:
+        return None
     value = site.value(test)
     if value.truth is not None or value.compiling is not None or reads_tensor(site, test):
         return None
-    call = next((each for each in _deciding(test) if _may_read(site, each)), None)
     if call is None:
-        return _number_tested(site, test)
+        return number
     if not isinstance(call.func, ast.Attribute):
         advice = "by hand, compute both outcomes and select with `torch.where`"
         return Untraced(test, "branches on the elements of a tensor, read one by one", advice)
@@ -384,7 +391,7 @@ def _deciding(test: ast.expr) -> Iterator[ast.Call]:
     elif isinstance(test, ast.UnaryOp):
         yield from _deciding(test.operand)
     elif isinstance(test, ast.Compare):
-        if not any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in test.ops):
+        if not asks_identity(test):
             for part in (test.left, *test.comparators):
                 yield from _deciding(part)
     elif isinstance(test, ast.Call):
@@ -397,3 +404,17 @@ def _may_read(site: Site, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _REDUCES or site.resolve(call.func):
         return False
     return site.value(call.func.value).kind is Kind.UNKNOWN and site.value(call).kind is Kind.UNKNOWN
+
+
+CALLS: tuple[Ask, ...] = (found, apart, drawn, read, sized, recurrent, constructed)
+CALLS_IN_LOOPS: tuple[Ask, ...] = (found, apart, read, sized)
+
+
+def break_at(site: Site, node: ast.expr, calls: Sequence[Ask] = CALLS) -> Untraced | None:
+    """What cannot be traced of a call or a subscript; `calls` are the kinds of calls that are asked for, in order."""
+    if isinstance(node, ast.Subscript):
+        return chosen(site, node) or cut(site, node)
+    if not isinstance(node, ast.Call):
+        return None
+    called = site.resolve(node.func)
+    return next((each for kind in calls if (each := kind(site, node, called)) is not None), None)
