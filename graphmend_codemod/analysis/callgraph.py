@@ -92,7 +92,8 @@ class ModuleCalls:
         """The class of each attribute, by the class that holds it."""
         found: dict[str, dict[str, str]] = {name: {} for name in self._classes}
         for name in self._classes:
-            for (first, *_), value in self._own_assignments(name):
+            for targets, value in self._own_assignments(name):
+                first = targets[0]
                 made = next(self._made(value), None) if first is not None else None
                 if first is not None and made is not None:
                     found[name].setdefault(first, made)

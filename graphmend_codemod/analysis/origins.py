@@ -68,8 +68,9 @@ def origins(text: str, calls_inside: Callable[[], ModuleCalls], resolve: Resolve
     }
     if not built:
         return None
-    lists = _handed_down(calls, built)
-    return Origins(calls, lists, built)
+    # Most modules hand nothing down: then nobody needs to know who calls whom.
+    hands_on = any(_hands_on(calls.definitions[key].node, pairs) for key, pairs in built.items())
+    return Origins(calls, _handed_down(calls, built) if hands_on else {}, built)
 
 
 def _holds(function: FunctionNode, lines: list[int]) -> bool:
@@ -236,6 +237,17 @@ def _handed_down(
         if found == known:
             return found
         known = found
+
+
+def _hands_on(function: FunctionNode, pairs: Mapping[str, str]) -> bool:
+    """True when a call gets a tensor together with its list."""
+    for node in walk_scope(function):
+        if isinstance(node, ast.Call):
+            given = [*node.args, *(word.value for word in node.keywords)]
+            names = {each.id for each in given if isinstance(each, ast.Name)}
+            if any(tensor in names and source in names for tensor, source in pairs.items()):
+                return True
+    return False
 
 
 def _pairs_at(related: Mapping[str, str], arguments: Mapping[str, ast.expr]) -> set[tuple[str, str]]:

@@ -13,10 +13,13 @@ from graphmend_codemod.rules.site import Site
 _MIXES_ROWS = frozenset(
     {"BatchNorm1d", "BatchNorm2d", "SyncBatchNorm", "InstanceNorm1d", "LSTM", "GRU", "RNN", "MultiheadAttention"}
 )
+_ADDS = frozenset({"index_add_", "index_add"})
 
 
 def chooses_rows(site: Site, node: ast.For) -> bool:
     """True when a round takes rows by a mask, hands them on, and writes rows."""
+    if not _may_write_rows(site, node):
+        return False
     parts = list(walk(node))
     if not any(map(_writes_rows, parts)):
         return False
@@ -33,6 +36,15 @@ def chooses_rows(site: Site, node: ast.For) -> bool:
         elif isinstance(part, ast.Assign):
             chooses = chooses or is_mask_of_round(site, part.value, names)
     return chooses and calls
+
+
+def _may_write_rows(site: Site, node: ast.For) -> bool:
+    """What the outline of the function tells of that; it does not tell what stands in functions inside."""
+    inside = site.evaluator.scope.outline
+    if inside.nested or not inside.words.keys().isdisjoint(_ADDS):
+        return True
+    stores = (part.lineno for part in inside.subscripts if isinstance(part.ctx, ast.Store))
+    return any(node.lineno <= line <= (node.end_lineno or line) for line in stores)
 
 
 def variables_of(node: ast.For) -> frozenset[str]:
@@ -73,7 +85,7 @@ def _cast_to_bool(site: Site, node: ast.expr) -> bool:
 def _writes_rows(node: ast.AST) -> bool:
     if isinstance(node, ast.Subscript):
         return isinstance(node.ctx, ast.Store)
-    return isinstance(node, ast.Attribute) and node.attr in {"index_add_", "index_add"}
+    return isinstance(node, ast.Attribute) and node.attr in _ADDS
 
 
 def _of_expert(node: ast.expr, names: frozenset[str]) -> bool:

@@ -288,12 +288,19 @@ def _is_computed(site: Site, node: ast.expr, names: int = 3) -> bool:
         return next(elements, None) is not None or any(_is_computed(site, side, names) for side in sides)
     if not isinstance(node, ast.Name) or not names or site.value(node).kind is not Kind.UNKNOWN:
         return False
-    assigned = [
-        part.value
-        for part in site.evaluator.scope.outline.assignments
-        if any(getattr(each, "id", "") == node.id for each in part.targets)
-    ]
+    function = site.evaluator.scope.node
+    every = site.remembered("assigned", function, lambda: _assigned(site.evaluator.scope.outline), anywhere=True)
+    assigned = every.get(node.id, [])
     return len(assigned) == 1 and _is_computed(site, assigned[0], names - 1)
+
+
+def _assigned(outline: Outline) -> dict[str, list[ast.expr]]:
+    """What is assigned to each name, in one entry an assignment."""
+    found: dict[str, list[ast.expr]] = {}
+    for part in outline.assignments:
+        for name in {each.id for each in part.targets if isinstance(each, ast.Name)}:
+            found.setdefault(name, []).append(part.value)
+    return found
 
 
 def _is_number(site: Site, node: ast.expr) -> bool:
