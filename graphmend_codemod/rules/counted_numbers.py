@@ -65,13 +65,13 @@ def counted(calls: ModuleCalls, reader: Definition, name: str) -> list[Counted]:
 
 
 def _counted_here(calls: ModuleCalls, function: Definition, name: str) -> Iterator[Counted]:
-    handled = beside_compile_paths(function.node)
     for node in walk_scope(function.node):
-        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or id(node) in handled:
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
         target, call = node.targets[0], node.value
         held = isinstance(target, ast.Name) and target.id == name
-        if held and isinstance(call, ast.Call) and calls.qualified(call.func) == "torch.arange":
+        counts = held and isinstance(call, ast.Call) and calls.qualified(call.func) == "torch.arange"
+        if counts and isinstance(call, ast.Call) and id(node) not in beside_compile_paths(function.node):
             yield Counted(function, name, node, call)
 
 
@@ -96,7 +96,7 @@ class Uses:
         if (function, name) in self._seen:
             return
         self._seen.add((function, name))
-        parents = {id(child): parent for parent in walk(function.node) for child in children(parent)}
+        parents = self.sure.calls.remembered("parents", function.node, lambda: _parents(function))
         own = {id(node) for node in walk_scope(function.node)}
         for node in walk(function.node):
             if not isinstance(node, ast.Name) or node.id != name:
@@ -146,6 +146,10 @@ class Uses:
             return False
         self.tests.append(above)
         return True
+
+
+def _parents(function: Definition) -> dict[int, ast.AST]:
+    return {id(child): parent for parent in walk(function.node) for child in children(parent)}
 
 
 def _asks_for_none(node: ast.Compare) -> bool:

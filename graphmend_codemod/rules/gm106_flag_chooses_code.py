@@ -145,8 +145,11 @@ def choosing_branch(site: Site, node: ast.If) -> Verdict | None:
 
 def _choice(site: Site) -> Choice | None:
     """The choice that the function of this site makes."""
+    every = choices(site.source.text)
+    if not every:
+        return None
     line = site.evaluator.scope.node.lineno
-    found = (each for each in choices(site.source.text) if each.decider.qualname == site.function)
+    found = (each for each in every if each.decider.qualname == site.function)
     return next((each for each in found if each.decider.node.lineno == line), None)
 
 

@@ -217,11 +217,9 @@ def _counted(site: Site, name: str) -> bool:
 
 def _given(function: ast.AST, name: str) -> Iterator[ast.expr]:
     for part in walk_scope(function):
-        if isinstance(part, ast.Assign) and [ast.dump(target) for target in part.targets] == [_STORED.format(name)]:
-            yield part.value
-
-
-_STORED = "Name(id='{}', ctx=Store())"
+        target = part.targets[0] if isinstance(part, ast.Assign) and len(part.targets) == 1 else None
+        if isinstance(target, ast.Name) and target.id == name:
+            yield part.value  # type: ignore[attr-defined]
 
 
 def _classes(site: Site, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Iterator[str]:

@@ -7,11 +7,12 @@ where that is so, nobody knows what a call does with its arguments.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, parameters, walk, walk_scope
+
+_Bound = tuple[Definition, ast.expr]
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,20 @@ class SureCalls:
         return kept and known and len(named) == 1 and self.calls.method(str(*named), "__call__") is None
 
 
-def _assigned(calls: ModuleCalls, attribute: str) -> Iterator[tuple[Definition, ast.expr]]:
+def _assigned(calls: ModuleCalls, attribute: str) -> list[_Bound]:
     """The methods that bind `self.attribute`, with the value, or the attribute itself where that is not plain."""
+    return calls.remembered("bound attributes", None, lambda: _bound_attributes(calls)).get(attribute, [])
+
+
+def _bound_attributes(calls: ModuleCalls) -> dict[str, list[_Bound]]:
+    found: dict[str, list[_Bound]] = {}
     for function in calls.definitions.values():
         inside = list(walk_scope(function.node))
         values = {id(each.targets[0]): each.value for each in inside if isinstance(each, ast.Assign)}
         for node in inside:
-            if isinstance(node, ast.Attribute) and node.attr == attribute and not isinstance(node.ctx, ast.Load):
-                yield function, values.get(id(node), node)
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                found.setdefault(node.attr, []).append((function, values.get(id(node), node)))
+    return found
 
 
 def assigned_outside(tree: ast.Module) -> frozenset[str]:
