@@ -35,10 +35,11 @@ def own_version(package: str = os.path.dirname(os.path.abspath(__file__))) -> st
     parts = [f"{sys.version_info[0]}.{sys.version_info[1]}"]
     for folder, folders, files in os.walk(package):
         folders[:] = sorted(name for name in folders if name != "__pycache__")
+        inside = folder[len(package) :]
         for name in sorted(files):
-            if name.endswith(".py"):
-                status = os.stat(os.path.join(folder, name))
-                parts.append(f"{os.path.relpath(folder, package)}/{name}:{status.st_size}:{status.st_mtime_ns}")
+            if name.endswith((".py", ".so", ".pyd")):
+                status = os.stat(f"{folder}/{name}")
+                parts.append(f"{inside}/{name}:{status.st_size}:{status.st_mtime_ns}")
     return hashed(*parts)
 
 
