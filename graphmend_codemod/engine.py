@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from graphmend_codemod.analysis import torch_api
@@ -19,7 +19,8 @@ from graphmend_codemod.findings import Edit, Finding, Safety, Span
 from graphmend_codemod.project.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.rules.base import Asked, Match, Rule, Verdict
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.questions import CODES
+from graphmend_codemod.rules.registry import worth_asking
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.segments import functions_of, outermost, parse_function
 from graphmend_codemod.settings import Settings, selects
@@ -189,7 +190,7 @@ def _findings_in(
 
 @lru_cache(maxsize=4)
 def _selected(settings: Settings, path: str) -> frozenset[str]:
-    return frozenset(rule.code for rule in all_rules() if selects(settings, rule.code, path))
+    return frozenset(code for code in CODES if selects(settings, code, path))
 
 
 def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
@@ -227,15 +228,18 @@ def _asked(unit: _Unit, summary: ModuleSummary) -> dict[type[ast.AST], _Matches]
     key = (unit.reached.qualname, unit.reached.line)
     candidates = next(each.candidates for each in summary.functions if (each.qualname, each.line) == key)
     inside = unit.evaluator.scope.outline
+    kinds: set[type[ast.AST]] = {place.statement.__class__ for place in unit.flow.places.values()}
+    if inside.conditional_lines:
+        kinds.add(ast.IfExp)
     found: dict[type[ast.AST], _Matches] = {}
     lines: dict[Match, Sequence[int] | None] = {}
-    for node_type, every in _matches().items():
-        worth = [(rule, asked) for rule, asked in every if asked.in_function(candidates, inside.words)]
+    for kind in kinds:
+        worth = list(worth_asking(kind.__name__, candidates, inside.words))
         for _, asked in worth:
             if asked.match not in lines:
                 lines[asked.match] = _lines(asked, inside)
         if worth:
-            found[node_type] = tuple((rule, asked, lines[asked.match]) for rule, asked in worth)
+            found[kind] = tuple((rule, asked, lines[asked.match]) for rule, asked in worth)
     return found
 
 
@@ -297,17 +301,3 @@ def _judge(site: Site, codes: frozenset[str], asked: Sequence[tuple[Rule, Match]
             return (rule, verdict) if rule.code in codes else None
         declined = declined or (rule, verdict)
     return declined if declined is not None and declined[0].code in codes else None
-
-
-@cache
-def _matches() -> dict[type[ast.AST], tuple[tuple[Rule, Asked], ...]]:
-    """Match functions by node type, more specific rules first: the general select of GM101 comes late, advice last."""
-    found: dict[type[ast.AST], tuple[tuple[Rule, Asked], ...]] = {}
-    for rule in sorted(all_rules(), key=_precedence):
-        for node_type, every in rule.matches.items():
-            found[node_type] = (*found.get(node_type, ()), *((rule, asked) for asked in every))
-    return found
-
-
-def _precedence(rule: Rule) -> tuple[bool, bool, int]:
-    return rule.code.startswith(_ADVICE), rule.code == "GM101", -int(rule.code[2:])

@@ -93,9 +93,9 @@ def settings_from(args: argparse.Namespace, start: Path) -> Settings:
 
 def known_codes() -> Collection[str]:
     """The codes of all rules."""
-    from graphmend_codemod.rules.registry import all_rules
+    from graphmend_codemod.rules.questions import CODES
 
-    return [rule.code for rule in all_rules()]
+    return CODES
 
 
 def projects(args: argparse.Namespace) -> list[tuple[Settings, list[Path]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,12 +83,6 @@ class Asked(NamedTuple):
     here: bool = False
     when: Look | None = None
     lines: Lines | None = None
-
-    def in_function(self, candidates: Collection[str], words: Mapping[str, Sequence[int]]) -> bool:
-        """True when a function with these candidates and words may hold what it looks for."""
-        return (not self.candidate or self.candidate in candidates) and (
-            not self.words or not self.words.isdisjoint(words)
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,26 +1,68 @@
-"""Every rule, found by looking into this package."""
+"""Every rule, found by looking into this package; and what each asks, known without loading any."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 
 from graphmend_codemod import rules
-from graphmend_codemod.rules.base import Rule
+from graphmend_codemod.rules.base import Asked, Rule
+from graphmend_codemod.rules.questions import QUESTIONS
+
+
+class Question(NamedTuple):
+    """One match function by the module of its rule and its place among those for one kind of node."""
+
+    module: str
+    place: int
+    candidate: str
+    words: frozenset[str]
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """All rules in the order of their codes."""
-    found = []
-    for module in pkgutil.iter_modules(rules.__path__):
-        if module.name.startswith("gm"):
-            found.append(importlib.import_module(f"{rules.__name__}.{module.name}").rule)
-    return tuple(sorted(found, key=lambda rule: rule.code))
+    return tuple(sorted(map(rule_in, modules()), key=lambda rule: rule.code))
 
 
 @cache
 def rule_by_code(code: str) -> Rule | None:
     """The rule with this code, or None."""
     return next((rule for rule in all_rules() if rule.code == code), None)
+
+
+@cache
+def rule_in(module: str) -> Rule:
+    """The rule of one module of this package."""
+    rule: Rule = importlib.import_module(f"{rules.__name__}.{module}").rule
+    return rule
+
+
+def modules() -> list[str]:
+    """The modules of this package that hold a rule."""
+    return [each.name for each in pkgutil.iter_modules(rules.__path__) if each.name.startswith("gm")]
+
+
+def worth_asking(
+    kind: str, candidates: Collection[str], words: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[Rule, Asked]]:
+    """The match functions for nodes of one kind that may find something in a function with these candidates and words.
+
+    More specific rules come first. Only rules that are worth it are loaded: a commit hook waits for each.
+    """
+    for module, place, candidate, wanted in _questions(kind):
+        if (not candidate or candidate in candidates) and (not wanted or not wanted.isdisjoint(words)):
+            rule = rule_in(module)
+            every = next(every for node_type, every in rule.matches.items() if node_type.__name__ == kind)
+            yield rule, every[place]
+
+
+@cache
+def _questions(kind: str) -> tuple[Question, ...]:
+    return tuple(
+        Question(module, place, candidate, frozenset(words.split()))
+        for module, place, candidate, words in QUESTIONS.get(kind, ())
+    )

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 
 from graphmend_codemod import engine as engine_module
+from graphmend_codemod import rules
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.measuring import Wanted
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.migration import Request, migrate
 from graphmend_codemod.rule_by_rule import Engine
+from graphmend_codemod.rules import registry
 from graphmend_codemod.rules.base import Contract, Rule, Verdict
 from graphmend_codemod.rules.registry import all_rules
 from graphmend_codemod.rules.site import Site
@@ -87,11 +91,17 @@ def planted_rule() -> Rule:
 @pytest.fixture
 def planting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """An engine with one rule more."""
-    rules = (*all_rules(), planted_rule())
-    monkeypatch.setattr(engine_module, "all_rules", lambda: rules)
-    engine_module._matches.cache_clear()
-    yield Engine(rules=rules)
-    engine_module._matches.cache_clear()
+    planted = ModuleType("planted")
+    planted.rule = planted_rule()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, f"{rules.__name__}.planted", planted)
+    asked = {**registry.QUESTIONS, "If": (("planted", 0, "", ""), *registry.QUESTIONS["If"])}
+    monkeypatch.setattr(registry, "QUESTIONS", asked)
+    monkeypatch.setattr(engine_module, "CODES", (*engine_module.CODES, "GM999"))
+    registry._questions.cache_clear()
+    engine_module._selected.cache_clear()
+    yield Engine(rules=(*all_rules(), planted.rule))
+    registry._questions.cache_clear()
+    engine_module._selected.cache_clear()
 
 
 @pytest.fixture
