@@ -18,6 +18,7 @@ from graphmend_codemod.migration import Request, migrate
 from graphmend_codemod.rule_by_rule import Engine
 from graphmend_codemod.rules import registry
 from graphmend_codemod.rules.base import Contract, Rule, Verdict
+from graphmend_codemod.rules.questions import CODES, QUESTIONS
 from graphmend_codemod.rules.registry import all_rules
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.settings import load_settings
@@ -94,9 +95,9 @@ def planting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     planted = ModuleType("planted")
     planted.rule = planted_rule()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, f"{rules.__name__}.planted", planted)
-    asked = {**registry.QUESTIONS, "If": (("planted", 0, "", ""), *registry.QUESTIONS["If"])}
-    monkeypatch.setattr(registry, "QUESTIONS", asked)
-    monkeypatch.setattr(engine_module, "CODES", (*engine_module.CODES, "GM999"))
+    asked = {**QUESTIONS, "If": (("planted", 0, "", ""), *QUESTIONS["If"])}
+    monkeypatch.setattr("graphmend_codemod.rules.registry.QUESTIONS", asked)
+    monkeypatch.setattr("graphmend_codemod.engine.CODES", (*CODES, "GM999"))
     registry._questions.cache_clear()
     engine_module._selected.cache_clear()
     yield Engine(rules=(*all_rules(), planted.rule))
