@@ -173,7 +173,7 @@ def _findings_in(
             if found is None:
                 continue
             rule, verdict = found
-            verdict = _importable(_within_target(verdict, settings), summary)
+            verdict = _importable(_within_target(verdict, settings), unit, summary)
             finding = Finding(
                 code=rule.code,
                 slug=rule.slug,
@@ -197,8 +197,7 @@ def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
     """The verdict without its edit where that writes an API newer than the torch that the project supports."""
     if verdict.edit is None or settings.target_torch is None:
         return verdict
-    written = [part for each in verdict.edit.replacements for part in each.parts if isinstance(part, str)]
-    written += [helper.source for helper in verdict.edit.helpers]
+    written = _written(verdict.edit)
     for name, since in torch_api.SINCE.items():
         if settings.target_torch < since and any(name in text for text in written):
             needed, supported = ".".join(map(str, since)), ".".join(map(str, settings.target_torch))
@@ -210,17 +209,40 @@ def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
     return verdict
 
 
-def _importable(verdict: Verdict, summary: ModuleSummary) -> Verdict:
-    """The verdict without its edit where that needs torch in a file that does without: torch may not be installed."""
-    if verdict.edit is None or "torch" not in verdict.edit.imports:
+def _importable(verdict: Verdict, unit: _Unit, summary: ModuleSummary) -> Verdict:
+    """The verdict without its edit where that needs torch in code that does without: torch may not be installed."""
+    scope = unit.evaluator.scope
+    if verdict.edit is None or scope.is_local("torch"):
         return verdict
-    if any(
-        each.kind == "import" and each.target.replace(":", ".").partition(".")[0] == "torch"
+    texts = _written(verdict.edit)
+    imports = [
+        each
         for each in summary.bindings
-    ):
+        if each.kind == "import" and each.target.replace(":", ".").partition(".")[0] == "torch"
+    ]
+    spelled = [each for each in imports if any(f"{each.name}." in text for text in texts)]
+    bound = [each for each in spelled if not each.for_types]
+    if not imports and "torch" in verdict.edit.imports:
+        reason = "this file imports nothing from torch, so that it may be needed where torch is not installed"
+    elif spelled and not bound:
+        reason = f"this file imports `{spelled[0].name}` for type checkers alone"
+    elif bound and all(each.conditional for each in bound) and not _needs_torch(scope, {each.name for each in bound}):
+        reason = f"`{bound[0].name}` is imported under a condition, and this function does without it"
+    else:
         return verdict
-    reason = "this file imports nothing from torch, so that it may be needed where torch is not installed"
     return verdict._replace(edit=None, declined=reason)
+
+
+def _written(edit: Edit) -> list[str]:
+    """The text that an edit writes."""
+    texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
+    return [*texts, *(helper.source for helper in edit.helpers)]
+
+
+def _needs_torch(scope: Scope, names: set[str]) -> bool:
+    """True for a function that names torch, and for methods of modules."""
+    facts = scope.class_facts
+    return not names.isdisjoint(scope.outline.words) or (facts is not None and facts.is_module)
 
 
 def _asked(unit: _Unit, summary: ModuleSummary) -> dict[type[ast.AST], _Matches]:

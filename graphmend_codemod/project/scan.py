@@ -110,7 +110,7 @@ def _may_lead_home(binding: Binding) -> bool:
     return binding.kind != "import" or import_root(binding.target) not in UNINTERESTING_ROOTS
 
 
-def _module(statements: list[ast.stmt], scan: _Scan, conditional: bool) -> None:
+def _module(statements: list[ast.stmt], scan: _Scan, conditional: bool, for_types: bool = False) -> None:
     for node in statements:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             scan.bindings.append(Binding(node.name, "function", node.name, conditional))
@@ -119,18 +119,21 @@ def _module(statements: list[ast.stmt], scan: _Scan, conditional: bool) -> None:
             scan.bindings.append(Binding(node.name, "class", node.name, conditional))
             _class(node, node.name, scan)
         elif isinstance(node, ast.Import):
-            scan.bindings += [Binding(name, "import", target, conditional) for name, target in imported(node)]
+            scan.bindings += [
+                Binding(name, "import", target, conditional, for_types=for_types) for name, target in imported(node)
+            ]
         elif isinstance(node, ast.ImportFrom):
             for name, target in imported_from(node):
                 if name == "*":
                     scan.stars.append(target)
                 else:
-                    scan.bindings.append(Binding(name, "import", target, conditional))
+                    scan.bindings.append(Binding(name, "import", target, conditional, for_types=for_types))
         elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             _global(node, scan, conditional)
         else:
+            typing = isinstance(node, ast.If) and dotted(node.test).rpartition(".")[2] == "TYPE_CHECKING"
             for block in _blocks(node):
-                _module(block, scan, True)
+                _module(block, scan, True, for_types or (typing and block is node.body))  # type: ignore[attr-defined]
 
 
 def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:

@@ -31,7 +31,8 @@ class Binding(NamedTuple):
     """One module-level binding, in order of the source. `kind` is `import`, `function`, `class` or `value`.
 
     `target` is what is imported, `torch.nn` or `..utils:logging` (module, colon, attribute), or the qualname of the
-    definition. `conditional` bindings stand under `if` or `try`.
+    definition. `conditional` bindings stand under `if` or `try`; those `for_types` under `if TYPE_CHECKING:`, and bind
+    nothing when the code runs.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Binding(NamedTuple):
     target: str = ""
     conditional: bool = False
     value: Value | None = None
+    for_types: bool = False
 
 
 class Attribute(NamedTuple):
@@ -128,8 +130,8 @@ def from_json(data: Sequence[Any]) -> ModuleSummary:
 
 
 def _binding(row: Sequence[Any]) -> Binding:
-    name, kind, target, conditional, value = row
-    return Binding(name, kind, target, conditional, None if value is None else _value(value))
+    name, kind, target, conditional, value, for_types = row
+    return Binding(name, kind, target, conditional, None if value is None else _value(value), for_types)
 
 
 def _value(row: Sequence[Any]) -> Value:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from graphmend_codemod import runner
 from graphmend_codemod.settings import Settings
 from tests.tools.behaviour import behaves
@@ -53,6 +55,35 @@ def test_a_file_that_does_without_torch_imports_none(tmp_path: Path) -> None:
     (finding,) = runner.check([tmp_path], Settings(tmp_path), cache=False).findings
     assert finding.edit is not None
     assert finding.edit.imports == ("torch",)
+
+
+@pytest.mark.parametrize(
+    ("imports", "because"),
+    [
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch", "imports `torch` for type checkers"),
+        ("import typing\nif typing.TYPE_CHECKING:\n    import torch as th", "imports `th` for type checkers"),
+        (
+            "from torch import nn\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
+            "imports `torch` for type checkers",
+        ),
+        ("try:\n    import torch\nexcept ImportError:\n    pass", "`torch` is imported under a condition"),
+    ],
+)
+def test_torch_is_not_asked_for_where_it_may_not_be_there(tmp_path: Path, imports: str, because: str) -> None:
+    (tmp_path / "model.py").write_text(_MODEL)
+    (tmp_path / "told.py").write_text(_WITHOUT_TORCH.replace("import warnings", f"import warnings\n{imports}"))
+    (finding,) = runner.check([tmp_path], Settings(tmp_path), cache=False).findings
+    assert because in (finding.declined or "")
+
+
+def test_a_function_that_names_torch_may_ask_for_more_of_it(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(_MODEL)
+    text = _WITHOUT_TORCH.replace(
+        "import warnings", "import warnings\ntry:\n    import torch\nexcept ImportError:\n    pass"
+    )
+    (tmp_path / "told.py").write_text(f"{text}    return torch.ones(2)\n")
+    (finding,) = runner.check([tmp_path], Settings(tmp_path), cache=False).findings
+    assert finding.edit is not None
 
 
 def test_a_number_where_torch_takes_tensors_alone_is_not_selected() -> None:
