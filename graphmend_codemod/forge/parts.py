@@ -9,6 +9,7 @@ _OPENS, _CLOSES = re.compile(r"<details\b"), re.compile(r"</details>")
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _RULER = re.compile(r"\|[\s:|-]+\|\s*$")
 _AGAIN = "<details open><summary>continued</summary>"
+_END = "\n</details>\n"
 
 
 @dataclass
@@ -37,7 +38,7 @@ class _Open:
     @property
     def closing(self) -> str:
         fence = f"{self.fence}\n" if self.fence else ""
-        return fence + "\n</details>\n" * self.details
+        return fence + _END * self.details
 
     @property
     def opening(self) -> str:
@@ -52,21 +53,24 @@ class _Open:
 def split(text: str, limit: int) -> tuple[str, ...]:
     """Cut Markdown between lines into parts of at most `limit` bytes of UTF-8.
 
-    What is open at a cut (a folded part, a code fence, a table) is closed there and opened again in the next part. Of a
-    line that alone is longer, what does not fit is left out.
+    What is open at a cut (a folded part, a code fence, a table) is closed there and opened again in the next part, as
+    many folded parts as take half of it at most. Of a line that alone is longer, what does not fit is left out.
     """
+    deepest = limit // 2 // len(f"{_AGAIN}\n\n{_END}")
     parts: list[str] = []
     state, current, empty = _Open(), "", True
     for line in text.splitlines():
         if not empty and _size(f"{current}{line}\n{_after(state, line)}") > limit:
             parts.append(current + state.closing)
+            state.details = min(state.details, deepest)
             current, empty = state.opening, True
         # A blank line at the top of a part says nothing.
         if empty and not line.strip():
             continue
         room = limit - _size(f"{current}\n{_after(state, line)}")
-        current += f"{_cut(line, room)}\n"
-        state.take(line)
+        kept = _cut(line, room)
+        current += f"{kept}\n"
+        state.take(kept)
         empty = False
     return (*parts, current) if not empty else tuple(parts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -98,7 +98,14 @@ text
 LINES = st.lists(st.sampled_from(_LINES.splitlines()), max_size=60)
 
 
+_FOLDED = ["<details><summary>more</summary>"] * 4
+
+
 @settings(max_examples=150, deadline=None)
+@example(lines=[*_FOLDED, "- `a.py:1` in `f`: häßlich"], limit=200)
+@example(
+    lines=["- `a.py:1`", *_FOLDED[1:], "| a | b |", "|---|---|", _FOLDED[0], "- `a.py:1` in `f`: häßlich"], limit=204
+)
 @given(lines=LINES, limit=st.integers(200, 500))
 def test_parts_have_room_and_balance(lines: list[str], limit: int) -> None:
     parts = split(
