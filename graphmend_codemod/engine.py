@@ -83,8 +83,7 @@ def _uncovered(findings: list[Finding]) -> list[Finding]:
 
 def _writes_path(edit: Edit) -> bool:
     """True when the compiler no longer runs the text that is edited."""
-    written = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
-    return bool(edit.helpers) or any("is_compiling()" in part for part in written)
+    return bool(edit.helpers) or any("is_compiling()" in part for part in _written(edit))
 
 
 def _is_inside(span: Span, around: Iterable[Span]) -> bool:

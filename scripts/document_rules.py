@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
     args = parser.parse_args(arguments)
     wanted = wanted_pages()
     names = outdated(args.folder, wanted)
-    asked, known = questions(), QUESTIONS.read_text(encoding="utf-8") if QUESTIONS.exists() else ""
+    asked, known = questions(), QUESTIONS.read_text(encoding="utf-8")
     if args.check:
         stale = [args.folder / name for name in names] + ([QUESTIONS] if asked != known else [])
         for path in stale:
