@@ -310,7 +310,7 @@ class Checker:
 
         memory = self._memory
         scene = Scene(self._settings, self._files or (), self._overlay, memory is not None)
-        with Crew(self._jobs, scene, list(self._loaded.values())) as crew:
+        with Crew(self._jobs, scene, index, list(self._loaded.values())) as crew:
             first = {
                 path: tuple(each for each in every if each.class_qualified is not None)
                 for path, every in self._worth(search, index, files).items()

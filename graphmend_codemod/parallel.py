@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
-import threading
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +13,6 @@ from typing import Any
 from graphmend_codemod.analysing import Analysed, Task, analyse, by_weight
 from graphmend_codemod.cache import Cache
 from graphmend_codemod.findings import Problem
-from graphmend_codemod.interruption import uninterrupted
 from graphmend_codemod.project.index import ProjectIndex
 from graphmend_codemod.project.loading import Loaded, encode, load, of_source, without_cyclic_collector
 from graphmend_codemod.project.modules import Layout
@@ -24,6 +20,7 @@ from graphmend_codemod.project.recording import Answers
 from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile
+from graphmend_codemod.workers import Workers, can_fork, inherited
 
 _PARTS_A_WORKER = 6
 
@@ -65,71 +62,6 @@ def shelved(loaded: Sequence[Loaded]) -> Iterator[Shelf]:
         yield Shelf(path, slices, {each.path: each.digest for each in loaded})
     finally:
         os.unlink(path)
-
-
-class Workers:
-    """Worker processes, used as a context. An exception in it ends them at once and without a word of theirs."""
-
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
-        self._running: list[Iterator[Any]] = []
-
-    def __enter__(self) -> Workers:
-        self._told = threading.excepthook
-        threading.excepthook = self._tell
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        try:
-            if kind is not None:
-                self._end()
-        finally:
-            threading.excepthook = self._told
-
-    def _tell(self, problem: threading.ExceptHookArgs) -> None:
-        """Leave out that joblib's own threads stumble when they lose their workers: the caller gets an exception."""
-        if not (problem.thread is not None and problem.thread.name.startswith("Executor")):
-            self._told(problem)
-
-    def run(self, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """Begin to call the function with each of these arguments; results come in their order."""
-        from joblib import Parallel, delayed
-
-        call = delayed(function)
-        parallel = Parallel(n_jobs=self.jobs, return_as="generator", pre_dispatch="all")
-        with uninterrupted(), _trusting_no_folder():  # Ctrl-C is this process's, which then ends what starts here
-            results: Iterator[Any] = parallel([call(*each) for each in arguments])
-        self._running.append(results)
-        return results
-
-    def _end(self) -> None:
-        from joblib.externals.loky import get_reusable_executor
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            for results in self._running:
-                close = getattr(results, "close", None)
-                if close is not None:
-                    close()
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
-
-
-@contextmanager
-def _trusting_no_folder() -> Iterator[None]:
-    """Python starts a worker with the current folder first in its path: a repository's own `json.py` would run."""
-    known, here = os.environ.get("PYTHONSAFEPATH"), os.getcwd() if sys.version_info < (3, 11) else None
-    os.environ["PYTHONSAFEPATH"] = "1"
-    try:
-        if here is not None:
-            os.chdir(os.path.dirname(sys.executable))  # pythons that do not know the variable
-        yield
-    finally:
-        if here is not None:
-            os.chdir(here)
-        if known is None:
-            del os.environ["PYTHONSAFEPATH"]
-        else:
-            os.environ["PYTHONSAFEPATH"] = known
 
 
 def load_all(paths: Sequence[str], root: Path, cache: Cache | None, jobs: int) -> Iterator[Loaded]:
@@ -196,13 +128,18 @@ class Scene:
 
 
 class Crew:
-    """Workers that analyse files while this process goes on. Used as a context; afterwards nothing of it is left."""
+    """Workers that analyse files while this process goes on. Used as a context; afterwards nothing of it is left.
 
-    def __init__(self, jobs: int, scene: Scene, loaded: Sequence[Loaded]) -> None:
+    Where processes can be forked, workers have this process's index as it is when the crew first starts. Elsewhere they
+    take the summaries from a shelf and build up an index of their own.
+    """
+
+    def __init__(self, jobs: int, scene: Scene, index: ProjectIndex, loaded: Sequence[Loaded]) -> None:
         self._scene = scene
         self._loaded = loaded
         self._left = ExitStack()
-        self._workers = self._left.enter_context(Workers(jobs))
+        self._forked = can_fork()
+        self._workers = self._left.enter_context(Workers(jobs, (scene, index) if self._forked else None))
         self._shelf: Shelf | None = None
         self._running: list[Iterator[list[Analysed]]] = []
 
@@ -214,9 +151,13 @@ class Crew:
 
     def start(self, tasks: Sequence[Task]) -> None:
         """Let the workers begin with these files, in the project as it is loaded when this is first called."""
+        if self._forked:
+            parts = by_weight(tasks, self._workers.jobs * _PARTS_A_WORKER)
+            self._running.append(self._workers.run(_analyse_here, ((part,) for part in parts)))
+            return
         if self._shelf is None:
             self._shelf = self._left.enter_context(shelved(self._loaded))
-        parts = by_weight(tasks, self._workers.jobs)  # each of them builds up an index of its own
+        parts = by_weight(tasks, self._workers.jobs)
         self._running.append(self._workers.run(_analyse_part, ((part, self._scene, self._shelf) for part in parts)))
 
     def finish(self) -> Iterator[Analysed]:
@@ -226,10 +167,19 @@ class Crew:
                 yield from part
 
 
+def _analyse_here(tasks: Sequence[Task]) -> list[Analysed]:
+    scene, index = inherited()
+    return _analyse_all(tasks, scene, index)
+
+
 def _analyse_part(tasks: Sequence[Task], scene: Scene, shelf: Shelf) -> list[Analysed]:
+    with without_cyclic_collector():
+        return _analyse_all(tasks, scene, scene.index(shelf))
+
+
+def _analyse_all(tasks: Sequence[Task], scene: Scene, index: ProjectIndex) -> list[Analysed]:
     results = []
     with without_cyclic_collector():
-        index = scene.index(shelf)
         answers = Answers(index) if scene.remember else None
         for task in tasks:
             source = read(task.path, scene.settings.root.absolute(), scene.texts)
