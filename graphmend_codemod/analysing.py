@@ -25,11 +25,6 @@ class Task(NamedTuple):
     digest: str
     functions: tuple[ReachedFunction, ...]
 
-    def without(self, functions: Sequence[ReachedFunction]) -> Task:
-        """The same task for the other functions only."""
-        done = {(each.qualname, each.line) for each in functions}
-        return self._replace(functions=tuple(each for each in self.functions if (each.qualname, each.line) not in done))
-
 
 class Analysed(NamedTuple):
     """What came of a task. `answers` are those of the index that it depends on."""
@@ -75,15 +70,6 @@ def analyse(
     ordered = tuple(sorted(kept, key=lambda each: (each.span, each.code)))
     asked = () if answers is None else tuple((question, answers.name(question)) for question in view.asked)
     return Analysed(path, ordered, answers=asked)
-
-
-def merged(first: Analysed, second: Analysed) -> Analysed:
-    """What came of two tasks with functions of one file."""
-    findings = {(each.span, each.code): each for each in (*first.findings, *second.findings)}
-    ordered = tuple(findings[key] for key in sorted(findings))
-    return Analysed(
-        first.path, ordered, first.problem or second.problem, tuple(dict.fromkeys((*first.answers, *second.answers)))
-    )
 
 
 def for_file(settings: Settings, path: str) -> Settings:

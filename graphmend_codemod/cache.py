@@ -76,10 +76,6 @@ class Cache:
             return None
         return payload.decode("utf-8", "surrogatepass")
 
-    def has(self, kind: str, name: str) -> bool:
-        """True when there is an entry of this name, of whatever version and key."""
-        return self._usable and os.path.exists(self._path(kind, name))
-
     def holds(self, kind: str) -> bool:
         """True when there may be entries of this kind."""
         return self._usable and os.path.isdir(os.path.join(self._folder, kind))

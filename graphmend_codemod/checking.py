@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, merged, with_candidates
+from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, with_candidates
 from graphmend_codemod.discovery import discover
 from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, recalled
@@ -212,13 +212,10 @@ class Checker:
         layout = Layout(self._root, every)
         index = self._index(layout, every)
         search = self._search(index, every)
-        if self._jobs > 1 and len(files) >= _FEWEST_FOR_WORKERS:
-            found = self._find_in_workers(search, index, files)
-        else:
-            search.run()
-            if few:
-                self._keep_reach(every, files, search)
-            found = self._find(self._worth(search, index, files), index, self._memory)
+        search.run()
+        if few:
+            self._keep_reach(every, files, search)
+        found = self._find(self._worth(search, index, files), index, self._memory)
         found = Found(found.findings, self._problems(files, found.problems))
         if run is not None:
             run.write(found.findings, found.problems, {path: loaded.digest for path, loaded in self._loaded.items()})
@@ -285,17 +282,25 @@ class Checker:
         return [Task(path, self._load(path).digest, every) for path, every in sorted(functions.items()) if every]
 
     def _find(self, functions: Reached, index: ProjectIndex, memory: Memory | None) -> Found:
+        tasks = self._tasks(functions)
         if memory is None:
-            return _found(self._analyse(task, index, None) for task in self._tasks(functions))
+            return _found(self._analyse_each(tasks, index, None))
         answers = memory.answers(index)
-        results = []
-        for task in self._tasks(functions):
-            known = memory.recall(task, answers)
-            if known is None:
-                known = self._analyse(task, index, answers)
-                memory.keep(task, known)
-            results.append(known)
-        return _found(results)
+        known = {task.path: result for task in tasks if (result := memory.recall(task, answers)) is not None}
+        todo = [task for task in tasks if task.path not in known]
+        for task, result in zip(todo, self._analyse_each(todo, index, answers), strict=True):
+            memory.keep(task, result)
+            known[task.path] = result
+        return _found(known[task.path] for task in tasks)
+
+    def _analyse_each(self, tasks: Sequence[Task], index: ProjectIndex, answers: Answers | None) -> Iterable[Analysed]:
+        if self._jobs == 1 or len(tasks) < _FEWEST_FOR_WORKERS:
+            return (self._analyse(task, index, answers) for task in tasks)
+        from graphmend_codemod.parallel import Scene, analyse_all
+
+        scene = Scene(self._settings, self._files or (), self._overlay, answers is not None)
+        results = analyse_all(tasks, self._jobs, scene, index, list(self._loaded.values()))
+        return sorted(results, key=lambda each: each.path)
 
     def _analyse(self, task: Task, index: ProjectIndex, answers: Answers | None) -> Analysed:
         try:
@@ -303,42 +308,6 @@ class Checker:
         except SourceError as error:
             return Analysed(task.path, problem=Problem(task.path, str(error), error.line))
         return analyse(task, source, index, self._settings, answers)
-
-    def _find_in_workers(self, search: Search, index: ProjectIndex, files: Sequence[str]) -> Found:
-        """Findings with the help of workers: they begin with every `forward` while the search still goes on."""
-        from graphmend_codemod.parallel import Crew, Scene
-
-        memory = self._memory
-        scene = Scene(self._settings, self._files or (), self._overlay, memory is not None)
-        with Crew(self._jobs, scene, index, list(self._loaded.values())) as crew:
-            first = {
-                path: tuple(each for each in every if each.class_qualified is not None)
-                for path, every in self._worth(search, index, files).items()
-                if memory is None or not memory.knows(path)
-            }
-            if len(first) >= _FEWEST_FOR_WORKERS:
-                crew.start(self._tasks(first))
-            else:
-                first = {}
-            search.run()
-            tasks = self._tasks(self._worth(search, index, files))
-            results: dict[str, Analysed] = {}
-            answers = memory.answers(index) if memory is not None else None
-            if memory is not None and answers is not None:
-                known = {task.path: memory.recall(task, answers) for task in tasks if task.path not in first}
-                results = {path: result for path, result in known.items() if result is not None}
-            todo = [task for task in tasks if task.path not in results]
-            rest = [left for task in todo if (left := task.without(first.get(task.path, ()))).functions]
-            alone = not first and len(rest) < _FEWEST_FOR_WORKERS
-            if not alone:
-                crew.start(rest)
-            for analysed in (self._analyse(task, index, answers) for task in rest) if alone else crew.finish():
-                before = results.get(analysed.path)
-                results[analysed.path] = analysed if before is None else merged(before, analysed)
-        if memory is not None:
-            for task in todo:
-                memory.keep(task, results[task.path])
-        return _found(results[path] for path in sorted(results))
 
     def _problems(self, files: Iterable[str], more: Iterable[Problem] = ()) -> tuple[Problem, ...]:
         return in_order([*(self._load(path).problem for path in files), *more])

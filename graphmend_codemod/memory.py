@@ -22,10 +22,6 @@ class Memory:
         self._cache = cache
         self._known: dict[str, tuple[str, Analysed]] = {}
 
-    def knows(self, path: str) -> bool:
-        """True when there is a result for this file, be it still right or not."""
-        return path in self._known or (self._cache is not None and self._cache.has("findings", path))
-
     def recall(self, task: Task, answers: Answers) -> Analysed | None:
         """The result of a task, if it is known and `answers` are as they were."""
         key = self._key(task)

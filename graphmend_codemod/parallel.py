@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from graphmend_codemod.analysing import Analysed, Task, analyse, by_weight
 from graphmend_codemod.cache import Cache
@@ -127,43 +126,20 @@ class Scene:
         return ProjectIndex(layout, on_demand, self.settings.module_bases)
 
 
-class Crew:
-    """Workers that analyse files while this process goes on. Used as a context; afterwards nothing of it is left.
+def analyse_all(
+    tasks: Sequence[Task], jobs: int, scene: Scene, index: ProjectIndex, loaded: Sequence[Loaded]
+) -> Iterator[Analysed]:
+    """Analyse files, in no particular order.
 
-    Where processes can be forked, workers have this process's index as it is when the crew first starts. Elsewhere they
-    take the summaries from a shelf and build up an index of their own.
+    Forked workers have `index` as it is. Others take what was loaded from a shelf and build up an index of their own.
     """
-
-    def __init__(self, jobs: int, scene: Scene, index: ProjectIndex, loaded: Sequence[Loaded]) -> None:
-        self._scene = scene
-        self._loaded = loaded
-        self._left = ExitStack()
-        self._forked = can_fork()
-        self._workers = self._left.enter_context(Workers(jobs, (scene, index) if self._forked else None))
-        self._shelf: Shelf | None = None
-        self._running: list[Iterator[list[Analysed]]] = []
-
-    def __enter__(self) -> Crew:
-        return self
-
-    def __exit__(self, *problem: Any) -> None:
-        self._left.__exit__(*problem)
-
-    def start(self, tasks: Sequence[Task]) -> None:
-        """Let the workers begin with these files, in the project as it is loaded when this is first called."""
-        if self._forked:
-            parts = by_weight(tasks, self._workers.jobs * _PARTS_A_WORKER)
-            self._running.append(self._workers.run(_analyse_here, ((part,) for part in parts)))
-            return
-        if self._shelf is None:
-            self._shelf = self._left.enter_context(shelved(self._loaded))
-        parts = by_weight(tasks, self._workers.jobs)
-        self._running.append(self._workers.run(_analyse_part, ((part, self._scene, self._shelf) for part in parts)))
-
-    def finish(self) -> Iterator[Analysed]:
-        """Wait for everything that was started. A file appears as often as it was in the tasks."""
-        for running in self._running:
-            for part in running:
+    if can_fork():
+        with Workers(jobs, (scene, index)) as workers:
+            for part in workers.run(_analyse_here, ((part,) for part in by_weight(tasks, jobs * _PARTS_A_WORKER))):
+                yield from part
+    else:
+        with Workers(jobs) as workers, shelved(loaded) as shelf:
+            for part in workers.run(_analyse_part, ((part, scene, shelf) for part in by_weight(tasks, jobs))):
                 yield from part
 
 

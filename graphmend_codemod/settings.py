@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from graphmend_codemod import GraphmendError
+
 LOG_CALLS = ("once", "guard")
 GUARDS = ("assert", "skip", "advice")
 
@@ -24,7 +26,7 @@ _VERSION = r"([0-9]+)\.([0-9]+)(\.[0-9]+)?"
 TITLE_NAMES = ("repository", "sites", "files")
 
 
-class SettingsError(Exception):
+class SettingsError(GraphmendError):
     """A setting that cannot be used. The text is one line: file, cause, way out."""
 
 

@@ -1,4 +1,4 @@
-"""Worker processes: forks of this one where that is safe, fresh ones from joblib elsewhere. Results keep their order."""
+"""Worker processes: forks of this one where that is safe, fresh ones from joblib elsewhere."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from graphmend_codemod import GraphmendError
 from graphmend_codemod.interruption import uninterrupted
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor
 
-_inherited: Any = None  # set in forked workers alone
+_inherited: list[Any] = []  # filled in forked workers alone
 
 
-class WorkersError(Exception):
+class WorkersError(GraphmendError):
     """A worker process was ended from outside."""
 
 
@@ -27,12 +28,23 @@ def can_fork() -> bool:
 
     On macOS a fork may crash in the system's libraries, see https://docs.python.org/3/library/multiprocessing.html.
     """
-    return sys.platform.startswith("linux") and threading.active_count() == 1
+    return sys.platform.startswith("linux") and threading.active_count() == 1 and _has_semaphores()
+
+
+def _has_semaphores() -> bool:
+    """False where `/dev/shm` cannot be written, as in some containers; joblib knows what to do there."""
+    from multiprocessing import get_context
+
+    try:
+        get_context("fork").Semaphore()
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 def inherited() -> Any:
     """In a forked worker: what the process that it was forked from wanted it to have."""
-    return _inherited
+    return _inherited[0]
 
 
 class Workers:
@@ -108,10 +120,9 @@ class Workers:
 
 def _settle(legacy: Any) -> None:
     """Begin as a forked worker: keep what was inherited, and end when the parent has ended, however that came."""
-    global _inherited
     from multiprocessing import parent_process
 
-    _inherited = legacy
+    _inherited[:] = [legacy]
     parent = parent_process()
 
     def follow() -> None:
@@ -135,7 +146,9 @@ def _or_ended(results: Iterable[Any]) -> Iterator[Any]:
     try:
         yield from results
     except BrokenProcessPool as error:
-        raise WorkersError("a worker process was ended from outside, perhaps for want of memory; try --jobs 1") from error
+        raise WorkersError(
+            "a worker process was ended from outside, perhaps for want of memory; try again with --jobs 1"
+        ) from error
 
 
 @contextmanager

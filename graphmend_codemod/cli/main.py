@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
 
-from graphmend_codemod import __version__
-from graphmend_codemod.cli.options import CommandError, HelpFormatter
-from graphmend_codemod.settings import SettingsError
+from graphmend_codemod import GraphmendError, __version__
+from graphmend_codemod.cli.options import HelpFormatter
 
 COMMANDS = {
     "check": "graphmend_codemod.cli.check",
@@ -60,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _keeping_everything() if args.command in _ONE_READING else nullcontext():
             code = int(import_module(COMMANDS[args.command]).run(args))
         sys.stdout.flush()
-    except (CommandError, SettingsError) as error:
+    except GraphmendError as error:
         return _complain(f"error: {error}")
     except KeyboardInterrupt as error:
         return _complain("interrupted", getattr(error, "exit_code", INTERRUPTED))

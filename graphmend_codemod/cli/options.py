@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from graphmend_codemod import GraphmendError
 from graphmend_codemod.settings import Settings, checked_codes, load_settings
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 
 
-class CommandError(Exception):
+class CommandError(GraphmendError):
     """Something that the command cannot do. The text is one line: what, why, way out."""
 
 

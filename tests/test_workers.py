@@ -1,0 +1,139 @@
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from joblib.externals.loky import get_reusable_executor
+
+from graphmend_codemod import runner, workers
+from graphmend_codemod.cli.main import main
+from graphmend_codemod.settings import Settings
+from graphmend_codemod.workers import Workers, WorkersError, can_fork
+
+forked = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked on Linux alone")
+MODEL = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        if torch.isinf(x).any():
+            x = torch.clamp(x, -1.0, 1.0)
+        return x
+"""
+
+
+@pytest.fixture(params=[pytest.param(True, id="forked", marks=forked), pytest.param(False, id="fresh")])
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Both kinds of workers in turn."""
+    for module in ("workers", "parallel"):
+        monkeypatch.setattr(f"graphmend_codemod.{module}.can_fork", lambda: request.param)
+    yield
+    if not request.param:
+        get_reusable_executor().shutdown(wait=True)  # its threads are none of the next test's
+
+
+def project(root: Path) -> Path:
+    for number in range(70):
+        (root / f"m{number}.py").write_text(MODEL.replace("Model", f"Model{number}"))
+    return root
+
+
+def alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state != "Z"
+
+
+def until(true: object, seconds: float = 20.0) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if true():  # type: ignore[operator]
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def doubled(number: int) -> int:
+    return 2 * number
+
+
+def of_the_legacy(number: int) -> int:
+    return int(workers.inherited()[number])
+
+
+def die(*anything: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_results_come_in_the_order_of_the_arguments(either: None) -> None:
+    with Workers(2) as crew:
+        first = crew.run(doubled, ((number,) for number in range(20)))
+        second = crew.run(doubled, ((number,) for number in range(20, 30)))
+        assert [*first, *second] == [2 * number for number in range(30)]
+
+
+@forked
+def test_forked_workers_have_what_cannot_be_sent() -> None:
+    assert can_fork()
+    legacy = {number: number + 1 for number in range(3)}
+    legacy_and_more = [legacy, lambda: None]
+    with Workers(2, legacy_and_more[0]) as crew:
+        assert list(crew.run(of_the_legacy, ((number,) for number in range(3)))) == [1, 2, 3]
+
+
+def test_workers_that_are_not_forked_find_the_same(tmp_path: Path, either: None) -> None:
+    project(tmp_path)
+    alone = runner.check([], Settings(tmp_path), jobs=1, cache=False)
+    assert runner.check([], Settings(tmp_path), jobs=2, cache=False) == alone
+    assert len(alone.findings) == 70
+
+
+def test_a_worker_that_was_killed_is_one_clear_line(either: None) -> None:
+    reason = "ended from outside, perhaps for want of memory; try again with --jobs 1"
+    with pytest.raises(WorkersError, match=reason), Workers(2) as crew:
+        list(crew.run(die, [(1,), (2,)]))
+
+
+@forked
+def test_the_command_says_that_a_worker_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project(tmp_path))
+    monkeypatch.setattr("graphmend_codemod.parallel._load_part", die)
+    assert main(["check", "--jobs", "2", "--no-cache"]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith("graphmend: error: a worker process was ended from outside")
+    assert told.err.count("\n") == 1
+
+
+SLEEPER = """
+    import os, sys, time
+    from graphmend_codemod.workers import Workers
+    def sleep(number):
+        with open(os.path.join(sys.argv[1], str(os.getpid())), "w"):
+            time.sleep(60)
+    with Workers(2) as crew:
+        list(crew.run(sleep, [(1,), (2,)]))
+"""
+
+
+@forked
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_no_worker_is_left_when_the_run_ends_early(tmp_path: Path, how: signal.Signals) -> None:
+    command = [sys.executable, "-c", textwrap.dedent(SLEEPER), str(tmp_path)]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE)
+    assert until(lambda: len(list(tmp_path.iterdir())) == 2)
+    processes = [int(path.name) for path in tmp_path.iterdir()]
+    assert all(map(alive, processes))
+    running.send_signal(how)
+    running.communicate(timeout=30)
+    assert until(lambda: not any(map(alive, processes)))
