@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.findings import Finding, Problem
@@ -85,7 +84,7 @@ def for_file(settings: Settings, path: str) -> Settings:
         if fnmatch(path, pattern) or fnmatch(name, pattern)
         for code in codes
     ]
-    return replace(settings, ignore=(*settings.ignore, *extra)) if extra else settings
+    return settings._replace(ignore=(*settings.ignore, *extra)) if extra else settings
 
 
 def is_selected(code: str, settings: Settings) -> bool:

@@ -12,9 +12,10 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
+
+from graphmend_codemod.digests import blake2b
 
 FOLDER = ".graphmend_cache"
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache made by graphmend; it can be deleted.\n"

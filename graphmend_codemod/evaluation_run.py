@@ -97,7 +97,7 @@ def _evaluate(request: Request, progress: Callable[[str], None]) -> Evaluated:
         ):
             settings = request.settings(before.root / checkout.inside)
             if not settings.root.is_relative_to(before.root):
-                settings = replace(settings, root=before.root)
+                settings = settings._replace(root=before.root)
             inside = settings.root.relative_to(before.root)
             trees = Trees(
                 base=settings.root,

@@ -269,7 +269,7 @@ class _Run:
             raise SettingsError(str(error).replace(f"{self._tree.root}{os.sep}", shown)) from error
         if not settings.root.is_relative_to(self._tree.root):
             # From a file above the temporary folder: it has nothing to do with this repository.
-            return replace(settings, root=self._tree.root)
+            return settings._replace(root=self._tree.root)
         return settings
 
     def _paths(self) -> tuple[Path, ...]:

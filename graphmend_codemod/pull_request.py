@@ -296,7 +296,7 @@ class _Run:
         return made
 
     def _proposal(self, made: Migration, source: Project, mark: Mark) -> Proposal:
-        settings = replace(self._settings, branch=self._branch)
+        settings = self._settings._replace(branch=self._branch)
         title = views.title(made, settings)
         line = replace(mark, title=title_digest(title)).line()
         body = views.body(made, settings, limit=self._forge.body_limit, last_line=line)

@@ -7,7 +7,6 @@ rule's fixes only the files that these concern are looked at again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from graphmend_codemod import runner
@@ -71,7 +70,7 @@ class _Checker(Checker):
     def knows(self, paths: Sequence[Path], settings: Settings) -> bool:
         """Whether a question about these files and rules can be answered."""
         known = set(self._all_files)
-        same = replace(settings, select=()) == replace(self._settings, select=())
+        same = settings._replace(select=()) == self._settings._replace(select=())
         selected = all(code.startswith(self._settings.select) for code in settings.select)
         return same and selected and known.issuperset(discover(paths, settings).files)
 

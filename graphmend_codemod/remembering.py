@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 from graphmend_codemod.analysing import Analysed
@@ -15,7 +14,7 @@ from graphmend_codemod.settings import Settings
 
 def settings_key(settings: Settings) -> str:
     """The settings that findings depend on, in one text."""
-    return repr([(item.name, getattr(settings, item.name)) for item in fields(settings) if item.name != "root"])
+    return repr([(name, value) for name, value in settings._asdict().items() if name != "root"])
 
 
 def findings_key(settings: Settings, digest: str, functions: Sequence[ReachedFunction]) -> str:

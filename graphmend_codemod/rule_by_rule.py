@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -101,7 +101,7 @@ def fix_rule_by_rule(
         for number, (rule, files) in enumerate(todo, 1):
             progress(f"[{number}/{len(todo)}] {rule.code} {rule.title}")
             result = engine.fix(
-                files, replace(settings, select=(rule.code,)), write=True, jobs=jobs, cache=cache, vetoes=vetoes
+                files, settings._replace(select=(rule.code,)), write=True, jobs=jobs, cache=cache, vetoes=vetoes
             )
             step = texts.step(rule, result)
             if step.files:

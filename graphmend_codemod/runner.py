@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from graphmend_codemod.checking import Checker
 from graphmend_codemod.discovery import discover, relative_path
@@ -18,8 +18,7 @@ from graphmend_codemod.source import SourceError, SourceFile, write_atomically
 __all__ = ["CheckResult", "FileFix", "FixResult", "check", "check_text", "fix", "fix_text"]
 
 
-@dataclass(frozen=True)
-class CheckResult:
+class CheckResult(NamedTuple):
     """Findings in order of path and position, suppressed ones left out; `files` counts the files considered."""
 
     findings: tuple[Finding, ...]
@@ -27,8 +26,7 @@ class CheckResult:
     files: int
 
 
-@dataclass(frozen=True)
-class FixResult:
+class FixResult(NamedTuple):
     """`remaining` are the findings in the text as it is after fixing."""
 
     fixes: tuple[FileFix, ...]

@@ -6,10 +6,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from graphmend_codemod import GraphmendError
 
@@ -30,8 +29,7 @@ class SettingsError(GraphmendError):
     """A setting that cannot be used. The text is one line: file, cause, way out."""
 
 
-@dataclass(frozen=True)
-class PullRequestSettings:
+class PullRequestSettings(NamedTuple):
     """What `graphmend pr` is asked for. `base` is the forge's default branch when it is None.
 
     `title` and `body` are texts with `$names` in them: those of `TITLE_NAMES`, and `$report` in the body.
@@ -47,8 +45,7 @@ class PullRequestSettings:
     draft: bool = False
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """Frozen settings of one run. `target_torch` is (major, minor)."""
 
     root: Path

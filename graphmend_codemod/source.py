@@ -11,7 +11,6 @@ import warnings
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -53,18 +52,18 @@ class Suppressions(NamedTuple):
     ignored: tuple[tuple[int, int, tuple[str, ...]], ...] = ()
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class SourceFile:
     """A source file. `text` is decoded with every newline as it is in the file, and without the byte order mark.
 
     Lines and columns are those of `ast`: `\\n`, `\\r\\n` and `\\r` end a line, columns count UTF-8 bytes.
     """
 
-    path: str
-    absolute: Path
-    raw: bytes
-    text: str
-    encoding: str
+    def __init__(self, path: str, absolute: Path, raw: bytes, text: str, encoding: str) -> None:
+        self.path = path
+        self.absolute = absolute
+        self.raw = raw
+        self.text = text
+        self.encoding = encoding
 
     @classmethod
     def read(cls, path: Path, root: Path) -> SourceFile:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from graphmend_codemod.analysis import annotated, gradients, narrowing
@@ -51,7 +50,6 @@ class Place(NamedTuple):
         return any(isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) for parent in self.parents)
 
 
-@dataclass(eq=False, repr=False)
 class Flow:
     """Runs once over a function; `places` are the statements that Dynamo can reach, in source order.
 
@@ -62,19 +60,28 @@ class Flow:
     something else in eager mode: then nothing that is known of a value holds for both.
     """
 
-    scope: Scope
-    evaluator: Evaluator
-    closure_env: Env = field(default_factory=dict)
-    follow_leaks: bool = True
-    origins: Origins | None = None
-    lists: Mapping[str, str] = field(default_factory=dict)
-    places: dict[int, Place] = field(default_factory=dict)
-    nested: dict[int, Env] = field(default_factory=dict)
-    answers: dict[tuple[str, int, int], Any] = field(default_factory=dict)
-    splits: bool = False
-    _parents: list[ast.AST] = field(default_factory=list)
-    _blocks: list[tuple[Sequence[ast.stmt], int]] = field(default_factory=list)
-    _handled: int = 0
+    def __init__(
+        self,
+        scope: Scope,
+        evaluator: Evaluator,
+        closure_env: Env | None = None,
+        follow_leaks: bool = True,
+        origins: Origins | None = None,
+        lists: Mapping[str, str] | None = None,
+    ) -> None:
+        self.scope = scope
+        self.evaluator = evaluator
+        self.closure_env: Env = closure_env or {}
+        self.follow_leaks = follow_leaks
+        self.origins = origins
+        self.lists: Mapping[str, str] = lists or {}
+        self.places: dict[int, Place] = {}
+        self.nested: dict[int, Env] = {}
+        self.answers: dict[tuple[str, int, int], Any] = {}
+        self.splits = False
+        self._parents: list[ast.AST] = []
+        self._blocks: list[tuple[Sequence[ast.stmt], int]] = []
+        self._handled = 0
 
     def run(self) -> None:
         """Analyse the whole function."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -100,11 +99,11 @@ def _built(function: FunctionNode, resolve: Resolve) -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class _Uses:
     """How a function uses its names."""
 
-    function: FunctionNode
+    def __init__(self, function: FunctionNode) -> None:
+        self.function = function
 
     @cached_property
     def _bindings(self) -> dict[str, list[tuple[int, ast.expr | None]]]:
@@ -328,13 +327,13 @@ def iterated_name(node: ast.For, names: Mapping[str, str]) -> tuple[ast.Name, as
     return None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Numbers:
     """The numbers that a loop takes out of what it runs over: the names in its `target`, and what they alone make."""
 
-    function: FunctionNode
-    loop: ast.AST
-    target: ast.expr
+    def __init__(self, function: FunctionNode, loop: ast.AST, target: ast.expr) -> None:
+        self.function = function
+        self.loop = loop
+        self.target = target
 
     @cached_property
     def names(self) -> frozenset[str]:

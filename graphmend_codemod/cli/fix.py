@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,8 +78,7 @@ def _fix_files(args: argparse.Namespace) -> tuple[bool, bool]:
 
 
 def _rebased(result: FixResult, old: Path, new: Path) -> FixResult:
-    return replace(
-        result,
+    return result._replace(
         fixes=tuple(options.rebased(result.fixes, old, new)),
         remaining=tuple(options.rebased(result.remaining, old, new)),
         problems=tuple(options.rebased(result.problems, old, new)),
@@ -88,8 +86,7 @@ def _rebased(result: FixResult, old: Path, new: Path) -> FixResult:
 
 
 def _joined(results: Sequence[FixResult]) -> FixResult:
-    return replace(
-        results[0],
+    return results[0]._replace(
         fixes=tuple(change for result in results for change in result.fixes),
         remaining=tuple(finding for result in results for finding in result.remaining),
         problems=tuple(problem for result in results for problem in result.problems),

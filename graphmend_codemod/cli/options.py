@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -84,11 +83,11 @@ def settings_from(args: argparse.Namespace, start: Path) -> Settings:
     """The project's settings at `start` with the command line over them; SettingsError if they cannot be used."""
     settings = load_settings(start, config=args.config, known_codes=known_codes)
     if args.select:
-        settings = replace(settings, select=_codes(args.select, "--select"), ignore=())
+        settings = settings._replace(select=_codes(args.select, "--select"), ignore=())
     if args.ignore:
-        settings = replace(settings, ignore=(*settings.ignore, *_codes(args.ignore, "--ignore")))
+        settings = settings._replace(ignore=(*settings.ignore, *_codes(args.ignore, "--ignore")))
     if args.unsafe_fixes is not None:
-        settings = replace(settings, unsafe_fixes=args.unsafe_fixes)
+        settings = settings._replace(unsafe_fixes=args.unsafe_fixes)
     return settings
 
 

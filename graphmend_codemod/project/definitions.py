@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
 from graphmend_codemod.project import families
 from graphmend_codemod.project.modules import Layout
@@ -25,17 +24,19 @@ CONSTRUCTORS = ("__init__", "__new__")
 """Methods of modules that run before anything is compiled."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Module:
     """A loaded module with its definitions by name. `scopes` are functions in which names may mean something else."""
 
-    summary: ModuleSummary
-    bindings: dict[str, list[Binding]] = field(default_factory=dict)
-    functions: dict[str, FunctionSummary] = field(default_factory=dict)
-    classes: dict[str, ClassSummary] = field(default_factory=dict)
-    nested: dict[str, list[FunctionSummary]] = field(default_factory=dict)
-    methods: dict[str, dict[str, FunctionSummary]] = field(default_factory=dict)
-    scopes: set[str] = field(default_factory=set)
+    __slots__ = ("bindings", "classes", "functions", "methods", "nested", "scopes", "summary")
+
+    def __init__(self, summary: ModuleSummary) -> None:
+        self.summary = summary
+        self.bindings: dict[str, list[Binding]] = {}
+        self.functions: dict[str, FunctionSummary] = {}
+        self.classes: dict[str, ClassSummary] = {}
+        self.nested: dict[str, list[FunctionSummary]] = {}
+        self.methods: dict[str, dict[str, FunctionSummary]] = {}
+        self.scopes: set[str] = set()
 
     @classmethod
     def of(cls, summary: ModuleSummary) -> Module:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend_codemod.digests import blake2b
 from graphmend_codemod.discovery import can_matter, is_generated
 from graphmend_codemod.findings import Problem
 from graphmend_codemod.project.modules import Layout
@@ -53,8 +54,6 @@ class Loaded(NamedTuple):
 
 def digest_of(raw: bytes) -> str:
     """The name of a file's content."""
-    from hashlib import blake2b  # not needed, and not to be paid for, where a hook looks at a few files
-
     return blake2b(raw, digest_size=16).hexdigest()
 
 

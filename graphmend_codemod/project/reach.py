@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from graphmend_codemod.project import families
 from graphmend_codemod.project.definitions import CONSTRUCTORS, Module
@@ -22,8 +22,7 @@ _CALLS = ("forward", "__call__")
 _Assigned = tuple[str, Module, ClassSummary, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     """A function to look at. `own` is the class that `self` has in it, of a closure as well."""
 
     module: Module

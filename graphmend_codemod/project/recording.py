@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
+from graphmend_codemod.digests import blake2b
 from graphmend_codemod.project.facts import AttributeFact, ClassFacts, FunctionFacts
 from graphmend_codemod.project.index import ProjectIndex
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from graphmend_codemod.findings import Edit, Safety
@@ -85,7 +84,6 @@ class Asked(NamedTuple):
     lines: Lines | None = None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Rule:
     """One rule.
 
@@ -93,14 +91,24 @@ class Rule:
     docstring of the rule's module: `slug (CODE): one line.`, a blank line, paragraphs.
     """
 
-    code: str
-    slug: str
-    title: str
-    documentation: str
-    safety: Safety
-    contract: Contract
-    examples: tuple[Example | Declined | Clean, ...]
-    matches: dict[type[ast.AST], list[Asked]] = field(default_factory=dict, repr=False, compare=False)
+    def __init__(
+        self,
+        code: str,
+        slug: str,
+        title: str,
+        documentation: str,
+        safety: Safety,
+        contract: Contract,
+        examples: tuple[Example | Declined | Clean, ...],
+    ) -> None:
+        self.code = code
+        self.slug = slug
+        self.title = title
+        self.documentation = documentation
+        self.safety = safety
+        self.contract = contract
+        self.examples = examples
+        self.matches: dict[type[ast.AST], list[Asked]] = {}
 
     def on(
         self,

@@ -19,7 +19,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import tree_of
@@ -314,7 +313,7 @@ def _edit(site: Site, integers: Integers, way: Way) -> Edit:
     constructor = integers.constructor
     replacements = [Replacement(site.span(constructor), (site.original(constructor), *numbers))]
     written = {key: change for _, changes in way.written.values() for key, change in changes.items()}
-    inside = replace(site, written=written)
+    inside = site.but(written=written)
     helpers: list[Helper] = []
     imports = [*site.imports]
     for group in _groups(way):
@@ -347,7 +346,7 @@ def _line(inside: Site, statement: ast.stmt) -> str:
     if not isinstance(value, ast.Call) or not text.endswith(call := inside.text(value)):
         return text
     arguments = [inside.text(each) for each in (*value.args, *value.keywords)]
-    here = replace(inside, place=inside.place._replace(statement=statement))
+    here = inside.but(place=inside.place._replace(statement=statement))
     if here.indentation(1) + len(text) <= inside.line_limit:
         return text
     return here.call(f"{text.removesuffix(call)}{inside.text(value.func)}(", arguments, deeper=1)

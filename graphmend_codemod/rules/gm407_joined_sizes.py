@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk, walk_scope
@@ -144,7 +143,7 @@ def counted(site: Site, node: ast.Assign) -> Verdict | None:
     message = f"reads a size back that `{owner}` keeps in a tensor: `{purity.short(size)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
-    changed = replace(site, written={id(size): (size, f"{_SIZE}({site.text(inner)})")})
+    changed = site.but(written={id(size): (size, f"{_SIZE}({site.text(inner)})")})
     two = _two_paths(site, [node], [changed.text(node)])
     return Verdict(message, edit=Edit((two,), imports=site.imports, helpers=_helpers(site)))
 
@@ -230,7 +229,7 @@ def _use(site: Site, name: str, found: list[ast.Call], statement: ast.stmt, pare
         elif not _is_size(call, parents):
             raise _Unknown(f"`{purity.short(parent)}` may need a Python number")
         written[id(whole)] = (whole, name)
-    return replace(site, written=written).text(statement)
+    return site.but(written=written).text(statement)
 
 
 def _integers(site: Site, loop: ast.AST, statement: ast.stmt, parents: dict[int, ast.AST]) -> ast.expr:

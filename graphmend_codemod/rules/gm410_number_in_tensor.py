@@ -13,7 +13,6 @@ Dynamo alone: other tracers call a scripted function as it is.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
@@ -163,7 +162,7 @@ def _two_paths(
     header = f"if {' and '.join(conditions)}:"
     if statement.col_offset + len(header) > site.line_limit:
         header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
-    path = f"{header}\n    {_COMMENT}\n    {replace(site, written=parts).text(statement)}\nelse:\n    "
+    path = f"{header}\n    {_COMMENT}\n    {site.but(written=parts).text(statement)}\nelse:\n    "
     return Replacement(site.span(statement), (path, site.original(statement, 1)))
 
 

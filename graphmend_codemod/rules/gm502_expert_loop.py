@@ -21,7 +21,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
@@ -358,12 +357,12 @@ def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:
     inner = site.at(node.body[0])
     if inner is None:
         raise NotRowwise("the loop is not reached by the compiler")
-    return replace(site, node=node, place=inner.place)
+    return site.but(node=node, place=inner.place)
 
 
 def _edit(site: Site, node: ast.For) -> Edit:
     hits = hits_of(site, node)
-    inside = replace(_checked_loop(site, node, set()), written=hits.written)
+    inside = _checked_loop(site, node, set()).but(written=hits.written)
     variables = variables_of(node) | hits.numbers
     rewriter = Rewriter(inside, lambda part: is_mask_of_round(inside, part, variables), 1, variables)
     rewriter.skips = bool(hits.statements)

@@ -8,7 +8,6 @@ import io
 import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TypeVar, cast
 
@@ -34,19 +33,50 @@ def _longest_line(text: str) -> int:
     return max(map(len, text.splitlines()), default=0)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Site:
     """A node in a function that Dynamo reaches. `place` is the statement that holds it."""
 
-    node: ast.AST
-    place: Place
-    flow: Flow
-    evaluator: Evaluator
-    source: SourceFile
-    summary: ModuleSummary
-    settings: Settings
-    function: str
-    written: Mapping[int, tuple[ast.expr, str]] = field(default_factory=dict)
+    def __init__(
+        self,
+        node: ast.AST,
+        place: Place,
+        flow: Flow,
+        evaluator: Evaluator,
+        source: SourceFile,
+        summary: ModuleSummary,
+        settings: Settings,
+        function: str,
+        written: Mapping[int, tuple[ast.expr, str]] | None = None,
+    ) -> None:
+        self.node = node
+        self.place = place
+        self.flow = flow
+        self.evaluator = evaluator
+        self.source = source
+        self.summary = summary
+        self.settings = settings
+        self.function = function
+        self.written: Mapping[int, tuple[ast.expr, str]] = written or {}
+
+    def but(
+        self,
+        *,
+        node: ast.AST | None = None,
+        place: Place | None = None,
+        written: Mapping[int, tuple[ast.expr, str]] | None = None,
+    ) -> Site:
+        """The same site but for what is given."""
+        return Site(
+            self.node if node is None else node,
+            self.place if place is None else place,
+            self.flow,
+            self.evaluator,
+            self.source,
+            self.summary,
+            self.settings,
+            self.function,
+            self.written if written is None else written,
+        )
 
     def remembered(self, question: str, node: ast.AST, answer: Callable[[], T], *, anywhere: bool = False) -> T:
         """`answer()`, worked out once for this question about this node where names hold what they hold here.
@@ -181,11 +211,11 @@ class Site:
     def at(self, statement: ast.stmt) -> Site | None:
         """The same questions asked at another statement of the function; None where Dynamo does not get to."""
         place = self.flow.places.get(id(statement))
-        return None if place is None else replace(self, node=statement, place=place)
+        return None if place is None else self.but(node=statement, place=place)
 
     def with_env(self, env: Env) -> Site:
         """The same site if names held what `env` says."""
-        return replace(self, place=self.place._replace(env=env))
+        return self.but(place=self.place._replace(env=env))
 
     def following(self) -> list[ast.stmt]:
         """The statements after this one in its block."""

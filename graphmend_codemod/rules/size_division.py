@@ -7,7 +7,6 @@ known; with dynamic ones it has to be read back wherever it is used as a size.
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
@@ -43,7 +42,7 @@ def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
         if not _is_size(call, parents, node):
             _demand_number(site, target)
     written = {id(call): (call, _divided(site, call, parents[id(call)])) for call in found}
-    inside = replace(site, written=written)
+    inside = site.but(written=written)
     value = node.value
     line = f"{target} = {inside.text(value)}"
     if site.indentation(1) + len(line) > site.line_limit and isinstance(value, ast.Call):

@@ -146,7 +146,8 @@ def test_a_clean_file_costs_no_heavy_import(project: Path) -> None:
         text=True,
     )
     imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
-    heavy = "libcst joblib git rich json subprocess difflib tomli shutil torch logging multiprocessing threading"
+    heavy = "libcst joblib git rich json subprocess difflib tomli shutil torch logging multiprocessing threading "
+    heavy += "dataclasses inspect hashlib"
     assert not imported & set(heavy.split())
 
 

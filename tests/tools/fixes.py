@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -21,7 +20,7 @@ SUBJECT_PATH = PROJECT / "subject.py"
 
 def settings_with(**changes: Any) -> Settings:
     """Default settings of the empty project, with changes."""
-    return replace(Settings(root=PROJECT), **changes)
+    return Settings(root=PROJECT)._replace(**changes)
 
 
 def fixed(source: str, **changes: Any) -> tuple[str, FixResult]:
