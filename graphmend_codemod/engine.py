@@ -164,7 +164,7 @@ def _findings_in(
         for node in _matched_nodes(place, unit.evaluator, asked):
             if only is not None and node not in only:
                 continue
-            worth = [(rule, each.match) for rule, each, lines in asked[node.__class__] if _may_match(node, each, lines)]
+            worth = _worth(node, asked[node.__class__])
             if not worth:
                 continue
             site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
@@ -271,12 +271,18 @@ def _lines(asked: Asked, outline: Outline) -> Sequence[int] | None:
     return sorted(line for word in asked.words for line in outline.words.get(word, ())) if asked.here else None
 
 
-def _may_match(node: Any, asked: Asked, lines: Sequence[int] | None) -> bool:
-    if lines is not None:
-        following = bisect_left(lines, node.lineno)
-        if following == len(lines) or lines[following] > node.end_lineno:
-            return False
-    return asked.when is None or asked.when(node)
+def _worth(node: Any, matches: _Matches) -> list[tuple[Rule, Match]]:
+    """Those of the match functions that may find something in this node."""
+    first, last = node.lineno, node.end_lineno
+    found = []
+    for rule, asked, lines in matches:
+        if lines is not None:
+            following = bisect_left(lines, first)
+            if following == len(lines) or lines[following] > last:
+                continue
+        if asked.when is None or asked.when(node):
+            found.append((rule, asked.match))
+    return found
 
 
 def _matched_nodes(place: Place, evaluator: Evaluator, asked: dict[type[ast.AST], _Matches]) -> Iterator[ast.AST]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import NODE_FIELDS, put_children, walk
@@ -169,20 +169,29 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
 _MAY_NOT_RUN = frozenset({ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.FunctionDef})
 
 
-def _calls_that_run(node: ast.AST) -> Iterator[ast.Call]:
+def _calls_that_run(node: ast.expr) -> list[ast.Call]:
     """The calls in an expression that are made whatever its parts are."""
-    stack: list[ast.AST] = [node]
+    found: list[ast.Call] = []
+    stack: list[Any] = [node]
     while stack:
         current = stack.pop()
         kind = current.__class__
-        if isinstance(current, ast.Call):
-            yield current
-        if kind is ast.BoolOp:
-            stack.append(current.values[0])  # type: ignore[attr-defined]
+        if kind is ast.Name or kind is ast.Constant:
+            continue
+        if kind is ast.Attribute:
+            stack.append(current.value)
+        elif kind is ast.Call:
+            found.append(current)
+            stack.append(current.func)
+            stack += current.args
+            stack += current.keywords
+        elif kind is ast.BoolOp:
+            stack.append(current.values[0])
         elif kind is ast.IfExp:
-            stack.append(current.test)  # type: ignore[attr-defined]
-        elif (fields := NODE_FIELDS[kind]) and kind not in _MAY_NOT_RUN:
-            put_children(current, fields, stack)
+            stack.append(current.test)
+        elif kind not in _MAY_NOT_RUN:
+            put_children(current, NODE_FIELDS[kind], stack)
+    return found
 
 
 def _first_arguments(evaluator: Evaluator, expression: ast.expr) -> list[tuple[ast.Call, str]]:

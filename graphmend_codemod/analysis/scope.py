@@ -152,9 +152,12 @@ def outline(function: FunctionNode) -> Outline:
     conditional: list[int] = []
     words: dict[str, list[int]] = {}
     kept: dict[type[ast.AST], list[Any]] = {ast.Call: [], ast.Subscript: [], ast.Assign: []}
+    inside: list[ast.AST] = []
+    function.__dict__[_INSIDE] = inside  # all that `walk_scope` yields, in its order
     stack: list[Any] = children(function)
     while stack:
         node = stack.pop()
+        inside.append(node)
         kind = node.__class__
         if kind is ast.Name:
             if node.ctx.__class__ is ast.Load:

@@ -80,18 +80,23 @@ class Definitions:
         self._entities: dict[str, tuple[Module, str] | None] = {}
         self._classes: dict[str, tuple[Module, ClassSummary] | None] = {}
         self._linear: dict[str, tuple[str, ...]] = {}
+        self._method_names: set[str] = set()
 
     def add(self, summary: ModuleSummary) -> Module:
         """Make a module known that was summarised already."""
         module = Module.of(summary)
         self._modules[summary.path] = module
+        self._method_names.update(*module.methods.values())
         return module
 
     def module_at(self, path: str) -> Module | None:
         """The module in a file, loaded if need be; None when it cannot be summarised."""
         if path not in self._modules:
             summary = self._load(path)
-            self._modules[path] = None if summary is None else Module.of(summary)
+            if summary is None:
+                self._modules[path] = None
+                return None
+            self.add(summary)
         return self._modules[path]
 
     def module(self, name: str) -> Module | None:
@@ -134,10 +139,17 @@ class Definitions:
         """The method that instances of a class of the project have under this name."""
         if self.entity(qualified) is None:
             return None
-        for ancestor in self.linear(qualified):
-            found = self.own_method(ancestor, name)
+        found = self.first_method(self.linear(qualified), name)
+        return None if found is None else found[1:]
+
+    def first_method(self, classes: Iterable[str], name: str) -> tuple[str, Module, FunctionSummary] | None:
+        """The first of these classes that defines a method of this name, with its module and the method."""
+        if name not in self._method_names:  # as most attributes are
+            return None
+        for qualified in classes:
+            found = self.own_method(qualified, name)
             if found is not None:
-                return found
+                return qualified, *found
         return None
 
     def own_method(self, qualified: str, name: str) -> tuple[Module, FunctionSummary] | None:

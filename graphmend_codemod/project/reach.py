@@ -257,7 +257,9 @@ class Search:
         return True
 
     def _construct(self, owner: str, via: str) -> None:
-        if not self._index.is_module(owner):
+        key = (owner, "?constructed")
+        if key not in self._called and not self._index.is_module(owner):
+            self._called.add(key)
             for name in _CONSTRUCTION:
                 self._first(self._index.linear(owner), name, via)
 
@@ -285,12 +287,12 @@ class Search:
         return [definer for definer in definers if owner in self._index.linear(definer) and definer != owner]
 
     def _first(self, line: Iterable[str], name: str, via: str) -> bool:
-        for ancestor in line:
-            method = self._index.own_method(ancestor, name)
-            if method is not None:
-                self._reach_method(*method, ancestor, via)
-                return True
-        return False
+        found = self._index.first_method(line, name)
+        if found is None:
+            return False
+        owner, module, method = found
+        self._reach_method(module, method, owner, via)
+        return True
 
     def _reach_method(self, module: Module, method: FunctionSummary, owner: str, via: str) -> None:
         if method.name in CONSTRUCTORS and self._index.is_module(owner):
@@ -374,14 +376,14 @@ class Search:
         module = self._index.module(home)
         for binding in module.bindings.get(last, ()) if module is not None else ():
             if binding.value is not None and binding.value.holds and module is not None:
-                key = (found, "holds")
+                key = (found, "?holds")
                 if key not in self._called:
                     self._called.add(key)
                     self._value(module, binding.value, None, step, False)
 
     def _tables(self, owner: str, via: str) -> None:
         """Functions in the tables of a class whose instance is looked things up in."""
-        key = (owner, "tables")
+        key = (owner, "?tables")
         if key in self._called:
             return
         self._called.add(key)
