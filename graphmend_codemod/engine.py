@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -21,7 +22,7 @@ from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.rules.base import Asked, Match, Rule, Verdict
 from graphmend_codemod.rules.questions import CODES
 from graphmend_codemod.rules.registry import worth_asking
-from graphmend_codemod.rules.site import Site
+from graphmend_codemod.rules.site import Site, is_scripted
 from graphmend_codemod.segments import functions_of, outermost, parse_function
 from graphmend_codemod.settings import Settings, selects
 from graphmend_codemod.source import SourceFile
@@ -30,6 +31,7 @@ _CODES_ABOUT_BRANCHES = "GM10"
 _ADVICE = "GM7"
 _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
 """Rules with what they ask, and the lines where the words stand that have to be in the node."""
+_UNSCRIPTED = re.compile(r"\(\.\.\.,|\.cond\(|\blambda\b")
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -172,7 +174,7 @@ def _findings_in(
             if found is None:
                 continue
             rule, verdict = found
-            verdict = _importable(_within_target(verdict, settings), unit, summary)
+            verdict = _scriptable(_importable(_within_target(verdict, settings), unit, summary), source)
             finding = Finding(
                 code=rule.code,
                 slug=rule.slug,
@@ -229,6 +231,17 @@ def _importable(verdict: Verdict, unit: _Unit, summary: ModuleSummary) -> Verdic
         reason = f"`{bound[0].name}` is imported under a condition, and this function does without it"
     else:
         return verdict
+    return verdict._replace(edit=None, declined=reason)
+
+
+def _scriptable(verdict: Verdict, source: SourceFile) -> Verdict:
+    """The verdict without its edit where TorchScript would no longer compile code that is written for it."""
+    edit = verdict.edit
+    if edit is None or not (edit.helpers or any(_UNSCRIPTED.search(text) for text in _written(edit))):
+        return verdict
+    if not is_scripted(source.text):
+        return verdict
+    reason = "this file is written for TorchScript as well, which does not compile the form for torch.compile"
     return verdict._replace(edit=None, declined=reason)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ _TORCH = re.compile(r"\s*torch\s*(?:\[[^\]]*\])?\s*(?=$|[\s(<>=!~;,#])([^;#@]*)"
 # `packaging` knows all of this, but importing it takes as long as everything else that the commit hook does.
 _CLAUSE = re.compile(r"(~=|===?|>=?|\^|~)\s*v?([0-9]+)(?:\.([0-9]+))?")
 _EXCLUDED = re.compile(r"!=\s*v?([0-9]+)\.([0-9]+)\.\*")
+# `pytorch=1.11.0=py3_cuda` in a conda environment: one `=` is exact, up to the parts that it names.
+_CONDA = re.compile(r"\s*-\s*[\"']?(?:[\w./-]+::)?(?:pytorch|torch)(?:-gpu|-cpu)?(?=$|[\s(<>=!~,\"'])\s*([^#\"']*)")
 _KEY = re.compile(r"^\w+\s*=\s*(?!=)")
 _REQUIREMENT_LISTS = frozenset({"install_requires", "extras_require", "setup_requires", "tests_require"})
 
@@ -24,10 +26,14 @@ _REQUIREMENT_LISTS = frozenset({"install_requires", "extras_require", "setup_req
 def lowest_torch(root: Path, pyproject: Mapping[str, Any]) -> Version | None:
     """The lowest (major, minor) that any of the project's requirements on torch admits; None without a lower bound.
 
+    Conda environments are asked where nothing else has one: they say what the authors run, not all that they support.
     `pyproject` is the parsed `pyproject.toml` of `root`, or empty. SettingsError if a requirements file cannot be read.
     """
-    bounds = (lower_bound(specifier) for specifier in _specifiers(root, pyproject))
-    return min((bound for bound in bounds if bound is not None), default=None)
+    return _lowest(_specifiers(root, pyproject)) or _lowest(_in_environments(root))
+
+
+def _lowest(specifiers: Iterable[str]) -> Version | None:
+    return min((bound for bound in map(lower_bound, specifiers) if bound is not None), default=None)
 
 
 def lower_bound(specifier: str) -> Version | None:
@@ -52,6 +58,13 @@ def _specifiers(root: Path, pyproject: Mapping[str, Any]) -> Iterator[str]:
         yield from _in_lines(_text(file).splitlines())
     yield from _in_lines([_KEY.sub("", line) for line in _text(root / "setup.cfg").splitlines()])
     yield from _in_lines(_setup_strings(_text(root / "setup.py")))
+
+
+def _in_environments(root: Path) -> Iterator[str]:
+    for file in sorted(root.glob("environment*.y*ml")):
+        for line in _text(file).splitlines():
+            if match := _CONDA.match(line):
+                yield re.sub(r"^=?(?=\d)", "==", match[1].strip())
 
 
 def _in_lines(lines: Iterator[str] | list[str]) -> Iterator[str]:

@@ -191,6 +191,10 @@ def test_a_broken_pyproject_that_mentions_neither_us_nor_torch_is_not_our_busine
         ({"setup.py": "setup(extras_require={'gpu': 'torch>=2.4'})\n"}, (2, 4)),
         ({"setup.py": "print 'torch>=2.4'\n"}, None),
         ({"setup.py": "'''torch>=2.4'''\n"}, None),
+        ({"environment.yaml": "channels:\n  - pytorch\ndependencies:\n  - pytorch=1.11.0=py3_cuda\n"}, (1, 11)),
+        ({"environment.yml": "dependencies:\n  - pip:\n    - torch==2.0.1\n    - torchvision==0.15\n"}, (2, 0)),
+        ({"environment.yml": "- conda-forge::pytorch-gpu>=1.12\n", "requirements.txt": "torch>=2.2"}, (2, 2)),
+        ({"environment.yml": "dependencies:\n  - pytorch\n  - pytorch-lightning=1.2\n"}, None),
         ({}, None),
     ],
 )

@@ -45,6 +45,11 @@ class Place(NamedTuple):
         return any(isinstance(parent, ast.Try) and parent.handlers for parent in self.parents)
 
     @property
+    def in_handler(self) -> bool:
+        """True in an `except` handler, which runs when something was raised."""
+        return any(isinstance(parent, ast.ExceptHandler) for parent in self.parents)
+
+    @property
     def in_loop(self) -> bool:
         """True below a loop of the same function."""
         return any(isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) for parent in self.parents)
@@ -398,7 +403,9 @@ class Flow:
             env = dict(raised.env)
             if handler.name:
                 env[handler.name] = UNKNOWN
+            self._parents[-1] = handler
             after = self._join(after, self._block(handler.body, State(env, raised.leaked)))
+        self._parents[-1] = ast.Module([], [])
         final = (
             self._block(node.finalbody, after or State(dict(raised.env), raised.leaked)) if node.finalbody else after
         )

@@ -245,7 +245,8 @@ class Search:
         if known is not None:
             module, function = known
             if function.owner:
-                self._method(f"{module.summary.name}.{function.owner}", function.name, step.via)
+                # Named by its class, a method is the one of that class, whatever subclasses have.
+                self._first(self._index.linear(f"{module.summary.name}.{function.owner}"), function.name, step.via)
             else:
                 takes_self = function.parameters[:1] == ("self",) or (function.outer and module is step.module)
                 self._add(module, function, step.own if takes_self else None, step.via)

@@ -6,16 +6,17 @@ level is disabled. Eager mode keeps the statement, its arguments and the place t
 Under `torch.compile` a message that is known while the graph is traced is sent once per compilation, through a helper
 that Dynamo runs as it traces (`torch.compiler.assume_constant_result`). With `log-calls = "guard"`, and for every
 message that is not known then (sizes would specialise the graph on them), the call is left out of the compiled code.
+So it is in files that are written for TorchScript as well, which cannot compile the helper.
 """
 
 from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.findings import Edit, Helper, Replacement, Safety
+from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.logcalls import LogCall, effect_in, find_log_call, judge_arguments, why_it_is_read
-from graphmend_codemod.rules.site import Site
+from graphmend_codemod.rules.site import Site, is_scripted
 
 _SETUP = """
 import logging
@@ -133,7 +134,8 @@ def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
     if reader is not None:
         return Verdict(message, declined=reader)
     helper = helper_for(site, call)
-    if site.settings.log_calls == "guard" or not arguments.constant or helper is None or not site.torch_at_import:
+    known = arguments.constant and site.torch_at_import and not is_scripted(site.source.text) and not _of_error(call)
+    if site.settings.log_calls == "guard" or helper is None or not known:
         effect = effect_in(site, call.call)
         if effect is not None:
             return Verdict(message, declined=f"`{effect}` in its arguments would no longer happen under torch.compile")
@@ -147,6 +149,12 @@ def guard(site: Site, node: ast.stmt) -> Edit:
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)
 
 
+def _of_error(call: LogCall) -> bool:
+    """True for a message that shows the exception at hand, which is another one, or none, while tracing."""
+    told = call.what.rpartition(".")[2] == "exception"
+    return told or any(word.arg in {"exc_info", "stack_info"} for word in call.call.keywords)
+
+
 def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
     function = call.call.func
     head = f"({helper.name} if {site.compiling} else {site.text(function)})("
@@ -154,11 +162,36 @@ def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
     arguments = [site.text(part) for part in [*call.call.args, *call.call.keywords]]
     line = site.source.line(call.call.lineno)
     too_long = len(line) - len(site.text(function)) - 1 + len(head) > site.line_limit
+    hanging = _under_callee(site, call.call)
     if call.call.lineno == call.call.end_lineno and too_long:
         replacement = Replacement(site.span(call.call), (site.call(head, arguments),))
+    elif hanging is not None:
+        replacement = Replacement(site.span(call.call), (f"{head}\n    ", hanging, ")"))
     else:
         replacement = Replacement(site.span(function), (head[:-1],))
     return Edit((replacement,), imports=site.imports, helpers=(filled,))
+
+
+def _under_callee(site: Site, call: ast.Call) -> str | Original | None:
+    """The arguments of a call that begin on the line of the callee and go on below it, for a line of their own.
+
+    Lines that stand under the first argument stay under it.
+    """
+    spans = sorted(site.span(part) for part in [*call.args, *call.keywords])
+    if not spans or spans[0].start_line != call.func.end_lineno or call.lineno == call.end_lineno:
+        return None
+    if "#" in site.source.segment(site.span(call)):
+        return None
+    first, last = spans[0], max(span[2:] for span in spans)
+    whole = first._replace(end_line=last[0], end_column=last[1])
+    text = site.source.segment(whole)
+    lines = text.splitlines()
+    if len(lines) == 1 or "\\" in text or '"""' in text or "'''" in text or any("\t" in line for line in lines):
+        return Original(whole, 1)
+    column = len(site.source.line(first.start_line).encode()[: first.start_column].decode())
+    depths = [max(0, len(line) - len(line.lstrip()) - column) for line in lines[1:]]
+    moved = [" " * (4 + depth) + line.strip() for depth, line in zip(depths, lines[1:], strict=True)]
+    return "\n".join([lines[0].rstrip(), *moved])
 
 
 @rule.on(ast.Assign, ast.Return, candidate="log", when=lambda node: isinstance(node.value, ast.Call))

@@ -7,12 +7,13 @@ the original statement, word for word.
 Compiled code raises RuntimeError instead of the original type, and on CUDA at the next synchronisation, after which
 the CUDA context of the process cannot be used any more. The setting `guards` chooses: `assert` (default), `skip` (no
 check in compiled code) or `advice` (no edit). A guard inside `try` is left alone: its exception is part of the
-control flow.
+control flow. So is one in an `except` handler, which compiled code does not get to.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.values import Kind
@@ -21,6 +22,9 @@ from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rul
 from graphmend_codemod.rules.conditions import Condition, split
 from graphmend_codemod.rules.gm201_log_call import guard
 from graphmend_codemod.rules.site import Site
+
+_PERCENT = re.compile(r"%(?:\(\w+\))?[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[diouxXeEfFgGcrsa]")
+_BRACES = re.compile(r"(?<!\{)\{[^{}]*\}")
 
 _SETUP = """
 import torch
@@ -92,6 +96,18 @@ rule = Rule(
             because="inside `try`",
             setup=_SETUP,
         ),
+        Declined(
+            source="""
+            try:
+                mask = x.view(-1, 2)
+            except RuntimeError as error:
+                if x.isnan().any():
+                    raise ValueError("not a number") from error
+                raise
+            """,
+            because="in an `except` handler",
+            setup=_SETUP,
+        ),
         Clean(
             source="""
             assert x.dim() == 1, f"wrong shape {x.shape}"
@@ -152,6 +168,8 @@ def _why_not(site: Site, condition: Condition) -> str | None:
         return "the name `torch` is taken by something else in this module"
     if site.place.in_try:
         return "the guard stands inside `try`, and its exception may be caught"
+    if site.place.in_handler:
+        return "the guard stands in an `except` handler, and says more of what was raised before"
     if condition.several is not None and _combines(condition):
         return f"`{condition.several}` may hold more than one element"
     if condition.verdict.impure is not None:
@@ -167,7 +185,21 @@ def _combines(condition: Condition) -> bool:
 
 
 def _check(site: Site, text: str, described: ast.expr | None) -> str:
-    return site.call(f"{site.torch}._assert_async(", [text, _message(described)], deeper=1)
+    message, room = _message(described), site.line_limit - site.indentation(2) - len('"",')
+    literal = _quoted(message)
+    if len(literal) - len('""') > room:
+        literal = ("\n" + " " * 8).join(map(_quoted, _pieces_of(message, room)))
+    return site.call(f"{site.torch}._assert_async(", [text, literal], deeper=1)
+
+
+def _pieces_of(text: str, room: int) -> list[str]:
+    """The text in pieces, cut behind spaces, that fit into a line each."""
+    pieces = [""]
+    for word in re.findall(r"\S*\s+|\S+$", text):
+        if pieces[-1] and len(_quoted(pieces[-1] + word)) - len('""') > room:
+            pieces.append("")
+        pieces[-1] += word
+    return pieces
 
 
 def _message(node: ast.expr | None) -> str:
@@ -175,11 +207,11 @@ def _message(node: ast.expr | None) -> str:
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         text = _template(node.args[0]) if node.args else None
-        return _quoted(text if text is not None else name)
+        return text if text is not None else name
     text = _template(node) if node is not None else None
     if text is None:
         text = ast.unparse(node) if node is not None else "assertion failed"
-    return _quoted(text)
+    return text
 
 
 def _template(node: ast.expr) -> str | None:
@@ -188,12 +220,14 @@ def _template(node: ast.expr) -> str | None:
     if isinstance(node, ast.JoinedStr):
         return "".join(_piece(part) for part in node.values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        return _template(node.left)
+        text = _template(node.left)
+        return None if text is None else _PERCENT.sub("...", text).replace("%%", "%")
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = _template(node.left), _template(node.right)
         return None if left is None or right is None else left + right
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
-        return _template(node.func.value)
+        text = _template(node.func.value)
+        return None if text is None else _BRACES.sub("...", text).replace("{{", "{").replace("}}", "}")
     return None
 
 

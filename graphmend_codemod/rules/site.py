@@ -26,11 +26,31 @@ T = TypeVar("T")
 TORCH_NAMES = ("torch", "th", "T", "pt")
 _LONGEST_LINE = 120
 _SHORTEST_LIMIT = 79
+_LINE_BREAK = re.compile(r"(?:(?<=[(\[{])[ \t]*()[\r\n]+\s*)|(?:,?[ \t]*[\r\n]+\s*()(?=[)\]}]))|(?:[ \t]*[\r\n]+\s*)")
+_SCRIPTS = re.compile(r"\bjit\.(?:is_scripting|export)\b|\bjit\.script\(")
 
 
 @lru_cache(maxsize=4)
 def _longest_line(text: str) -> int:
     return max(map(len, text.splitlines()), default=0)
+
+
+@lru_cache(maxsize=4)
+def is_scripted(text: str) -> bool:
+    """True for a file whose code is written for TorchScript as well, which compiles less Python than runs."""
+    return _SCRIPTS.search(text) is not None
+
+
+def _folded(segment: str, node: ast.AST) -> str | None:
+    """An expression with string literals on one line, spelled as it is; None where that does not work."""
+    if not isinstance(node, ast.expr) or isinstance(node, ast.Starred):
+        return None
+    folded = _LINE_BREAK.sub(lambda found: " " if found[1] is None and found[2] is None else "", segment)
+    try:
+        same = ast.dump(ast.parse(f"({folded})", mode="eval").body) == ast.dump(node)
+    except SyntaxError:
+        return None
+    return folded if same and "\n" not in folded else None
 
 
 class Site:
@@ -240,7 +260,7 @@ class Site:
         if segment != self.source.segment(self.span(node)):
             return ast.unparse(ast.parse(segment if isinstance(node, ast.stmt) else f"({segment})"))
         if "#" in segment or '"' in segment or "'" in segment or "\\" in segment:
-            return ast.unparse(node)
+            return _folded(segment, node) or ast.unparse(node)
         folded = re.sub(r"\s*[\r\n]+\s*", " ", segment)
         return re.sub(r",?\s+([)\]}])", r"\1", re.sub(r"([(\[{])\s+", r"\1", folded))
 

@@ -9,7 +9,7 @@ import pytest
 from graphmend_codemod import runner
 from graphmend_codemod.settings import Settings
 from tests.tools.behaviour import behaves
-from tests.tools.fixes import declined, fixed
+from tests.tools.fixes import declined, embedded, fixed
 
 _MODEL = """
 from torch import nn
@@ -97,3 +97,86 @@ def test_conditions_that_are_too_long_for_a_line_get_one_each() -> None:
     assert "        if (\n            torch.compiler.is_compiling()\n            and truncate_negative\n" in after
     assert max(map(len, after.splitlines())) <= max(map(len, source.splitlines()))
     behaves(source, after, ["torch.ones(2), -torch.ones(3)", "-torch.ones(2), torch.ones(3)"])
+
+
+_SCRIPTED = """
+import logging
+import warnings
+
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        if torch.jit.is_scripting():
+            return x
+        y = torch.zeros_like(x)
+        mask = x[:, 0] > 0
+        ...
+        return y
+"""
+
+
+def test_code_for_torchscript_still_compiles_with_it() -> None:
+    warned, _ = fixed(embedded('warnings.warn("one")', _SCRIPTED))
+    assert "if not torch.compiler.is_compiling():\n            warnings.warn" in warned
+    assert "_while_tracing" not in warned
+    copied = "y[mask] = x[mask]"
+    declined(embedded(copied, _SCRIPTED), because="written for TorchScript as well")
+    unscripted = _SCRIPTED.replace("torch.jit.is_scripting()", "x.dim() == 0")
+    assert "copy_(" in fixed(embedded(copied, unscripted))[0]
+
+
+def test_arguments_that_stand_under_the_first_one_stay_there() -> None:
+    setup = _SCRIPTED.replace("torch.jit.is_scripting()", "x.dim() == 0")
+    statements = """
+        warnings.warn('a model of this kind is old and will be removed '
+                      'in the next release',
+                      UserWarning, stacklevel=2)
+        logger.info("a backslash \\
+goes on")
+        warnings.warn("what follows", UserWarning,
+            stacklevel=2)
+    """
+    assert """
+        (_warn_while_tracing if torch.compiler.is_compiling() else warnings.warn)(
+            'a model of this kind is old and will be removed '
+            'in the next release',
+            UserWarning, stacklevel=2)
+        (_info_while_tracing if torch.compiler.is_compiling() else logger.info)(
+            "a backslash \\
+goes on")
+        (_warn_while_tracing if torch.compiler.is_compiling() else warnings.warn)(
+            "what follows", UserWarning,
+            stacklevel=2)
+""" in fixed(setup.replace("\n        ...\n    ", statements))[0]
+
+
+def test_an_exception_is_not_told_of_while_tracing() -> None:
+    setup = _SCRIPTED.replace("torch.jit.is_scripting()", "x.dim() == 0")
+    after, _ = fixed(embedded('logger.exception("failed")\nlogger.warning("so", exc_info=True)', setup))
+    assert after.count("if not torch.compiler.is_compiling():\n") == 2
+    assert "_while_tracing" not in after
+
+
+def test_a_long_message_of_a_guard_gets_several_lines() -> None:
+    source = """
+    if (x < 0).any():
+        raise ValueError("the value %d of %s is less than nothing and the " % (1, "x")
+                         + "model has no layer for it, so give it another {} one and {{}} that is not so much smaller "
+                           "than what it was made for".format(2))
+    if not (x == {"a b": 1}
+            ["a b"]).all():
+        raise ValueError
+    """
+    setup = _SCRIPTED.replace("torch.jit.is_scripting()", "x.dim() == 0")
+    assert """
+            torch._assert_async(
+                ~(x < 0).any(),
+                "the value ... of ... is less than nothing and the model has no layer for it, so give it another ... "
+                "one and {} that is not so much smaller than what it was made for",
+            )
+""" in fixed(embedded(source, setup))[0]
