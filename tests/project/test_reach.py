@@ -54,6 +54,23 @@ def test_calls_on_self_land_in_ancestors_and_in_subclasses(tmp_path: Path) -> No
     assert found == {"Base.forward", "Base.mix", "Leaf.mix", "Leaf.more"}
 
 
+def test_a_method_named_by_its_class_is_not_that_of_a_subclass(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        class First:
+            def mix(self, x): return x
+        class Base(First):
+            pass
+        class Leaf(Base):
+            def mix(self, x): return x
+        class Model(nn.Module):
+            def forward(self, x): return Base.mix(self, x)
+        """,
+    )
+    assert found == {"Model.forward", "First.mix"}
+
+
 def test_super_in_a_mixin_lands_beside_it(tmp_path: Path) -> None:
     found = in_module(
         tmp_path,
