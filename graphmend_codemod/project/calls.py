@@ -18,10 +18,13 @@ from graphmend_codemod.project.candidates import (
     NUMPY_NUMBERS,
     READS_VALUES,
     REDUCES,
+    REFUSED,
+    REFUSED_WITH_OWNER,
     is_log_call,
 )
 from graphmend_codemod.project.spelling import dotted
 
+_MAY_BE_REFUSED = frozenset({"one_hot", *REFUSED, *(name.rpartition(".")[2] for name in REFUSED_WITH_OWNER)})
 _SPECIAL_CALLS = frozenset({"compile", "isinstance", *REGISTRATIONS})
 
 
@@ -59,11 +62,13 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
     elif last in DIVIDES:
         body.value = body.value or len(node.args) == 2
     elif last == "arange":
-        body.value = body.value or body.lines.asks_for_ends or _is_shifted(node)
+        body.value = body.value or body.lines.asks_for_ends or _is_shifted(node) or _is_of_reduced(node)
     elif last == "pad":
         body.value = body.value or body.lines.keeps_integers
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):
         body.rows = True
+    elif last in _MAY_BE_REFUSED and not body.value:
+        body.value = _is_refused(node, spelled, last)
     stack += node.args
     for keyword in node.keywords:
         stack.append(keyword.value)
@@ -86,6 +91,12 @@ def _isinstance(arguments: list[ast.expr], body: Body) -> None:
         for kind in kinds:
             if spelled := dotted(kind):
                 body.types[subject.id, f":{spelled}"] = None
+
+
+def _is_refused(node: ast.Call, spelled: str, last: str) -> bool:
+    if last == "one_hot":
+        return len(node.args) == 1 and not node.keywords
+    return last in REFUSED or spelled == last or ".".join(spelled.split(".")[-2:]) in REFUSED_WITH_OWNER
 
 
 def _is_shifted(node: ast.Call) -> bool:

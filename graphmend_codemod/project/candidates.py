@@ -31,8 +31,23 @@ NUMPY_NUMBERS = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sq
 """Functions of numpy that have a twin in `math`."""
 CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive", "bincount"})
 """Functions and methods whose result has as many rows as the data says; `where` with one argument as well."""
-RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+RECURRENT = frozenset({"LSTM", "GRU", "RNN", "CTCLoss"})
 """Layers of torch.nn that Dynamo does not trace."""
+REFUSED = frozenset(
+    {
+        "pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "ctc_loss", "sparse_coo_tensor",
+        "sparse_csr_tensor", "to_sparse", "to_sparse_csr", "manual_seed", "Generator", "get_rng_state",
+        "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms",
+    }
+)  # fmt: skip
+"""Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
+REFUSED_WITH_OWNER = frozenset(
+    {
+        "random.random", "random.choice", "random.choices", "random.shuffle", "random.sample", "random.gauss",
+        "random.seed", "time.time", "time.sleep", "datetime.now", "gc.collect", "autograd.grad",
+    }
+)  # fmt: skip
+"""Those of which only the last two parts tell."""
 DIVIDES = frozenset({"div", "floor_divide"})
 """Functions of torch that make a tensor of two sizes."""
 MARKS = frozenset({"mark_static_address", "mark_dynamic", "maybe_mark_dynamic", "mark_unbacked", "graph_break"})

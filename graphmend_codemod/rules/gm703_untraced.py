@@ -1,8 +1,8 @@
 """untraced (GM703): what breaks the graph, and what no rule knows a form for.
 
 Sizes that come from the data, numbers that are read back to Python, recurrent layers, modules that are made while
-`forward` runs: each is named with what can be done about it by hand. Where another rule looks at the same statement,
-that rule's reason is given in place of this one.
+`forward` runs, calls that Dynamo refuses whatever they are given: each is named with what can be done about it by hand.
+Where another rule looks at the same statement, that rule's reason is given in place of this one.
 """
 
 from __future__ import annotations
@@ -100,6 +100,14 @@ rule = Rule(
             """,
             because="no form of a fixed size",
             setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            x[x > 0] *= random.random()
+            x = nn.functional.one_hot(ids)
+            """,
+            because="give `num_classes`",
+            setup=_SETUP.replace("import numpy", "import random\n\nimport numpy"),
         ),
         Clean(
             source="""

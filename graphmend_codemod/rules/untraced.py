@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.project.facts import AttributeKind
 from graphmend_codemod.rules.conditions import asks_identity, reads_tensor
 from graphmend_codemod.rules.elements import may_be_tensor
+from graphmend_codemod.rules.refused import NAMES, refused
 from graphmend_codemod.rules.site import Site
 
 _FINDS = frozenset("nonzero argwhere unique unique_consecutive bincount masked_select".split())
@@ -24,7 +25,7 @@ _TAKES_SIZES = _SIZED | _RESHAPES | {"pad", "interpolate"}
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
-_CALLED = _FINDS | _READS | _SIZED | _RESHAPES | frozenset("int float bool range pad interpolate zip".split())
+_CALLED = NAMES | _FINDS | _READS | _SIZED | _RESHAPES | frozenset("int float bool range pad interpolate zip".split())
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _LEVELS = 4
 _HEADS = ("test", "iter", "items", "subject")
@@ -113,11 +114,15 @@ def _is_suspect(call: ast.Call) -> bool:
     name = function.attr
     if isinstance(function.value, ast.Name) and function.value.id == "self":
         return not call.keywords  # a recurrent layer, for all that one sees
-    return name in _CALLED or name[:1].isupper() or (name == "where" and len(call.args) == 1) or _is_random(function)
+    return name in _CALLED or name[:1].isupper() or (name == "where" and len(call.args) == 1) or _of_module(function)
 
 
-def _is_random(function: ast.Attribute) -> bool:
-    return isinstance(function.value, ast.Attribute) and function.value.attr == "random"
+def _of_module(function: ast.Attribute) -> bool:
+    """True for functions of `np.random` and of `math`."""
+    owner = function.value
+    if isinstance(owner, ast.Name):
+        return owner.id == "math"
+    return isinstance(owner, ast.Attribute) and owner.attr == "random"
 
 
 def evaluated(site: Site, statement: ast.stmt) -> Iterator[ast.AST]:
@@ -155,8 +160,9 @@ def found(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 
 
 def chosen(site: Site, node: ast.Subscript) -> Untraced | None:
-    """`x[mask]`, read."""
-    if not isinstance(node.ctx, ast.Load):
+    """`x[mask]`, read, and written in `x[mask] += 1`, which reads it."""
+    statement = site.place.statement
+    if not isinstance(node.ctx, ast.Load) and not (isinstance(statement, ast.AugAssign) and statement.target is node):
         return None
     first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
     if isinstance(first, (ast.Slice, ast.Constant)) or not _is_mask(site, first) or site.value(node.value).is_python:
@@ -231,9 +237,9 @@ def has_parameters(site: Site, qualified: str, depth: int = 0) -> bool:
 
 
 def read(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
-    """`x.item()`, `x.tolist()`, `int(x)`."""
+    """`x.item()`, `x.tolist()`, `int(x)`, `math.sqrt(x)`."""
     advice = "the number is used as a Python value; by hand, keep it a tensor, or take it from sizes and lists"
-    if called in _CASTS:
+    if called is not None and (called in _CASTS or called.startswith("math.")):
         tensors = [each for each in node.args if site.value(each).is_tensor]
         return Untraced(node, "reads a number back from the device", advice) if tensors else None
     if called is not None or not isinstance(node.func, ast.Attribute):
@@ -334,6 +340,18 @@ def _in_step(site: Site, comprehension: ast.comprehension) -> Iterator[tuple[ast
         yield target, iterated
 
 
+def by_name(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`pack_padded_sequence(x, lengths)`, `random.random()`, `F.one_hot(ids)`."""
+    function = node.func
+    own = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+    found = refused(node, called, site.value(function).instance_of if own else None)
+    if found is None or (
+        called is None and isinstance(function, ast.Attribute) and site.value(function.value).is_python
+    ):
+        return None
+    return Untraced(node, found.does, found.advice)
+
+
 def apart(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`zip(*t)`, whose numbers make an index that cannot be traced."""
     if called != "builtins.zip" or len(node.args) != 1:
@@ -350,7 +368,7 @@ def apart(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 
 def drawn(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`np.random.uniform()`."""
-    if called is None or not called.startswith("numpy.random."):
+    if called is None or not called.startswith("numpy.random.") or called == "numpy.random.seed":
         return None
     return Untraced(
         node,
@@ -413,7 +431,7 @@ def _may_read(site: Site, call: ast.Call) -> bool:
     return site.value(call.func.value).kind is Kind.UNKNOWN and site.value(call).kind is Kind.UNKNOWN
 
 
-CALLS: tuple[Ask, ...] = (found, apart, drawn, read, sized, recurrent, constructed)
+CALLS: tuple[Ask, ...] = (found, apart, drawn, by_name, read, sized, recurrent, constructed)
 CALLS_IN_LOOPS: tuple[Ask, ...] = (found, apart, read, sized)
 
 

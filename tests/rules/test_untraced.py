@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
+import random
+from collections.abc import Callable
 
+import pytest
+import torch
+from torch import nn
+
+from graphmend_codemod.project import candidates
+from graphmend_codemod.rules import refused
 from tests.tools.fixes import checked, embedded, fixed
 
 _SETUP = """
+import math
+import random
+import time
+from random import choice
+
+import numpy
 import torch
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+from tqdm import tqdm
 
 
 class Inner(nn.Module):
@@ -33,6 +48,7 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.layers = nn.LSTM(3, 3)
+        self.ctc = nn.CTCLoss()
         self.part = None
 
     def choose(self):
@@ -73,6 +89,18 @@ def found(source: str) -> list[tuple[str, str]]:
             "takes a tensor apart",
         ),
         ("counts = other.tolist()\nx = x * counts[0]", "reads a number back"),
+        ("x = math.sqrt(ids.max()) * torch.arange(ids.max())", "reads a number back"),
+        ("x[x > 0] += 1", "chooses as many elements"),
+        ("x = pack_padded_sequence(x, ids)", "packs or unpacks sequences"),
+        ("x = self.ctc(x, ids, ids, ids)", "computes a CTC loss"),
+        ("x = x.to_sparse()", "makes a sparse tensor"),
+        ("torch.manual_seed(3)", "random numbers"),
+        ("x = x * random.random()", "draws a random number with Python"),
+        ("x = choice([1, 2]) * x", "draws a random number with Python"),
+        ("started = time.time()", "reads the clock"),
+        ("x = nn.functional.one_hot(ids)", "number of classes"),
+        ("x = nn.functional.one_hot(ids, num_classes=-1) + ids.nonzero()", "number of classes"),
+        ("for number in tqdm(range(3)):\n    x = x + number", "shows progress"),
     ],
 )
 def test_what_cannot_be_traced_is_named(statements: str, does: str) -> None:
@@ -82,7 +110,7 @@ def test_what_cannot_be_traced_is_named(statements: str, does: str) -> None:
 def test_the_reason_of_a_rule_comes_before_advice() -> None:
     source = written("for row in ids:\n    if row.sum() > 3:\n        x = x + row.nonzero()[0]")
     codes = {finding.span.start_line: finding.code for finding in checked(source).findings}
-    assert codes == {34: "GM101", 35: "GM703"}
+    assert codes == {43: "GM101", 44: "GM703"}
 
 
 @pytest.mark.parametrize(
@@ -108,6 +136,8 @@ def test_what_a_rule_mends_gets_no_advice_before_or_after(statements: str) -> No
         "x = nn.Softmax(-1)(x)\nx[x > 0] = ids.sum()",
         "sizes = list(x.shape)\nx = x.view(sizes[0], -1)[: sizes[0]]",
         "flags = [True]\nx = x[0 if flags[0] == 1 else 1]",
+        "x = x * random.uniform(0, 1) + nn.functional.one_hot(ids, 3)",
+        "numpy.random.seed(3)\nx = x / math.sqrt(x.shape[-1])",
         "left = [x.shape[0] - n for n in other]\nfor p in left:\n    if p <= 0:\n        x = x + 1",
     ],
 )
@@ -118,3 +148,30 @@ def test_what_is_traced_is_not_named(statements: str) -> None:
 def test_a_module_without_parameters_may_be_made_anywhere() -> None:
     without = _SETUP.replace("nn.Parameter(torch.ones(3))", "2.0")
     assert found(embedded("self.choose()", without)) == []
+
+
+def test_a_summary_notes_what_dynamo_refuses() -> None:
+    noted = {*candidates.REFUSED, *candidates.REFUSED_WITH_OWNER}
+    spelled = {name for name in refused.BY_NAME if not noted.isdisjoint(_endings(name))}
+    assert spelled == set(refused.BY_NAME)
+    assert {name.rpartition(".")[2] for name in noted} | {"one_hot"} == refused.NAMES
+
+
+def _endings(name: str) -> set[str]:
+    parts = name.split(".")
+    return {parts[-1], ".".join(parts[-2:])}
+
+
+@pytest.mark.parametrize(
+    "refuses",
+    [
+        lambda x: nn.utils.rnn.pack_padded_sequence(x, torch.tensor([4]), batch_first=True).data,
+        lambda x: nn.functional.ctc_loss(x, torch.ones(4, 2).long(), torch.ones(4).long(), torch.ones(4).long()),
+        lambda x: x * random.choice([1.0, 2.0]),
+        lambda x: nn.functional.one_hot(x.long()),
+    ],
+)
+def test_dynamo_does_refuse_it(refuses: Callable[[torch.Tensor], object]) -> None:
+    torch._dynamo.reset()
+    with torch._dynamo.error_on_graph_break(True), pytest.raises(torch._dynamo.exc.Unsupported):
+        torch.compile(refuses, backend="eager")(torch.ones(1, 4, 4))

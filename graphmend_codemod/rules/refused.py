@@ -1,0 +1,86 @@
+"""Calls that Dynamo refuses to trace whatever they are given, by the qualified name of what is called.
+
+What is listed was compiled and broke; what compiles, such as `random.uniform` in arithmetic, is not listed.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import torch_api
+
+_AROUND = "compile what is around it"
+
+
+class Refused(NamedTuple):
+    """What a call does, and what can be done about it by hand."""
+
+    does: str
+    advice: str
+
+
+_PACKS = Refused(
+    "packs or unpacks sequences",
+    f"Dynamo does not trace packed sequences; by hand, give the layer padded input and mask its output, or {_AROUND}",
+)
+_CTC = Refused(
+    "computes a CTC loss", "the size of what its operator keeps depends on data; by hand, compute the loss outside"
+)
+_SPARSE = Refused(
+    "makes a sparse tensor", f"torch.compile does not take sparse tensors; by hand, use a dense form, or {_AROUND}"
+)
+_STATE = Refused(
+    "sets or reads the state of random numbers",
+    "Dynamo does not trace it; by hand, do it before compiled code is called",
+)
+_DRAWS = Refused("draws a random number with Python", "Dynamo does not trace it; by hand, draw with torch, or before")
+_CLOCK = Refused("reads the clock", "Dynamo does not trace it; by hand, measure around compiled code")
+_COLLECTS = Refused("collects garbage", "Dynamo does not trace it; by hand, do it between calls of compiled code")
+_SHOWS = Refused("shows progress", "Dynamo does not trace it; by hand, iterate over the plain range while compiling")
+_SCIPY = Refused("computes with scipy", f"Dynamo does not trace it; by hand, {_AROUND}")
+_GRADIENTS = Refused(
+    "computes gradients", f"Dynamo traces it only with `torch._dynamo.config.trace_autograd_ops`; by hand, {_AROUND}"
+)
+_CLASSES = Refused("takes the number of classes from data", "by hand, give `num_classes`")
+_SUPPRESSES = Refused(
+    "chooses as many boxes as the data says", f"the result has no fixed size; by hand, keep scores and {_AROUND}"
+)
+
+_PACKED = "torch.nn.utils.rnn"
+BY_NAME: dict[str, Refused] = {
+    **dict.fromkeys(
+        (f"{_PACKED}.{name}" for name in ("pack_padded_sequence", "pad_packed_sequence", "pack_sequence")), _PACKS
+    ),
+    "torch.nn.functional.ctc_loss": _CTC,
+    **dict.fromkeys(("torch.sparse_coo_tensor", "torch.sparse_csr_tensor"), _SPARSE),
+    **dict.fromkeys(("torch.manual_seed", "torch.Generator", "torch.get_rng_state"), _STATE),
+    **dict.fromkeys(
+        (f"random.{name}" for name in ("random", "choice", "choices", "shuffle", "sample", "gauss", "seed")), _DRAWS
+    ),
+    **dict.fromkeys((f"time.{name}" for name in ("time", "perf_counter", "monotonic", "sleep")), _CLOCK),
+    "datetime.datetime.now": _CLOCK,
+    "gc.collect": _COLLECTS,
+    **dict.fromkeys(("tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange"), _SHOWS),
+    "scipy.optimize.linear_sum_assignment": _SCIPY,
+    "torch.autograd.grad": _GRADIENTS,
+    **dict.fromkeys(
+        (f"torchvision.ops.{name}" for name in ("nms", "batched_nms", "boxes.nms", "boxes.batched_nms")), _SUPPRESSES
+    ),
+}
+_SPARSE_METHODS = frozenset({"to_sparse", "to_sparse_csr"})
+NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *_SPARSE_METHODS, "one_hot"})
+"""What such calls are spelled with, behind the last dot."""
+
+
+def refused(node: ast.Call, called: str | None, made: str | None) -> Refused | None:
+    """Why Dynamo refuses a call of `called`; `made` is the class of the layer that is called, if one is."""
+    if called is not None and called in BY_NAME:
+        return BY_NAME[called]
+    if called == "torch.nn.functional.one_hot":
+        given = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "num_classes")]
+        counted = not given or (isinstance(given[0], ast.UnaryOp) and isinstance(given[0].operand, ast.Constant))
+        return _CLASSES if counted else None
+    if called is None and isinstance(node.func, ast.Attribute) and node.func.attr in _SPARSE_METHODS:
+        return _SPARSE
+    return _CTC if made is not None and torch_api.torch_module_class(made) == "CTCLoss" else None
