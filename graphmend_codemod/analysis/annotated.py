@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, Names, Origin, Value, python
@@ -39,19 +40,20 @@ def split_top(text: str, separator: str) -> list[str]:
     return parts
 
 
-def alternatives(annotation: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def alternatives(annotation: str) -> tuple[str, ...]:
     """The members of a union, `None` for None; one member when it is no union."""
     annotation = annotation.strip().strip("'\"").strip()
     if len(parts := split_top(annotation, "|")) > 1:
-        return [member for part in parts for member in alternatives(part)]
+        return tuple(member for part in parts for member in alternatives(part))
     match = _WRAPPERS.match(annotation)
     if match is None:
-        return [annotation]
+        return (annotation,)
     inner = split_top(match[2], ",")
     if match[1] == "Optional":
-        return [*alternatives(match[2]), "None"]
+        return (*alternatives(match[2]), "None")
     if match[1] == "Union":
-        return [member for part in inner for member in alternatives(part)]
+        return tuple(member for part in inner for member in alternatives(part))
     return alternatives(inner[0])
 
 
@@ -61,7 +63,7 @@ def value_of(annotation: str | None, names: Names, origin: Origin = Origin.OTHER
         return UNKNOWN
     members = alternatives(annotation)
     optional = "None" in members
-    members = [member for member in members if member != "None"]
+    members = tuple(member for member in members if member != "None")
     if members and all(member in torch_api.TENSOR_TYPES for member in members):
         dtypes = {torch_api.TYPED_TENSORS.get(member) for member in members}
         dtype = dtypes.pop() if len(dtypes) == 1 else None

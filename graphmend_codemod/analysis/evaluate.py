@@ -38,12 +38,14 @@ def worst_origin(values: list[Value]) -> Origin:
 class Evaluator:
     """Evaluates expressions of one function. `env` maps local names, and `self.name` for attributes, to values.
 
-    `first_arguments` keeps, with each expression by its id, the calls in it that say something about a name.
+    `first_arguments` keeps, with each expression by its id, the calls in it that say something about a name;
+    `argument_names` all the lines of such calls, with these names.
     """
 
     def __init__(self, scope: Scope, names: Names) -> None:
         self.scope = scope
         self.names = names
+        self.argument_names: tuple[list[int], list[str]] | None = None
         self.first_arguments: dict[int, tuple[ast.expr, list[tuple[ast.Call, str]]]] = {}
         self._handlers: dict[type[ast.expr], Callable[[Any, Env], Value]] = {
             ast.Constant: self._constant,

@@ -84,8 +84,8 @@ class Flow:
         self.nested: dict[int, Env] = {}
         self.answers: dict[tuple[str, int, int], Any] = {}
         self.splits = False
-        self._parents: list[ast.AST] = []
-        self._blocks: list[tuple[Sequence[ast.stmt], int]] = []
+        self._parents: tuple[ast.AST, ...] = ()
+        self._blocks: tuple[tuple[Sequence[ast.stmt], int], ...] = ()
         self._handled = 0
 
     def run(self) -> None:
@@ -136,25 +136,22 @@ class Flow:
 
     def _block(self, body: Sequence[ast.stmt], state: State | None) -> State | None:
         """State after `body`, or None when its end is not reached."""
-        handled = self._handled
+        handled, around = self._handled, self._blocks
         for position, statement in enumerate(body):
             if state is None:
                 break
-            self._blocks.append((body, position))
+            self._blocks = (*around, (body, position))
             before, state = state, self._statement(statement, state)
-            self._blocks.pop()
             if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return):
                 # What follows a compile path that returns is the original text beside it, unless the path is for one
                 # type of an argument: then it is what the others take.
                 path = self.evaluator.value(statement.test, before.env).compiling is True
                 self._handled += path and not _asks_for_type(statement.test)
-        self._handled = handled
+        self._handled, self._blocks = handled, around
         return state
 
     def _statement(self, node: ast.stmt, state: State) -> State | None:
-        self.places[id(node)] = Place(
-            node, state.env, state.leaked, tuple(self._parents), tuple(self._blocks), self._handled > 0
-        )
+        self.places[id(node)] = Place(node, state.env, state.leaked, self._parents, self._blocks, self._handled > 0)
         compound = _COMPOUND.get(node.__class__)
         return self._simple(node, state) if compound is None else compound(self, node, state)
 
@@ -258,7 +255,7 @@ class Flow:
         self._walrus(node.test, env)
         test = self.evaluator.value(node.test, env)
         leaked = state.leaked | self._leaks(node, state.env)
-        self._parents.append(node)
+        self._parents = (*self._parents, node)
         after_body = after_else = None
         if test.truth is not False:
             body_env = dict(env)
@@ -275,7 +272,7 @@ class Flow:
             self._handled -= has_compile_path
         elif test.compiling is True and after_body is not None:
             self.splits = self.splits or self._differs(node.orelse, env, after_body.env)
-        self._parents.pop()
+        self._parents = self._parents[:-1]
         return self._join(after_body, after_else)
 
     def _differs(self, eager: Sequence[ast.stmt], env: Env, compiled: Env) -> bool:
@@ -293,22 +290,27 @@ class Flow:
             return one or other
         leaked = one.leaked | other.leaked
         env = dict(one.env)
-        for name in [*one.env, *(name for name in other.env if name not in one.env)]:
-            first, second = one.env.get(name, UNKNOWN), other.env.get(name, UNKNOWN)
-            if first is second:
-                continue
-            value = self.evaluator.names.join(first, second)
-            held = {first.token, second.token}
-            if value.fresh and value.token not in held and not leaked.isdisjoint(held - {None}):
-                value = value._replace(fresh=False)
-            env[name] = value
+        for name, first in one.env.items():
+            second = other.env.get(name, UNKNOWN)
+            if first is not second:
+                env[name] = self._joined(first, second, leaked)
+        for name, second in other.env.items():
+            if name not in one.env:
+                env[name] = self._joined(UNKNOWN, second, leaked)
         return State(env, leaked)
+
+    def _joined(self, first: Value, second: Value, leaked: frozenset[str]) -> Value:
+        value = self.evaluator.names.join(first, second)
+        held = {first.token, second.token}
+        if value.fresh and value.token not in held and not leaked.isdisjoint(held - {None}):
+            return value._replace(fresh=False)
+        return value
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State | None:
         leaked = state.leaked | self._leaks(node, state.env)
         before = State(dict(state.env), leaked)
         bound = list(_bound_in(node))
-        self._parents.append(node)
+        self._parents = (*self._parents, node)
         start = self._stable(before, None, bound)
         changing: set[str] = set()
         for _ in range(_LOOP_PASSES):
@@ -324,7 +326,7 @@ class Flow:
             start = State(start.env | dict.fromkeys(bound, UNKNOWN), start.leaked)
             self._block(node.body, self._enter(node, start))
         after = self._block(node.orelse, start)
-        self._parents.pop()
+        self._parents = self._parents[:-1]
         return after
 
     def _kind(self, state: State, name: str) -> tuple[object, ...]:
@@ -392,12 +394,12 @@ class Flow:
         return Value(Kind.PYTHON, elements=tuple(parts))
 
     def _try(self, node: ast.Try, state: State) -> State | None:
-        self._parents.append(node)
+        self._parents = (*self._parents, node)
         body = self._block(node.body, State(dict(state.env), state.leaked))
         raised = State(dict(state.env), state.leaked)
         for name in _bound_in(*node.body):
             raised.env[name] = UNKNOWN
-        self._parents[-1] = ast.Module([], [])
+        self._parents = (*self._parents[:-1], ast.Module([], []))
         after = self._block(node.orelse, body) if body else None
         for handler in node.handlers:
             env = dict(raised.env)
@@ -409,7 +411,7 @@ class Flow:
         final = (
             self._block(node.finalbody, after or State(dict(raised.env), raised.leaked)) if node.finalbody else after
         )
-        self._parents.pop()
+        self._parents = self._parents[:-1]
         return final if after is not None else None
 
     def _with(self, node: ast.With | ast.AsyncWith, state: State) -> State | None:
@@ -417,20 +419,20 @@ class Flow:
         for item in node.items:
             if item.optional_vars is not None:
                 self._bind(item.optional_vars, UNKNOWN, env)
-        self._parents.append(node)
+        self._parents = (*self._parents, node)
         after = self._block(node.body, State(env, state.leaked | self._leaks(node, state.env)))
-        self._parents.pop()
+        self._parents = self._parents[:-1]
         return after
 
     def _match(self, node: ast.Match, state: State) -> State | None:
-        self._parents.append(node)
+        self._parents = (*self._parents, node)
         after: State | None = State(dict(state.env), state.leaked)
         for case in node.cases:
             env = dict(state.env)
             for name in _bound_in(case):
                 env[name] = UNKNOWN
             after = self._join(after, self._block(case.body, State(env, state.leaked)))
-        self._parents.pop()
+        self._parents = self._parents[:-1]
         return after
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +128,8 @@ def add_evidence(evaluator: Evaluator, statement: ast.stmt, env: Env) -> None:
 
     Only names that the statement did not bind itself, and only calls that ran whatever happened.
     """
+    if not _may_tell(evaluator, statement, env):
+        return
     bound: set[str] | None = None
     for expression in _expressions(statement):
         for key in _tensor_arguments(evaluator, expression, env):
@@ -150,13 +153,28 @@ def add_test_evidence(evaluator: Evaluator, test: ast.expr, truth: bool, env: En
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         add_test_evidence(evaluator, test.operand, not truth, env)
         return
-    for key in _tensor_arguments(evaluator, test, env):
-        _become_tensor(evaluator, key, env)
+    if _may_tell(evaluator, test, env):
+        for key in _tensor_arguments(evaluator, test, env):
+            _become_tensor(evaluator, key, env)
 
 
 def evidence(evaluator: Evaluator, expression: ast.expr, env: Env) -> list[str]:
     """Keys of names that are not known as tensors in `env`, and must be ones once `expression` was evaluated."""
     return list(_tensor_arguments(evaluator, expression, env))
+
+
+def _may_tell(evaluator: Evaluator, node: ast.stmt | ast.expr, env: Env) -> bool:
+    """False where every call in the lines of `node` has a first argument of which something is known, as most have."""
+    if evaluator.argument_names is None:
+        calls = [call for call in evaluator.scope.outline.calls if call.args]
+        found = sorted((call.lineno, key) for call in calls if (key := _key(evaluator, call.args[0])) is not None)
+        evaluator.argument_names = [line for line, _ in found], [key for _, key in found]
+    lines, keys = evaluator.argument_names
+    for key in keys[bisect_left(lines, node.lineno) : bisect_right(lines, node.end_lineno or 0)]:
+        value = env.get(key)
+        if value is None or value.kind is Kind.UNKNOWN:
+            return True
+    return False
 
 
 def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:

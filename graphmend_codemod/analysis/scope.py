@@ -203,8 +203,8 @@ def outline(function: FunctionNode) -> Outline:
 class Scope:
     """The function under analysis: its module, the class whose `self` it gets, the names that it binds itself.
 
-    `closure` holds names of enclosing functions: bound there, so not global. `self_name` is the name by which the
-    function calls its instance, if it is a method or gets `self` handed over.
+    `locals` are the names that it binds itself. `closure` holds names of enclosing functions: they are not global.
+    `self_name` is the name by which the function calls its instance, if it is a method or gets `self` handed over.
     """
 
     def __init__(
@@ -221,16 +221,12 @@ class Scope:
         self.node = node
         self.class_qualified = class_qualified
         self.outline = outline
+        self.locals = outline.names
         self.closure = closure
         self.self_name = _instance(node) if class_qualified is not None else None
         self._facts: ClassFacts | None = None
         self._asked_for_facts = not class_qualified
         self._resolved: dict[str, str | None] = {}
-
-    @property
-    def locals(self) -> frozenset[str]:
-        """Names that the function binds itself."""
-        return self.outline.names
 
     @property
     def class_facts(self) -> ClassFacts | None:
