@@ -57,7 +57,7 @@ class Choice:
 @lru_cache(maxsize=4)
 def choices(text: str) -> tuple[Choice, ...]:
     """All flags of a module that choose code in another function of it. Parses the text only where it may hold one."""
-    if _READ.search(text) is None:
+    if ".any(" not in text or _READ.search(text) is None:
         return ()
     calls = calls_in(text)
     return tuple(

@@ -38,7 +38,7 @@ def _longest_line(text: str) -> int:
 @lru_cache(maxsize=4)
 def is_scripted(text: str) -> bool:
     """True for a file whose code is written for TorchScript as well, which compiles less Python than runs."""
-    return _SCRIPTS.search(text) is not None
+    return "jit." in text and _SCRIPTS.search(text) is not None
 
 
 def _folded(segment: str, node: ast.AST) -> str | None:
