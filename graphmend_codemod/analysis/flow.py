@@ -405,9 +405,9 @@ class Flow:
             env = dict(raised.env)
             if handler.name:
                 env[handler.name] = UNKNOWN
-            self._parents[-1] = handler
+            self._parents = (*self._parents[:-1], handler)
             after = self._join(after, self._block(handler.body, State(env, raised.leaked)))
-        self._parents[-1] = ast.Module([], [])
+        self._parents = (*self._parents[:-1], ast.Module([], []))
         final = (
             self._block(node.finalbody, after or State(dict(raised.env), raised.leaked)) if node.finalbody else after
         )
