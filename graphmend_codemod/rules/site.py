@@ -27,7 +27,7 @@ TORCH_NAMES = ("torch", "th", "T", "pt")
 _LONGEST_LINE = 120
 _SHORTEST_LIMIT = 79
 _LINE_BREAK = re.compile(r"(?:(?<=[(\[{])[ \t]*()[\r\n]+\s*)|(?:,?[ \t]*[\r\n]+\s*()(?=[)\]}]))|(?:[ \t]*[\r\n]+\s*)")
-_SCRIPTS = re.compile(r"\bjit\.(?:is_scripting|export)\b|\bjit\.script\(")
+_SCRIPTS = re.compile(r"jit\.(?:(?:is_scripting|export)\b|script\()")
 
 
 @lru_cache(maxsize=4)
@@ -38,7 +38,7 @@ def _longest_line(text: str) -> int:
 @lru_cache(maxsize=4)
 def is_scripted(text: str) -> bool:
     """True for a file whose code is written for TorchScript as well, which compiles less Python than runs."""
-    return "jit." in text and _SCRIPTS.search(text) is not None
+    return _SCRIPTS.search(text) is not None
 
 
 def _folded(segment: str, node: ast.AST) -> str | None:
