@@ -24,6 +24,8 @@ from graphmend_codemod.rules.traceable import is_compile_path, why_not_traced
 
 _READ = re.compile(r"=\s*(?:bool\(\s*)?\w+(?:\s*\.\w+\([-\d]*\))?\s*\.any\(\s*\w*\s*\)\s*(?:\.item\(\)|\))")
 """What a file with a flag holds: a look at its text costs less than its tree."""
+_READ_BACK = re.compile(r"\.any\(\s*\w*\s*\)\s*(?:\.item\(\)|\))")
+"""The end of that, which begins with a literal: the engine of `re` skips through a text for it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Choice:
 @lru_cache(maxsize=4)
 def choices(text: str) -> tuple[Choice, ...]:
     """All flags of a module that choose code in another function of it. Parses the text only where it may hold one."""
-    if ".any(" not in text or _READ.search(text) is None:
+    if _READ_BACK.search(text) is None or _READ.search(text) is None:
         return ()
     calls = calls_in(text)
     return tuple(

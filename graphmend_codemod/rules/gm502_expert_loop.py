@@ -319,12 +319,16 @@ def expert_counts(site: Site, node: ast.Assign) -> Verdict | None:
 
 
 def _segment_loop(site: Site, node: ast.For) -> Verdict | None:
-    message = f"gives each expert its own rows: `{purity.short(node.iter)}`; all rows in every expert cost {_TIMES}"
+    edit, declined = None, None
     try:
         segments = segments_of(site, node)
-        return None if segments is None else Verdict(message, edit=_segment_edit(site, node, segments))
+        if segments is None:
+            return None
+        edit = _segment_edit(site, node, segments)
     except NotRowwise as reason:
-        return Verdict(message, declined=str(reason))
+        declined = str(reason)
+    message = f"gives each expert its own rows: `{purity.short(node.iter)}`; all rows in every expert cost {_TIMES}"
+    return Verdict(message, edit=edit, declined=declined)
 
 
 def _segment_edit(site: Site, node: ast.For, segments: Segments) -> Edit:

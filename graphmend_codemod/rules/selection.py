@@ -135,7 +135,8 @@ class Selection:
     @property
     def temporaries(self) -> list[Assignment]:
         """Assignments that only the branches themselves read."""
-        return [item for arm in self.arms for item in arm.assignments if item.name not in self.names]
+        names = self.names
+        return [item for arm in self.arms for item in arm.assignments if item.name not in names]
 
     def check_form(self) -> None:
         """NotSelectable when names depend on each other in a way that one select a name cannot express."""
@@ -151,8 +152,9 @@ class Selection:
                 rest = [later.statement for later in arm.assignments[position + 1 :]]
                 if item.name in names and reads_before_writing(rest, item.name):
                     raise NotSelectable(f"later statements of the branch read `{item.name}`")
-        counts = [item.name for item in self.temporaries]
-        for item in self.temporaries:
+        temporaries = self.temporaries
+        counts = [item.name for item in temporaries]
+        for item in temporaries:
             if counts.count(item.name) > 1:
                 raise NotSelectable(f"`{item.name}` is assigned in several branches")
             if any(self._reads(arm, item) for arm in self.arms if item not in arm.assignments):
