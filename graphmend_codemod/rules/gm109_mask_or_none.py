@@ -27,7 +27,7 @@ import re
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.callgraph import Definition, calls_in, same_if
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -224,15 +224,23 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     if len(for_ones) > 1:
         return Verdict(message, declined="the branch does more than leave the mask out")
-    try:
-        return Verdict(message, edit=_edit_for(site, node, question, name, otherwise))
-    except NotAlike as reason:
-        return Verdict(message, declined=str(reason))
+    calls, scope = calls_in(site.source.text), site.evaluator.scope
+
+    def judge() -> Verdict:
+        try:
+            return Verdict(message, edit=_edit_for(site, calls, node, question, name, otherwise))
+        except NotAlike as reason:
+            return Verdict(message, declined=str(reason))
+
+    # A branch is asked about twice, for rules that need to know who else refers to a tensor.
+    place = (node.lineno, node.col_offset)
+    return calls.remembered("mask or none", (place, scope.module, scope.index), judge)
 
 
-def _edit_for(site: Site, node: ast.If, question: Question, name: str, otherwise: list[ast.stmt]) -> Edit:
+def _edit_for(
+    site: Site, calls: ModuleCalls, node: ast.If, question: Question, name: str, otherwise: list[ast.stmt]
+) -> Edit:
     """The edit; NotAlike with the condition that fails."""
-    calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         raise NotAlike("it stands in a function inside another one")
