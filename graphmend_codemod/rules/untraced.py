@@ -48,13 +48,10 @@ Ask = Callable[[Site, ast.Call, "str | None"], Untraced | None]
 
 
 class Suspects(NamedTuple):
-    """What one look at a function leaves to be judged: calls and subscripts in order of the source, and names that
-    only ever hold what looks like a mask.
-    """
+    """What one look at a function leaves to be judged: calls and subscripts in order of the source."""
 
     places: list[tuple[int, int]]
     nodes: list[ast.expr]
-    masks: frozenset[str]
 
     def of(self, statement: ast.stmt) -> list[ast.expr]:
         """Those that the statement evaluates itself."""
@@ -71,15 +68,8 @@ def suspects(site: Site) -> Suspects:
 
 
 def _suspects(site: Site) -> Suspects:
-    outline = site.evaluator.scope.outline
-    masks: dict[str, bool] = {}
-    for node in outline.assignments:
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                masks[target.id] = masks.get(target.id, True) and _looks_like_mask(node.value)
-    nodes = sorted(_in_outline(outline), key=lambda node: (node.lineno, node.col_offset))
-    places = [(node.lineno, node.col_offset) for node in nodes]
-    return Suspects(places, nodes, frozenset(name for name, only in masks.items() if only))
+    nodes = sorted(_in_outline(site.evaluator.scope.outline), key=lambda node: (node.lineno, node.col_offset))
+    return Suspects([(node.lineno, node.col_offset) for node in nodes], nodes)
 
 
 def lines(outline: Outline) -> list[int]:
@@ -180,7 +170,10 @@ def _is_mask(site: Site, node: ast.expr) -> bool:
         return False
     if value.dtype == BOOL or _looks_like_mask(node):
         return True
-    return isinstance(node, ast.Name) and node.id in suspects(site).masks
+    if not isinstance(node, ast.Name):
+        return False
+    assigned = _assigned(site).get(node.id)
+    return assigned is not None and all(map(_looks_like_mask, assigned))
 
 
 def _looks_like_mask(node: ast.expr) -> bool:
@@ -251,8 +244,12 @@ def read(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 
 def sized(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`torch.arange(t)`, `x.view(t, -1)`."""
-    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    return _sized_by(site, node, _sizes(site, node, called)) if method in _TAKES_SIZES else None
+    if not isinstance(node.func, ast.Attribute) or node.func.attr not in _TAKES_SIZES:
+        return None
+    each = _sized_by(site, node, _sizes(node, called))
+    if each is not None and torch_api.torch_function(called) is None and site.value(node.func.value).is_python:
+        return None
+    return each
 
 
 def cut(site: Site, node: ast.Subscript) -> Untraced | None:
@@ -270,8 +267,8 @@ def _sized_by(site: Site, node: ast.expr, sizes: Iterable[ast.expr]) -> Untraced
     return Untraced(node, "takes a size from a tensor", advice)
 
 
-def _sizes(site: Site, node: ast.Call, called: str | None) -> Iterator[ast.expr]:
-    """Expressions that say how large the result is."""
+def _sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
+    """Expressions that say how large the result is, if what is called is a function of torch or a method of tensors."""
     assert isinstance(node.func, ast.Attribute)
     method = node.func.attr
     name = torch_api.torch_function(called)
@@ -280,7 +277,7 @@ def _sizes(site: Site, node: ast.Call, called: str | None) -> Iterator[ast.expr]
         given = node.args[:1] if name == "full" else node.args
     elif name in {"pad", "interpolate"}:
         given = [*node.args[1:2], *(word.value for word in node.keywords if word.arg in {"pad", "size"})]
-    elif name is None and method in _RESHAPES and not site.value(node.func.value).is_python:
+    elif name is None and method in _RESHAPES:
         given = node.args[:1] if method == "new_full" else node.args
     for each in given:
         yield from each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]
@@ -294,27 +291,32 @@ def _is_computed(site: Site, node: ast.expr, names: int = 3) -> bool:
         return next(elements, None) is not None or any(_is_computed(site, side, names) for side in sides)
     if not isinstance(node, ast.Name) or not names or site.value(node).kind is not Kind.UNKNOWN:
         return False
-    function = site.evaluator.scope.node
-    every = site.remembered("assigned", function, lambda: _assigned(site.evaluator.scope.outline), anywhere=True)
-    assigned = every.get(node.id, [])
+    assigned = _assigned(site).get(node.id, [])
     return len(assigned) == 1 and _is_computed(site, assigned[0], names - 1)
 
 
-def _assigned(outline: Outline) -> dict[str, list[ast.expr]]:
-    """What is assigned to each name, in one entry an assignment."""
-    found: dict[str, list[ast.expr]] = {}
-    for part in outline.assignments:
-        for name in {each.id for each in part.targets if isinstance(each, ast.Name)}:
-            found.setdefault(name, []).append(part.value)
-    return found
+def _assigned(site: Site) -> dict[str, list[ast.expr]]:
+    """What the function assigns to each name, in one entry an assignment."""
+
+    def look() -> dict[str, list[ast.expr]]:
+        found: dict[str, list[ast.expr]] = {}
+        for part in site.evaluator.scope.outline.assignments:
+            for name in {each.id for each in part.targets if isinstance(each, ast.Name)}:
+                found.setdefault(name, []).append(part.value)
+        return found
+
+    return site.remembered("assigned", site.evaluator.scope.node, look, anywhere=True)
 
 
 def _is_number(site: Site, node: ast.expr) -> bool:
     """True for a tensor in the place of a number."""
-    if site.value(node).is_tensor or _is_computed(site, node):
+    value = site.value(node)
+    if value.is_tensor:
         return True
-    if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN:
-        return False
+    if not isinstance(node, ast.Name) or value.kind is not Kind.UNKNOWN:
+        return isinstance(node, ast.BinOp) and _is_computed(site, node)
+    if _is_computed(site, node):
+        return True
     statement = site.place.statement
     for each in site.remembered("comprehensions", statement, lambda: _comprehensions(statement), anywhere=True):
         for target, iterated in _in_step(site, each):
@@ -442,4 +444,8 @@ def break_at(site: Site, node: ast.expr, calls: Sequence[Ask] = CALLS) -> Untrac
     if not isinstance(node, ast.Call):
         return None
     called = site.resolve(node.func)
-    return next((each for kind in calls if (each := kind(site, node, called)) is not None), None)
+    for kind in calls:
+        each = kind(site, node, called)
+        if each is not None:
+            return each
+    return None
