@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, walk_in_layers, walk_scope
@@ -214,18 +214,36 @@ class ModuleCalls:
             self._known_loops[key] = found
         return self._known_loops[key]
 
+    def _callers(self, function: Key) -> list[tuple[Definition, ast.Call, Definition]]:
+        return self.remembered("callers", function, lambda: list(self._find_callers(function)))
+
+    def _find_callers(self, function: Key) -> Iterator[tuple[Definition, ast.Call, Definition]]:
+        owner = self.definitions[function].owner if function in self.definitions else ""
+        for key, caller in self.definitions.items():
+            # Most functions have no way to it: then nobody needs to know what they call.
+            if not owner or owner in self._within_reach.get(caller.owner, ()):
+                for call, callee in self.remembered("callees", key, partial(self._callees, caller)):
+                    if (callee.qualname, callee.node.lineno) == function:
+                        yield caller, call, callee
+
     @cached_property
-    def _callers(self) -> dict[Key, list[tuple[Definition, ast.Call, Definition]]]:
-        found: dict[Key, list[tuple[Definition, ast.Call, Definition]]] = {}
-        for caller in self.definitions.values():
-            for node in walk_scope(caller.node):
-                if not isinstance(node, ast.Call) or not self._may_lead_here(node.func):
-                    continue
-                callee = self.callee(caller, node)
-                if callee is not None:
-                    at = (callee.qualname, callee.node.lineno)
-                    found.setdefault(at, []).append((caller, node, callee))
+    def _within_reach(self) -> dict[str, set[str]]:
+        """For each class of the module those whose methods its functions may get to by way of `self`."""
+        return {name: self._reach(name) for name in self._classes}
+
+    def _reach(self, start: str) -> set[str]:
+        todo, found = [start], set()
+        while todo:
+            each = todo.pop()
+            if each in self._classes and each not in found:
+                found.add(each)
+                todo += [*self._bases[each], *self._attributes[each].values()]
         return found
+
+    def _callees(self, caller: Definition) -> list[tuple[ast.Call, Definition]]:
+        calls = [each for each in walk_scope(caller.node) if isinstance(each, ast.Call)]
+        called = ((each, self.callee(caller, each)) for each in calls if self._may_lead_here(each.func))
+        return [(each, callee) for each, callee in called if callee is not None]
 
     @cached_property
     def _callable_attributes(self) -> frozenset[str]:
@@ -240,12 +258,12 @@ class ModuleCalls:
         """The calls of a function: by whom, and what is given for each parameter."""
         return [
             ((caller.qualname, caller.node.lineno), callee.arguments(call))
-            for caller, call, callee in self._callers.get(function, ())
+            for caller, call, callee in self._callers(function)
         ]
 
     def callers(self, function: Definition) -> list[tuple[Definition, ast.Call]]:
         """The calls of a function: by whom, and the call itself."""
-        found = self._callers.get((function.qualname, function.node.lineno), ())
+        found = self._callers((function.qualname, function.node.lineno))
         return [(caller, call) for caller, call, _ in found]
 
 

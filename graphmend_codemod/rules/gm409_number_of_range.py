@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
-from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.scope import dotted, parameters
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.counted_numbers import Counted, NeedsTensor, Uses, counted, is_element_of
@@ -112,13 +112,14 @@ _SPELLED = ("range", "isinstance", "int")
 @rule.on(ast.If, candidate="test", when=lambda node: next(is_element_of(node.test), None) is not None)
 def number_decides(site: Site, node: ast.If) -> Verdict | None:
     """`if positions[0] > 0:` where the positions come from `torch.arange` in this module."""
-    if not _counts(site.source.text):
+    names = [each for each in is_element_of(node.test) if _may_be_counted(site, each)]
+    if not names or not _counts(site.source.text):
         return None
     calls = calls_in(site.source.text)
     reader = calls.at(site.evaluator.scope.node.lineno)
     if reader is None:
         return None
-    found = [each for name in is_element_of(node.test) for each in counted(calls, reader, name)]
+    found = [each for name in names for each in counted(calls, reader, name)]
     found = [each for each in found if _is_traced(calls, each.function)]
     if not found:
         return None
@@ -141,6 +142,15 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
     # Where something else decides as well, the rule for that (a mask, GM109) has the reason to give.
     alone = not isinstance(node.test, ast.BoolOp) or not any(isinstance(each, ast.Call) for each in ast.walk(node.test))
     return Verdict(message, declined=reasons[0]) if reasons and alone else None
+
+
+def _may_be_counted(site: Site, name: str) -> bool:
+    """True for a parameter, and for what a call gives: this needs no look at the whole file."""
+    scope = site.evaluator.scope
+    given = (each for each in scope.outline.assignments if isinstance(each.value, ast.Call))
+    return name in {each.arg for each in parameters(scope.node)} or any(
+        isinstance(target, ast.Name) and target.id == name for each in given for target in each.targets
+    )
 
 
 @lru_cache(maxsize=4)
