@@ -298,8 +298,17 @@ def _written(node: ast.AST) -> ast.expr | None:
 
 @lru_cache(maxsize=2)
 def _telling(tree: ast.Module) -> list[ast.AST]:
-    """The nodes of a module that may change an attribute, or give one a meaning."""
-    return [part for part in walk(tree) if isinstance(part, (ast.Attribute, ast.FunctionDef, ast.Subscript, ast.Call))]
+    """The nodes of a module that may change an attribute, or give one a meaning: few, and asked for each attribute."""
+    return [part for part in walk(tree) if _may_tell(part)]
+
+
+def _may_tell(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        named = node.attr in _ALL_BUFFERS or node.attr.endswith(SUFFIX) or not isinstance(node.ctx, ast.Load)
+        return named or (isinstance(node.value, ast.Attribute) and (node.attr[-1] == "_" or node.attr == "data"))
+    if isinstance(node, ast.Call):
+        return getattr(node.func, "attr", getattr(node.func, "id", "")) in _SETS
+    return isinstance(node, ast.Subscript) or (isinstance(node, ast.FunctionDef) and node.name.endswith(SUFFIX))
 
 
 @lru_cache(maxsize=8)
