@@ -9,6 +9,8 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin
 from graphmend_codemod.rules.site import Site
 
+_IDENTITY = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
+
 
 class Condition(NamedTuple):
     """A test split in two: `static` conjuncts come first and are Python; `tensors` decide at run time.
@@ -36,7 +38,9 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
         return reads_tensor(site, node.operand)
     if isinstance(node, ast.Constant) or (isinstance(node, ast.Compare) and asks_identity(node)):
         return False
-    if _comparison_call(site, node) is not None or _numbers_compared(site, node) is not None:
+    if isinstance(node, ast.Compare) and _numbers_compared(site, node) is not None:
+        return True
+    if isinstance(node, ast.Call) and _comparison_call(site, node) is not None:
         return True
     inner = _unwrapped(site, node)
     value = site.value(inner)
@@ -48,7 +52,7 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
 
 def asks_identity(node: ast.Compare) -> bool:
     """True for `x is None` and `x in names`, whose value is a Python bool."""
-    return any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops)
+    return not _IDENTITY.isdisjoint(map(type, node.ops))
 
 
 def split(site: Site, test: ast.expr) -> Condition | None:

@@ -99,10 +99,10 @@ def _is_size_list(site: Site, sizes: ast.expr) -> bool:
     if not isinstance(sizes, ast.Name) or site.value(sizes).is_tensor:
         return False
     tree = tree_of(site.source.text)
-    for function in ast.walk(tree):
+    for function in walk(tree):
         if isinstance(function, ast.FunctionDef) and any(
             _target(part) == sizes.id and _read_back(part.value)
-            for part in ast.walk(function)
+            for part in walk(function)
             if isinstance(part, ast.Assign)
         ):
             return True
@@ -411,8 +411,11 @@ def check_counts(site: Site, node: ast.Assign, name: str) -> None:
 
 def _reads(tree: ast.Module, name: str) -> Iterator[tuple[ast.AST, ast.Name]]:
     """The places where a name is read, each behind the node that it stands in, in the order of `ast.walk`."""
-    for parent in walk_in_layers(tree):
-        for part in children(parent):
+    todo: list[ast.AST] = [tree]
+    for parent in todo:
+        below = children(parent)
+        todo += below
+        for part in below:
             if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load):
                 yield parent, part
 

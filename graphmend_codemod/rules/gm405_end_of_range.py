@@ -12,6 +12,7 @@ replaces a method must take the new argument.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -129,6 +130,7 @@ rule = Rule(
 )
 
 _SIZES = frozenset({"torch.arange", "torch.full", "torch.zeros", "torch.ones", "torch.empty"})
+_NAME = re.compile(r"(?<![\w.])\w+\Z")
 _COMMENT = "# Known without reading it out of the tensor."
 
 
@@ -181,7 +183,8 @@ class _Call(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _asks_for_ends(text: str) -> bool:
-    return "[-1] + 1" in text
+    """True where a text has `name[-1] + 1`, and not only `x.shape[-1] + 1`."""
+    return any(_NAME.search(before[-100:]) for before in text.split("[-1] + 1")[:-1])
 
 
 def _asked_for_none(node: ast.If) -> str | None:

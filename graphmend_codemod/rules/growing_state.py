@@ -128,10 +128,11 @@ def _larger(node: ast.Assign) -> tuple[str, ast.expr] | None:
     value, target = node.value, node.targets[0]
     if not isinstance(value, ast.IfExp) or not isinstance(target, ast.Name) or not isinstance(value.test, ast.BoolOp):
         return None
-    bound = value.orelse
-    wanted = f"{target.id} is not None and {target.id} > {ast.unparse(bound)}"
-    same = ast.unparse(value.test) == wanted and ast.unparse(value.body) == target.id
-    return (target.id, bound) if same and isinstance(bound, (ast.Name, ast.Attribute)) else None
+    bound, kept = value.orelse, value.body
+    if not isinstance(bound, (ast.Name, ast.Attribute)) or not isinstance(kept, ast.Name) or kept.id != target.id:
+        return None
+    same = ast.unparse(value.test) == f"{target.id} is not None and {target.id} > {ast.unparse(bound)}"
+    return (target.id, bound) if same else None
 
 
 def _given_tensor(site: Site, name: str) -> bool:

@@ -120,23 +120,17 @@ def _env_of(site: Site, body: Sequence[ast.stmt]) -> Env:
 
 @dataclass(eq=False, repr=False)
 class Selection:
-    """A chain of branches on tensors that assign local names."""
+    """A chain of branches on tensors that assign local names; `names` are those that are read later, in order."""
 
     site: Site
     node: ast.If
     arms: tuple[Arm, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names that the branches assign and that are read later, in order."""
-        assigned = [item.name for arm in self.arms for item in arm.assignments]
-        return tuple(name for name in dict.fromkeys(assigned) if self.site.live_after(name))
+    names: tuple[str, ...]
 
     @property
     def temporaries(self) -> list[Assignment]:
         """Assignments that only the branches themselves read."""
-        names = self.names
-        return [item for arm in self.arms for item in arm.assignments if item.name not in names]
+        return [item for arm in self.arms for item in arm.assignments if item.name not in self.names]
 
     def check_form(self) -> None:
         """NotSelectable when names depend on each other in a way that one select a name cannot express."""
@@ -178,18 +172,8 @@ class Selection:
         return facts.result()
 
 
-@dataclass(eq=False, repr=False)
-class ExpressionSelection(Selection):
-    """`A if t else B`: two branches that give one value, which has no name."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The one value."""
-        return (self.arms[0].assignments[0].name,)
-
-
 def expression_selection(site: Site, node: ast.IfExp, condition: Condition) -> Selection:
-    """The selection that a conditional expression is."""
+    """The selection that a conditional expression is: two branches that give one value, which has no name."""
     name, statement = "the value", site.place.statement
     arms = [
         Arm(condition, (Assignment(statement, name, node.body),), dict(site.place.env)),
@@ -200,7 +184,7 @@ def expression_selection(site: Site, node: ast.IfExp, condition: Condition) -> S
         for arm in arms:
             arm.env[key] = value
     fake = ast.If(test=node.test, body=[statement], orelse=[])
-    return ExpressionSelection(site, fake, _under_static(site, arms))
+    return Selection(site, fake, _under_static(site, arms), (name,))
 
 
 class _Judge:
@@ -391,6 +375,8 @@ def where(site: Site, before: str, conditions: Sequence[str], values: Sequence[s
 
 def selection_of(site: Site, node: ast.If) -> Selection:
     """The selection that `node` is; NotSelectable with the reason if it is none."""
-    selection = Selection(site, node, arms(site, node))
+    branches = arms(site, node)
+    assigned = dict.fromkeys(item.name for arm in branches for item in arm.assignments)
+    selection = Selection(site, node, branches, tuple(name for name in assigned if site.live_after(name)))
     selection.check_form()
     return selection
