@@ -43,7 +43,7 @@ _READS_SIZES = frozenset({"numpy", "tolist", "split"})
 
 def segments_of(site: Site, node: ast.For) -> Segments | None:
     """The segments that a loop runs over, None if it runs over none whose sizes depend on data."""
-    if _READS_SIZES.isdisjoint(site.evaluator.scope.outline.words) and not _slices(node):
+    if site.evaluator.scope.outline.words.keys().isdisjoint(_READS_SIZES) and not _slices(node):
         return None
     found = Segments()
     names = {part.id for part in walk(node) if isinstance(part, ast.Name)}

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity, torch_api
-from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, Outline, walk, walk_scope
 from graphmend_codemod.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules import untraced
 from graphmend_codemod.rules.loop_arguments import Arguments, made_before
@@ -57,9 +57,9 @@ class Filling:
     cause: untraced.Untraced
 
 
-def writes_elements(node: ast.For) -> bool:
-    """True for a loop with `x[...] = ...` in it."""
-    return any(isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store) for part in walk_scope(node))
+def writes_of_elements(outline: Outline) -> list[int]:
+    """The lines of `x[...] = ...`, of which a loop that fills has one."""
+    return [part.lineno for part in outline.subscripts if isinstance(part.ctx, ast.Store)]
 
 
 def found(site: Site, node: ast.For) -> Filling | None:

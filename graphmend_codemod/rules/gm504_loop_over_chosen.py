@@ -200,7 +200,7 @@ def loop_over_chosen(site: Site, node: ast.For) -> Verdict | None:
     return _verdict(site, message, lambda: loop_functions.edit(site, scope.node))
 
 
-@rule.on(ast.For, when=filling_loops.writes_elements)
+@rule.on(ast.For, lines=filling_loops.writes_of_elements)
 def filling_loop(site: Site, node: ast.For) -> Verdict | None:
     """`for i, row in enumerate(mask): found[i, : row.sum()] = 1`."""
     filling = None if site.place.in_loop else filling_loops.found(site, node)

@@ -136,9 +136,8 @@ def _chosen_by(node: ast.expr, mask: str) -> Iterator[ast.Subscript]:
 
 
 def _copies(node: ast.Assign) -> bool:
-    mask = _mask(node)
-    whole = isinstance(node.value, ast.Subscript)
-    return whole and mask is not None and next(_chosen_by(node.value, mask), None) is not None
+    mask = _mask(node) if isinstance(node.value, ast.Subscript) else None
+    return mask is not None and next(_chosen_by(node.value, mask), None) is not None
 
 
 @rule.on(ast.Assign, when=_copies)

@@ -55,10 +55,15 @@ def worth_asking(
     More specific rules come first. Only rules that are worth it are loaded: a commit hook waits for each.
     """
     for module, place, candidate, wanted in _questions(kind):
-        if (not candidate or candidate in candidates) and (not wanted or not wanted.isdisjoint(words)):
-            rule = rule_in(module)
-            every = next(every for node_type, every in rule.matches.items() if node_type.__name__ == kind)
-            yield rule, every[place]
+        if (not candidate or candidate in candidates) and (not wanted or not words.keys().isdisjoint(wanted)):
+            yield _asked(module, kind, place)
+
+
+@cache
+def _asked(module: str, kind: str, place: int) -> tuple[Rule, Asked]:
+    rule = rule_in(module)
+    every = next(every for node_type, every in rule.matches.items() if node_type.__name__ == kind)
+    return rule, every[place]
 
 
 @cache
