@@ -159,11 +159,10 @@ def _once(site: Site, call: LogCall, helper: Helper) -> Edit:
     function = call.call.func
     head = f"({helper.name} if {site.compiling} else {site.text(function)})("
     filled = Helper(helper.name, helper.source.replace("{torch}", site.torch or "torch"), helper.after)
-    arguments = [site.text(part) for part in [*call.call.args, *call.call.keywords]]
-    line = site.source.line(call.call.lineno)
-    too_long = len(line) - len(site.text(function)) - 1 + len(head) > site.line_limit
+    width = len(site.source.line(call.call.lineno)) - len(site.text(function)) - 1 + len(head)
     hanging = _under_callee(site, call.call)
-    if call.call.lineno == call.call.end_lineno and too_long:
+    if call.call.lineno == call.call.end_lineno and site.is_too_long(width):
+        arguments = [site.text(part) for part in [*call.call.args, *call.call.keywords]]
         replacement = Replacement(site.span(call.call), (site.call(head, arguments),))
     elif hanging is not None:
         replacement = Replacement(site.span(call.call), (f"{head}\n    ", hanging, ")"))

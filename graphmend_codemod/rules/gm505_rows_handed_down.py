@@ -156,7 +156,7 @@ _TAKES = "# With a mask every row is computed, and those outside it keep their v
 _GIVES = "# A mask of the rows: how many there are depends on the data."
 
 
-@rule.on(ast.If, words=("len",))
+@rule.on(ast.If, words=("len",), here=True)
 def branch_on_rows(site: Site, node: ast.If) -> Verdict | None:
     """`if len(rows) > 0:` for an argument `rows` that chooses rows in the branch."""
     name = _counted(node.test)

@@ -320,6 +320,10 @@ class Site:
         """The longest line that the file itself has, within reason."""
         return min(max(_longest_line(self.source.text), _SHORTEST_LIMIT), _LONGEST_LINE)
 
+    def is_too_long(self, width: int) -> bool:
+        """True for a line longer than `line_limit`, which is looked for in the file only where that matters."""
+        return width > _SHORTEST_LIMIT and (width > _LONGEST_LINE or width > self.line_limit)
+
     def indentation(self, deeper: int = 0) -> int:
         """Columns before a statement `deeper` levels below this one."""
         return self.place.statement.col_offset + 4 * deeper
@@ -327,7 +331,7 @@ class Site:
     def header(self, word: str, conditions: Sequence[str]) -> str:
         """`word` and the conditions, one a line where they are too long for one; ends with the colon."""
         line = f"{word} {' and '.join(conditions)}:"
-        if self.indentation() + len(line) <= self.line_limit or len(conditions) == 1:
+        if len(conditions) == 1 or not self.is_too_long(self.indentation() + len(line)):
             return line
         lines = [f"    {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
         return "\n".join([f"{word} (", *lines, "):"])
@@ -338,11 +342,11 @@ class Site:
         `before` ends with the opening bracket. `deeper` is the depth of the line, counted from this statement.
         """
         line = f"{before}{', '.join(arguments)}{after}"
-        if self.indentation(deeper) + len(line) <= self.line_limit:
+        if not self.is_too_long(self.indentation(deeper) + len(line)):
             return line
         inner = "    " * (deeper + 1)
         together = ", ".join(arguments)
-        fits = self.indentation(deeper + 1) + len(together) <= self.line_limit and "\n" not in together
+        fits = "\n" not in together and not self.is_too_long(self.indentation(deeper + 1) + len(together))
         if fits or len(arguments) == 1:
             return f"{before}\n{inner}{together}\n{'    ' * deeper}{after}"
         lines = "".join(f"{inner}{argument},\n" for argument in arguments)
