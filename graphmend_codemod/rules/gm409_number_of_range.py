@@ -123,8 +123,8 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
     found = [each for each in found if _is_traced(calls, each.function)]
     if not found:
         return None
-    names = ", ".join(dict.fromkeys(each.function.qualname for each in found))
-    message = f"branches on a number of positions that `{names}` counts: `{purity.short(node.test)}`"
+    counting = ", ".join(dict.fromkeys(each.function.qualname for each in found))
+    message = f"branches on a number of positions that `{counting}` counts: `{purity.short(node.test)}`"
     edits: list[Replacement] = []
     reasons: list[str] = []
     for each in found:
