@@ -15,7 +15,6 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
 
-# The search begins with a literal, for which the engine of `re` skips through a text.
 _CALLED = re.compile(r"tensor\(\s*[A-Za-z_]\w*\s*[,)]")
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\s*=[\s\\(]*[A-Za-z_][\w.]*\.(?:as_)?\Z")
 _LONGEST_HEAD = 400
@@ -51,11 +50,7 @@ class Origins(NamedTuple):
 
 def origins(text: str, calls_inside: Callable[[], ModuleCalls], resolve: Resolve) -> Origins | None:
     """The origins in a module, None where it builds no tensor from a list; its calls are asked for where it may."""
-    ends = [
-        match.end()
-        for match in _CALLED.finditer(text)
-        if _ASSIGNED.search(text, max(0, match.start() - _LONGEST_HEAD), match.start())
-    ]
+    ends = [end for start in _places("tensor(", text) if (end := _assigned_call(text, start))]
     if not ends:
         return None
     calls = calls_inside()
@@ -70,6 +65,19 @@ def origins(text: str, calls_inside: Callable[[], ModuleCalls], resolve: Resolve
     # Most modules hand nothing down: then nobody needs to know who calls whom.
     hands_on = any(_hands_on(calls.definitions[key].node, pairs) for key, pairs in built.items())
     return Origins(calls, _handed_down(calls, built) if hands_on else {}, built)
+
+
+def _places(word: str, text: str) -> Iterator[int]:
+    start = text.find(word)  # faster than the engine of `re`
+    while start >= 0:
+        yield start
+        start = text.find(word, start + 1)
+
+
+def _assigned_call(text: str, start: int) -> int:
+    """Where the first argument of the call ends that is assigned, 0 for other calls."""
+    match = _CALLED.match(text, start)
+    return match.end() if match and _ASSIGNED.search(text, max(0, start - _LONGEST_HEAD), start) else 0
 
 
 def _holds(function: FunctionNode, lines: list[int]) -> bool:
@@ -93,8 +101,9 @@ def _built(function: FunctionNode, resolve: Resolve) -> dict[str, str]:
             continue
         tensor, source = node.targets[0].id, call.args[0].id
         uses = _Uses(function)
-        changed = uses.changes(source, node.lineno) or uses.changes(tensor, node.lineno)
-        if len(uses.stores(tensor)) == 1 and uses.is_list_of_sizes(source) and not changed:
+        if len(uses.stores(tensor)) != 1 or not uses.is_list_of_sizes(source):
+            continue
+        if not uses.changes(source, node.lineno) and not uses.changes(tensor, node.lineno):
             found[tensor] = source
     return found
 
