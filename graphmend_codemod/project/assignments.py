@@ -14,55 +14,56 @@ REGISTRATIONS = frozenset(_REGISTRATIONS)
 """Methods that give an instance an attribute by name."""
 
 
-def assign(node: ast.Assign, body: Body, stack: list[Any]) -> bool:
+def assign(node: ast.Assign, body: Body, stack: list[Any]) -> None:
+    value = node.value
     for target in node.targets:
-        _store(target, node.value, body, stack)
-    stack.append(node.value)
-    return False
+        if type(target) is ast.Name:  # nearly always
+            name = target.id
+            body.stores.add(name)
+            body.values.setdefault(name, []).append(value)
+        else:
+            _store(target, value, body, stack)
+    stack.append(value)
 
 
-def annotated(node: ast.AnnAssign, body: Body, stack: list[Any]) -> bool:
+def annotated(node: ast.AnnAssign, body: Body, stack: list[Any]) -> None:
     if isinstance(node.target, ast.Name):
         body.types[node.target.id, f":{body.lines.annotation(node.annotation)}"] = None
     if node.value is None:
         if isinstance(node.target, ast.Name):
             body.stores.add(node.target.id)
-        return False
+        return
     _store(node.target, node.value, body, stack)
     stack.append(node.value)
-    return False
 
 
-def augmented(node: ast.AugAssign, body: Body, stack: list[Any]) -> bool:
+def augmented(node: ast.AugAssign, body: Body, stack: list[Any]) -> None:
     target = node.target
     if isinstance(target, ast.Name):
         body.stores.add(target.id)
-        body.assigned.append((target.id, node.value))
+        body.keep(target.id, node.value)
     elif isinstance(target, ast.Attribute) and dotted(target.value) == body.own:
         body.attributes.append((target.attr, "changed", None))
     else:
         stack.append(target)
     stack.append(node.value)
-    return False
 
 
-def named(node: ast.NamedExpr, body: Body, stack: list[Any]) -> bool:
+def named(node: ast.NamedExpr, body: Body, stack: list[Any]) -> None:
     _store(node.target, node.value, body, stack)
     stack.append(node.value)
-    return False
 
 
 def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> None:
-    kind = target.__class__
-    if kind is ast.Name:
-        name = target.id  # type: ignore[attr-defined]
-        body.stores.add(name)
-        body.assigned.append((name, value))
-    elif kind is ast.Attribute:
-        if body.own and target.value.__class__ is ast.Name and target.value.id == body.own:  # type: ignore[attr-defined]
-            body.attributes.append((target.attr, "", value))  # type: ignore[attr-defined]
+    if type(target) is ast.Name:
+        body.stores.add(target.id)
+        body.keep(target.id, value)
+    elif type(target) is ast.Attribute:
+        inner = target.value
+        if body.own and type(inner) is ast.Name and inner.id == body.own:
+            body.attributes.append((target.attr, "", value))
         else:
-            stack.append(target.value)  # type: ignore[attr-defined]
+            stack.append(inner)
     elif isinstance(target, (ast.Tuple, ast.List)):
         if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
             for part, given in zip(target.elts, value.elts, strict=True):
@@ -71,8 +72,8 @@ def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> N
             for part in target.elts:
                 _unpacked(part, value, body, stack)
     else:
-        if body.loops and kind is ast.Subscript:
-            index = target.slice  # type: ignore[attr-defined]
+        if body.loops and type(target) is ast.Subscript:
+            index = target.slice
             body.rows = body.rows or _may_be_mask(index, body.indexed) or _fills_row(index, body.dynamic)
         stack.append(target)
 
@@ -82,7 +83,7 @@ def _unpacked(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -
         target = target.value
     if isinstance(target, ast.Name):
         body.stores.add(target.id)
-        body.assigned.append((target.id, value))
+        body.keep(target.id, value)
     elif isinstance(target, ast.Attribute) and body.own and dotted(target.value) == body.own:
         body.attributes.append((target.attr, "other", None))
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -142,17 +143,17 @@ def registration(node: ast.Call, spelled: str, body: Body) -> None:
 
 def types_of(value: ast.expr) -> Iterator[str]:
     """What is known of an assigned value: `C()` for a call, `other` for an alias, both arms of a choice."""
-    if isinstance(value, ast.Call):
+    if type(value) is ast.Call:
         if spelled := dotted(value.func):
             yield spelled + "()"
             if spelled.rpartition(".")[2] == "partial" and value.args and (inner := dotted(value.args[0])):
                 yield inner
-    elif isinstance(value, (ast.Name, ast.Attribute)):
+    elif type(value) is ast.Name or type(value) is ast.Attribute:
         if spelled := dotted(value):
             yield spelled
-    elif isinstance(value, ast.IfExp):
+    elif type(value) is ast.IfExp:
         yield from types_of(value.body)
         yield from types_of(value.orelse)
-    elif isinstance(value, ast.BoolOp):
+    elif type(value) is ast.BoolOp:
         for part in value.values:
             yield from types_of(part)

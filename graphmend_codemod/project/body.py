@@ -13,7 +13,8 @@ class Body:
     """What a walk over one function body collects. `own` is the name of its first parameter if that is an instance.
 
     `parameters` have their annotations, `python` are those with a default that is no tensor. `names` are plain names
-    read, `reads` dotted ones, `calls` what is called (`?.f` on something unknown).
+    read, `reads` dotted ones, `calls` what is called (`?.f` on something unknown). `values` are those that local names
+    are assigned.
     """
 
     def __init__(
@@ -27,7 +28,7 @@ class Body:
         self.reads: set[str] = set()
         self.calls: set[str] = set()
         self.stores: set[str] = set()
-        self.assigned: list[tuple[str, ast.expr]] = []
+        self.values: dict[str, list[ast.expr]] = {}
         self.tests: list[ast.expr] = []
         self.dynamic: set[str] = set()
         self.asked: list[str] = []
@@ -48,15 +49,10 @@ class Body:
         self.compiles: list[tuple[str, str]] = []
         self.attributes: list[tuple[str, str, ast.expr | None]] = []
         self.definitions: list[ast.stmt] = []
-        self._values: dict[str, list[ast.expr]] | None = None
 
-    def values(self) -> dict[str, list[ast.expr]]:
-        """Values by the local name that they are assigned to."""
-        if self._values is None:
-            self._values = {}
-            for name, value in self.assigned:
-                self._values.setdefault(name, []).append(value)
-        return self._values
+    def keep(self, name: str, value: ast.expr) -> None:
+        """Note that a local name is assigned a value."""
+        self.values.setdefault(name, []).append(value)
 
     def origins(self, sources: Iterable[str]) -> set[str] | None:
         """The parameters, attributes (`self.NAME`) and names from outside that these names come from.
@@ -74,7 +70,7 @@ class Body:
                 return None
             if name in self.parameters or name not in self.stores:
                 found.add(name)
-            for value in self.values().get(name, ()):
+            for value in self.values.get(name, ()):
                 if needs(value, todo):
                     return None
         return found
@@ -91,7 +87,7 @@ def chooses_rows(body: Body) -> bool:
         return body.rows
     if body.selects:
         return True
-    values = body.values()
+    values = body.values
     counted = (values.get(name, ()) for name in body.pieces)
     return any(not every or not all(isinstance(value, ast.ListComp) for value in every) for every in counted) or any(
         _is_choice(value) for name in body.indexed for value in values.get(name, ())
@@ -102,7 +98,7 @@ def chooses_by_mask(body: Body) -> bool:
     """True for code that may read as many elements as a condition holds for: `x[y > 0]`, `x[mask]`."""
     if body.masked or not body.reads_at:
         return body.masked
-    values = body.values()
+    values = body.values
     return any(_is_condition(value) for name in body.reads_at for value in values.get(name, ()))
 
 

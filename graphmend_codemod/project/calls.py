@@ -26,23 +26,37 @@ from graphmend_codemod.project.spelling import dotted
 
 _MAY_BE_REFUSED = frozenset({"one_hot", *REFUSED, *(name.rpartition(".")[2] for name in REFUSED_WITH_OWNER)})
 _SPECIAL_CALLS = frozenset({"compile", "isinstance", *REGISTRATIONS})
+_NOTED = (
+    _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
+    | CHOOSES_ROWS | REDUCES | _MAY_BE_REFUSED
+    | {"repeat_interleave", "split", "masked_select", "arange", "pad", "where"}
+)  # fmt: skip
+"""What calls are looked at for."""
 
 
-def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
+def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     function = node.func
-    spelled = function.id if function.__class__ is ast.Name else dotted(function)
+    spelled = function.id if type(function) is ast.Name else dotted(function)
     if spelled:
         body.calls.add(spelled)
         last = spelled.rpartition(".")[2]
-        if last in _SPECIAL_CALLS:
-            _special(node, spelled, last, body)
-    elif function.__class__ is ast.Attribute:
+    elif type(function) is ast.Attribute:
         last = function.attr
         body.calls.add(f"?.{last}")
         stack.append(function.value)
     else:
         last = ""
         stack.append(function)
+    if last in _NOTED:
+        _note(node, spelled, last, body)
+    stack += node.args
+    for keyword in node.keywords:
+        stack.append(keyword.value)
+
+
+def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
+    if spelled and last in _SPECIAL_CALLS:
+        _special(node, spelled, last, body)
     if last in LOG_METHODS and not body.log:
         body.log = is_log_call(node)
     elif (
@@ -69,10 +83,6 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> bool:
         body.rows = True
     elif last in _MAY_BE_REFUSED and not body.value:
         body.value = _is_refused(node, spelled, last)
-    stack += node.args
-    for keyword in node.keywords:
-        stack.append(keyword.value)
-    return False
 
 
 def _special(node: ast.Call, spelled: str, last: str, body: Body) -> None:

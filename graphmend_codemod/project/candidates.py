@@ -96,17 +96,19 @@ def needs(node: ast.expr, names: list[str]) -> bool:
     todo: list[Any] = [node]
     while todo:
         part = todo.pop()
-        kind = part.__class__
+        kind = type(part)
+        if kind in _NEVER:
+            continue
         if kind is ast.Call:
             function = part.func
-            if function.__class__ is ast.Name:
+            if type(function) is ast.Name:
                 called = function.id
                 if called in _AS_THEIR_ARGUMENTS:
                     todo += part.args
                     continue
                 python = called in _PYTHON_CALLS
             else:
-                called = function.attr if function.__class__ is ast.Attribute else ""
+                called = function.attr if type(function) is ast.Attribute else ""
                 python = called in _PYTHON_METHODS
             if not python and not (called.startswith(("is_", "_is_")) and _PYTHON_PREDICATE.fullmatch(called)):
                 return True
@@ -129,7 +131,7 @@ def needs(node: ast.expr, names: list[str]) -> bool:
             todo += (part.body, part.orelse)
         elif kind is ast.Tuple or kind is ast.List:
             todo += part.elts
-        elif kind not in _NEVER:
+        else:
             return True
     return False
 
@@ -138,27 +140,26 @@ _NEVER_OF_TENSORS = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
 
 
 def _compared(node: ast.Compare) -> Iterable[ast.expr]:
-    operator = node.ops[0].__class__
-    if operator in _NEVER_OF_TENSORS:
+    if type(node.ops[0]) in _NEVER_OF_TENSORS:
         return ()
     sides = (node.left, *node.comparators)
     return () if any(map(_is_text, sides)) else sides
 
 
 def _is_text(node: ast.expr) -> bool:
-    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-        return bool(node.elts) and all(map(_is_text, node.elts))
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+    if type(node) is ast.Constant:
+        return isinstance(node.value, str)
+    return isinstance(node, (ast.List, ast.Tuple, ast.Set)) and bool(node.elts) and all(map(_is_text, node.elts))
 
 
 def _attribute(node: ast.Attribute, names: list[str]) -> bool:
     inner: ast.expr = node
     last = node
-    while isinstance(inner, ast.Attribute):
+    while type(inner) is ast.Attribute:
         if inner.attr in _PYTHON_ATTRIBUTES:
             return False
         last, inner = inner, inner.value
-    if not isinstance(inner, ast.Name):
+    if type(inner) is not ast.Name:
         return True
     if inner.id == "self":
         names.append(f"self.{last.attr}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
+from collections.abc import Collection
+from itertools import compress
 from typing import NamedTuple
 
 from graphmend_codemod.project.assignments import types_of
@@ -34,14 +36,25 @@ _TENSOR_METHODS = frozenset(
     }
 )  # fmt: skip
 """Methods that are followed only on names whose class is said: nearly always they belong to tensors."""
+_CANDIDATES = ("test", "log", "value", "rows", "masked")
 
 
-class Pending(NamedTuple):
-    """A function whose summary waits for its class or module to be known."""
+_Pairs = tuple[tuple[str, str], ...]
+Head = tuple[str, int, int, str, str, tuple[str, ...], _Pairs, str, tuple[str, ...], _Pairs]
+"""What the head of a function says: the first fields of its summary, up to `imports`."""
 
-    summary: FunctionSummary
-    body: Body
-    local: set[str]
+
+class Pending:
+    """A function whose summary waits for its class or module to be known. `local` are the names that it binds."""
+
+    __slots__ = ("body", "head", "local", "outer", "owner")
+
+    def __init__(self, head: Head, body: Body, local: set[str], owner: str, outer: str) -> None:
+        self.head = head
+        self.body = body
+        self.local = local
+        self.owner = owner
+        self.outer = outer
 
 
 class Around(NamedTuple):
@@ -55,97 +68,92 @@ class Around(NamedTuple):
 
 def finish(pending: Pending, around: Around) -> FunctionSummary:
     """The summary of a function with its references, sorted, and its candidates."""
-    summary, body = pending.summary, pending.body
-    if summary.owner and not body.test:
+    body, owner = pending.body, pending.owner
+    if owner and body.asked and not body.test:
         asked = [name[5:] for name in body.asked if name.startswith("self.")]
-        body.test = not all(around.held.is_python(summary.owner, name) for name in asked)
+        body.test = not all(around.held.is_python(owner, name) for name in asked)
     types: dict[str, list[str]] = {}
     for name, spelled in body.types:
         types.setdefault(name, []).append(spelled)
     for name, annotation in body.parameters.items():
         if annotation and name != body.own and not is_python_annotation(annotation):
             types.setdefault(name, []).append(f":{annotation}")
-    keep = _Keep(pending, around, types)
-    refs = [f"{kept}()" for call in body.calls if (kept := keep.ref(call, True))]
-    refs += [kept for read in body.reads.difference(body.calls) if (kept := keep.ref(read, False))]
-    names = body.names.difference(body.calls, pending.local, _BUILTINS).union(keep.inner & body.names)
-    refs += [kept for name in names if (kept := keep.ref(name, False))]
-    return _with_body(summary, body, sorted(set(refs)), types)
+    inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
+    refs = _references(pending, around, types, inner)
+    flags = (body.test, body.log, body.value, chooses_rows(body), chooses_by_mask(body))
+    return FunctionSummary(
+        *pending.head,
+        tuple(refs),
+        _types(refs, body, types),
+        _returned(body.returned, inner),
+        tuple(body.compiles),
+        tuple(compress(_CANDIDATES, flags)),
+    )
 
 
-class _Keep:
-    """Which of the names that a function uses are worth following."""
+def _references(pending: Pending, around: Around, types: Collection[str], inner: set[str]) -> list[str]:
+    """The names that are worth following among those that a function uses."""
+    body, local = pending.body, pending.local
+    bound, methods, values = around.bound, around.methods, body.values
+    anything = around.stars or bool(pending.outer)
+    own = body.own or ("self" if pending.outer or "self" in body.parameters else "")
+    renamed = own if body.own and own != "self" else ""
+    inside = inner
+    if body.imports:
+        inside = inner | {name for name, target in body.imports if import_root(target) not in UNINTERESTING_ROOTS}
+    names = body.names - body.calls - local - _BUILTINS
+    found = names if anything else names & bound
+    found |= inner & body.names
+    found.discard(own)
+    for uses, end in ((body.calls, "()"), (body.reads - body.calls, "")):
+        for used in uses:
+            root, _, rest = used.partition(".")
+            if root in (own, "super()"):
+                if rest or end:
+                    found.add((f"self{used[len(root) :]}" if root == renamed else used) + end)
+            elif root == "?":
+                if rest in methods:
+                    found.add(used + end)
+            elif root in inside:
+                found.add(used + end)
+            elif root in local:
+                if root in types or (root in values and rest not in _TENSOR_METHODS):
+                    if rest or end:
+                        found.add(used + end)
+                elif rest in methods:
+                    found.add(f"?.{rest}{end}")
+            elif root in bound or (anything and root not in _BUILTINS):
+                found.add(used + end)
+    return sorted(found)
 
-    def __init__(self, pending: Pending, around: Around, types: dict[str, list[str]]) -> None:
-        body, summary = pending.body, pending.summary
-        self._local, self._bound, self._methods = pending.local, around.bound, around.methods
-        self._types, self._values = types, body.values()
-        self._open = around.stars or bool(summary.outer)
-        self._own = body.own or ("self" if "self" in body.parameters or summary.outer else "")
-        self._renamed = bool(body.own)
-        self._imports = {name for name, target in summary.imports if import_root(target) not in UNINTERESTING_ROOTS}
-        self.inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
 
-    def ref(self, used: str, called: bool) -> str:
-        """The reference to keep, an empty string for none."""
-        root, _, rest = used.partition(".")
-        if root in (self._own, "super()"):
-            if not rest and not called:
-                return ""
-            return f"self{used[len(root) :]}" if self._renamed and root == self._own else used
-        if root == "?":
-            return used if rest in self._methods else ""
-        if root in self._imports or root in self.inner:
-            return used
-        if root in self._local:
-            if root in self._types:
-                return used if rest or called else ""
-            if root in self._values and rest not in _TENSOR_METHODS:
-                return used if rest or called else ""
-            return f"?.{rest}" if rest in self._methods else ""
-        if root in self._bound or (self._open and root not in _BUILTINS):
-            return used
-        return ""
-
-
-def _with_body(summary: FunctionSummary, body: Body, refs: list[str], types: dict[str, list[str]]) -> FunctionSummary:
-    values = body.values()
+def _types(refs: list[str], body: Body, types: dict[str, list[str]]) -> tuple[tuple[str, str], ...]:
+    """What is known of the values of local names in these references, and of those that they come from."""
+    values = body.values
+    if not types and not values:
+        return ()
     todo = sorted({ref.partition(".")[0].removesuffix("()") for ref in refs})
     seen: set[str] = set()
     pairs: dict[tuple[str, str], None] = {}
     while todo:
         name = todo.pop()
-        if name in seen:
+        if name in seen or not (name in types or name in values):
             continue
         seen.add(name)
         for spelled in [*types.get(name, ()), *(known for value in values.get(name, ()) for known in types_of(value))]:
             pairs[name, spelled] = None
             todo.append(spelled.partition(".")[0].removesuffix("()"))
-    candidates = tuple(
-        word
-        for word, present in (
-            ("test", body.test),
-            ("log", body.log),
-            ("value", body.value),
-            ("rows", chooses_rows(body)),
-            ("masked", chooses_by_mask(body)),
-        )
-        if present
-    )
-    return summary._replace(
-        refs=tuple(refs),
-        types=tuple(pairs),
-        returned=_returned(body),
-        compiles=tuple(body.compiles),
-        candidates=candidates,
-    )
+    return tuple(pairs)
 
 
-def _returned(body: Body) -> tuple[str, ...]:
-    inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
-    called = {name for name in inner if f"{name}()" in body.returned}
-    names = [f"{name}()" if name in called else name for name in body.returned if name in inner]
-    if body.returned and all(name in ("True", "False") or name.endswith("ing()") for name in body.returned):
-        names += list(body.returned)
-    names += [mark for mark in (COUNT, COMPUTES) if mark in body.returned]
+def _returned(returned: dict[str, None], inner: set[str]) -> tuple[str, ...]:
+    if not returned:
+        return ()
+    names: list[str] = []
+    if inner:
+        called = {name for name in inner if f"{name}()" in returned}
+        names = [f"{name}()" if name in called else name for name in returned if name in inner]
+    if all(name.endswith("ing()") or name in ("True", "False") for name in returned):
+        names += returned
+    names += [mark for mark in (COUNT, COMPUTES) if mark in returned]
     return tuple(names)

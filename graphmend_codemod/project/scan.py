@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from graphmend_codemod.project.body import Body, settle
 from graphmend_codemod.project.candidates import RECURRENT, is_python_annotation
 from graphmend_codemod.project.computing import COMPUTES, only_computes
 from graphmend_codemod.project.held import Held
-from graphmend_codemod.project.references import UNINTERESTING_ROOTS, Around, Pending, finish
+from graphmend_codemod.project.references import UNINTERESTING_ROOTS, Around, Head, Pending, finish
 from graphmend_codemod.project.spelling import Lines, decorator, dotted, value_of
 from graphmend_codemod.project.summary import (
     Attribute,
@@ -23,6 +24,7 @@ from graphmend_codemod.project.summary import (
 from graphmend_codemod.project.walking import import_root, imported, imported_from, walk, walk_construction
 
 _COMPILE_CALL = re.compile(r"compile\s*\(")
+_NONE: frozenset[str] = frozenset()
 
 
 class _Class(NamedTuple):
@@ -39,7 +41,8 @@ class _Scan:
 
     def __init__(self, text: str) -> None:
         self.lines = Lines(text)
-        self.compiles = _COMPILE_CALL.search(text) is not None
+        first = text.find("compile")  # faster than the engine of `re`
+        self.compiles = first >= 0 and _COMPILE_CALL.search(text, first) is not None
         self.bindings: list[Binding] = []
         self.stars: list[str] = []
         self.exports: tuple[str, ...] | None = None
@@ -72,7 +75,7 @@ def summarise(tree: ast.Module, text: str) -> ModuleSummary:
 
 def _with_modules(functions: list[FunctionSummary], classes: list[ClassSummary]) -> list[FunctionSummary]:
     """The functions, with a note on those that call a recurrent layer, or make a module outside of `__init__`."""
-    owners = {each.owner for each in functions if each.name == "forward"}
+    owners = {each.owner for each in functions if each.qualname.endswith(".forward")}
     made = {f"{each.qualname}()" for each in classes if each.qualname in owners and each.bases}
     layers = {
         (each.qualname, f"self.{attribute.name}()")
@@ -80,9 +83,11 @@ def _with_modules(functions: list[FunctionSummary], classes: list[ClassSummary])
         for attribute in each.attributes
         if attribute.value.spelled.rpartition(".")[2] in RECURRENT
     }
+    if not made and not layers:
+        return functions
     return [
         each._replace(candidates=(*each.candidates, "module"))
-        if (each.name != "__init__" and not made.isdisjoint(each.refs))
+        if (not made.isdisjoint(each.refs) and each.name != "__init__")
         or (layers and any((each.owner, used) in layers for used in each.refs))
         else each
         for each in functions
@@ -178,11 +183,11 @@ def _class(node: ast.ClassDef, qualname: str, scan: _Scan, outer: str = "") -> N
     first = len(scan.functions)
     is_module = bool(node.bases) and any(getattr(each, "name", "") == "forward" for each in node.body)
     _class_body(node.body, _Class(qualname, outer, is_module, attributes), scan)
-    own = scan.functions[first:]
-    for pending in own:
-        if pending.summary.owner == qualname:
-            scan.held.add_method(qualname, pending.body, pending.summary.name == "__init__")
-            for attribute in _attributes(pending, scan.lines):
+    for pending in scan.functions[first:]:
+        if pending.owner == qualname and pending.body.attributes:
+            construction = pending.head[0] == f"{qualname}.__init__"
+            scan.held.add_method(qualname, pending.body, construction)
+            for attribute in _attributes(pending.body, scan.lines, construction):
                 attributes[attribute] = None
     bases = tuple(spelled for base in node.bases if (spelled := _base(base)))
     scan.held.add_class(qualname, bases)
@@ -231,9 +236,7 @@ def _class_body(statements: list[ast.stmt], owner: _Class, scan: _Scan) -> None:
                 _class_body(block, owner, scan)
 
 
-def _attributes(pending: Pending, lines: Lines) -> list[Attribute]:
-    body = pending.body
-    construction = pending.summary.name == "__init__"
+def _attributes(body: Body, lines: Lines, construction: bool) -> list[Attribute]:
     untouched = set(body.parameters).difference(body.stores, [body.own]) if construction else set()
     found = []
     for name, kind, node in body.attributes:
@@ -253,33 +256,30 @@ def _function(
     outer: str = "",
     light: bool = False,
 ) -> None:
-    decorators = tuple(filter(None, map(decorator, node.decorator_list)))
-    parameters, annotations = _signature(node.args, scan.lines)
-    static = "staticmethod" in decorators
-    own = parameters[0] if owner and parameters and not static else ""
-    body = Body(scan.lines, own, dict.fromkeys(parameters, "") | annotations, python=_python_parameters(node.args))
+    lines = scan.lines
+    decorators = tuple(filter(None, map(decorator, node.decorator_list))) if node.decorator_list else ()
+    parameters, annotations = _signature(node.args, lines)
+    own = next(iter(parameters), "") if owner and "staticmethod" not in decorators else ""
+    body = Body(lines, own, parameters, _python_parameters(node.args))
     if light and not scan.compiles:
         walk_construction(node.body, body)
     else:
         walk(node.body, body)
-    summary = FunctionSummary(
-        qualname=qualname,
-        line=node.lineno,
-        end_line=node.end_lineno or node.lineno,
-        owner=owner,
-        outer=outer,
-        parameters=parameters,
-        annotations=tuple(annotations.items()),
-        returns=scan.lines.annotation(node.returns),
-        decorators=decorators,
-        imports=tuple(body.imports),
-    )
-    local = {*parameters, *body.stores, *(name for name, _ in body.imports)}
-    scan.functions.append(Pending(summary, body, local))
+    end = node.end_lineno or node.lineno
+    returns = lines.annotation(node.returns)
+    local = body.stores.union(parameters)
+    if body.imports:
+        local.update(name for name, _ in body.imports)
+    imports = tuple(body.imports)
+    head: Head = (
+        qualname, node.lineno, end, owner, outer, tuple(parameters), annotations, returns, decorators, imports,
+    )  # fmt: skip
+    scan.functions.append(Pending(head, body, local, owner, outer))
     if not owner and not outer and only_computes(node, body.calls, local):
         body.returned[COMPUTES] = None
     settle(body)
-    body.test = body.test or bool(outer and _free(body, local)) or bool(not owner and _asks_self(body))
+    if body.asked and not body.test:
+        body.test = (bool(outer) and _free(body, local)) or (not owner and _asks_self(body))
     for name in body.changes:
         scan.bindings.append(Binding(name, "value", "", True, Value("changed")))
     for inner in body.definitions:
@@ -289,15 +289,17 @@ def _function(
             _function(inner, f"{qualname}.{inner.name}", scan, outer=qualname)
 
 
-def _python_parameters(arguments: ast.arguments) -> set[str]:
+def _python_parameters(arguments: ast.arguments) -> AbstractSet[str]:
     """Parameters whose default says that they are switches or numbers, for want of an annotation."""
+    if not arguments.defaults and not arguments.kw_defaults:
+        return _NONE
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
     defaults += [pair for pair in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if pair[1]]  # type: ignore[misc]
     return {
         each.arg
         for each, default in defaults
-        if each.annotation is None and isinstance(default, ast.Constant) and default.value is not None
+        if each.annotation is None and type(default) is ast.Constant and default.value is not None
     }
 
 
@@ -309,14 +311,21 @@ def _asks_self(body: Body) -> bool:
     return any(name.startswith("self.") for name in body.asked)
 
 
-def _signature(arguments: ast.arguments, lines: Lines) -> tuple[tuple[str, ...], dict[str, str]]:
-    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    if arguments.vararg:
-        every.append(arguments.vararg)
-    if arguments.kwarg:
-        every.append(arguments.kwarg)
-    annotations = {each.arg: lines.annotation(each.annotation) for each in every if each.annotation is not None}
+def _signature(arguments: ast.arguments, lines: Lines) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
+    """All parameters with their annotations, empty for none, and those that have one."""
+    parameters: dict[str, str] = {}
+    annotated = []
+    for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        if each.annotation is None:
+            parameters[each.arg] = ""
+        else:
+            spelled = lines.annotation(each.annotation)
+            parameters[each.arg] = spelled
+            annotated.append((each.arg, spelled))
     for extra, shape in ((arguments.vararg, "tuple"), (arguments.kwarg, "dict")):
-        if extra is not None and extra.annotation is not None:
-            annotations[extra.arg] = f"{shape}[{annotations[extra.arg]}]"
-    return tuple(each.arg for each in every), annotations
+        if extra is not None:
+            spelled = f"{shape}[{lines.annotation(extra.annotation)}]" if extra.annotation is not None else ""
+            parameters[extra.arg] = spelled
+            if spelled:
+                annotated.append((extra.arg, spelled))
+    return parameters, tuple(annotated)

@@ -10,6 +10,7 @@ from graphmend_codemod.project.summary import Value
 
 WRAPPERS = frozenset({"partial", "compile", "disable", "wraps"})
 _LONGEST_TEXT = 120
+_DISPLAYS = frozenset({ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Subscript})
 _INTEGER_TENSOR = re.compile(r"tensor\([^\n]*\b(?:int64|long)\b")
 _TENSOR_AS_BUFFER = re.compile(r"register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as_)?tensor\(")
 
@@ -17,31 +18,43 @@ _TENSOR_AS_BUFFER = re.compile(r"register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as
 class Lines:
     """Source text by `ast` positions. Lines end where the tokenizer ends them; columns count UTF-8 bytes.
 
-    `asks_for_ends` is true where a size may be one more than the last of some positions, and `keeps_integers` where a
-    constructor may keep an integer in a tensor.
+    `asks_for_ends` is true where a size may be one more than the last of some positions.
     """
 
     def __init__(self, text: str) -> None:
         self.asks_for_ends = "[-1] + 1" in text
-        self.keeps_integers = "register_buffer(" in text and (
-            _TENSOR_AS_BUFFER.search(text) is not None or _INTEGER_TENSOR.search(text) is not None
-        )
-        self._lines = text.encode("utf-8", "surrogatepass").splitlines()
+        self._keeps_integers: bool | None = None
+        self._text = text
+        if "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        self._lines = text.split("\n")
+
+    @property
+    def keeps_integers(self) -> bool:
+        """True where a constructor may keep an integer in a tensor."""
+        if self._keeps_integers is None:
+            self._keeps_integers = "register_buffer(" in self._text and (
+                _TENSOR_AS_BUFFER.search(self._text) is not None or _INTEGER_TENSOR.search(self._text) is not None
+            )
+        return self._keeps_integers
 
     def text(self, node: ast.expr) -> str:
         """The source of `node` when it stands on one line and is short, else an empty string."""
-        end = node.end_col_offset
-        if node.lineno != node.end_lineno or end is None or end - node.col_offset > _LONGEST_TEXT:
+        number, start, end = node.lineno, node.col_offset, node.end_col_offset
+        if number != node.end_lineno or end is None or end - start > _LONGEST_TEXT:
             return ""
-        return self._lines[node.lineno - 1][node.col_offset : end].decode("utf-8", "surrogatepass")
+        line = self._lines[number - 1]
+        if line.isascii():
+            return line[start:end]
+        return line.encode("utf-8", "surrogatepass")[start:end].decode("utf-8", "surrogatepass")
 
     def annotation(self, node: ast.expr | None) -> str:
         """The source of an annotation in one line, without the quotes of forward references."""
         if node is None:
             return ""
-        if node.__class__ is ast.Name:
+        if type(node) is ast.Name:
             return node.id
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        if type(node) is ast.Constant and isinstance(node.value, str):
             return node.value.strip()
         text = self.text(node) or ast.unparse(node)
         return text.replace('"', "").replace("'", "")
@@ -50,19 +63,21 @@ class Lines:
 def dotted(node: ast.AST) -> str:
     """`a.b.c`, `super().f` for what is spelled so, else an empty string; `type(self)`, `self.__class__` are `self`."""
     parts: list[str] = []
-    while node.__class__ is ast.Attribute:
-        if node.attr != "__class__":
-            parts.append(node.attr)
-        node = node.value
-    if node.__class__ is ast.Name:
+    while type(node) is ast.Attribute:
+        attr, node = node.attr, node.value
+        if attr == "__class__":
+            continue
+        if type(node) is ast.Name and not parts:
+            return f"{node.id}.{attr}"
+        parts.append(attr)
+    if type(node) is ast.Name:
         root = node.id
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("super", "type"):
-        if node.func.id == "super":
-            root = "super()"
-        elif len(node.args) == 1 and isinstance(node.args[0], ast.Name):
-            root = node.args[0].id
-        else:
-            return ""
+    elif type(node) is not ast.Call or type(node.func) is not ast.Name:
+        return ""
+    elif node.func.id == "super":
+        root = "super()"
+    elif node.func.id == "type" and len(node.args) == 1 and type(node.args[0]) is ast.Name:
+        root = node.args[0].id
     else:
         return ""
     if not parts:
@@ -87,11 +102,11 @@ def value_of(
 ) -> Value:
     """Classify an assigned value. `parameters` are those of `__init__` that still have the value they came with."""
     text = lines.text(node)
+    if type(node) is ast.Call:
+        return _call(node, text, parameters)
     if _is_constant(node):
         return Value("constant", text=text)
-    if isinstance(node, ast.Call):
-        return _call(node, text, parameters)
-    if isinstance(node, (ast.Attribute, ast.Name)):
+    if type(node) is ast.Attribute or type(node) is ast.Name:
         spelled = dotted(node)
         root, _, rest = spelled.partition(".")
         if root in parameters and not rest:
@@ -112,25 +127,25 @@ def _call(node: ast.Call, text: str, parameters: Collection[str]) -> Value:
     wraps = ""
     if spelled.rpartition(".")[2] in WRAPPERS and node.args:
         wraps = dotted(node.args[0])
-    holds = tuple(name for part in node.args if (name := ",".join(_displayed(part)))) if node.args else ()
-    return Value("call", spelled, text, wraps, tuple(name for group in holds for name in group.split(",")))
+    holds = tuple([name for part in node.args for name in _displayed(part)]) if node.args else ()
+    return Value("call", spelled, text, wraps, holds)
 
 
 def _displayed(node: ast.expr) -> tuple[str, ...]:
+    if type(node) not in _DISPLAYS:
+        return ()
     if isinstance(node, ast.Dict):
         parts: list[ast.expr] = node.values
     elif isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         parts = node.elts
     elif isinstance(node, ast.Subscript):
         parts = [node.value]
-    else:
-        return ()
     return tuple(dict.fromkeys(name for part in parts if part and (name := dotted(part))))
 
 
 def _is_constant(node: ast.expr) -> bool:
-    if isinstance(node, ast.Constant):
+    if type(node) is ast.Constant:
         return not isinstance(node.value, (bytes, type(...)))
-    if isinstance(node, ast.UnaryOp):
-        return isinstance(node.operand, ast.Constant)
-    return isinstance(node, ast.Tuple) and all(map(_is_constant, node.elts))
+    if type(node) is ast.UnaryOp:
+        return type(node.operand) is ast.Constant
+    return type(node) is ast.Tuple and all(map(_is_constant, node.elts))

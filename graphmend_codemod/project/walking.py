@@ -23,33 +23,34 @@ def walk(roots: Sequence[ast.stmt], body: Body) -> None:
     stack: list[Any] = list(roots)
     pop, push = stack.pop, stack.append
     read_name, read = body.names.add, body.reads.add
-    name, attribute, constant, load = ast.Name, ast.Attribute, ast.Constant, ast.Load
-    handlers, children = _HANDLERS, _CHILDREN
+    name, attribute, constant, load, calling, assignment = _FREQUENT
+    handlers = _HANDLERS
     while stack:
         node = pop()
-        kind = node.__class__
+        kind = type(node)  # costs half of what `isinstance` and `__class__` do
         if kind is name:
-            if node.ctx.__class__ is load:
+            if type(node.ctx) is load:
                 read_name(node.id)
             else:
                 body.stores.add(node.id)
         elif kind is constant:
             continue
+        elif kind is calling:
+            call(node, body, stack)
+        elif kind is assignment:
+            assign(node, body, stack)
         elif kind is attribute:
-            inner = node.value
-            if inner.__class__ is name and node.attr != "__class__":
-                read(f"{inner.id}.{node.attr}")
+            inner, attr = node.value, node.attr
+            if type(inner) is name and attr != "__class__":
+                read(f"{inner.id}.{attr}")
             elif spelled := dotted(node):
                 read(spelled)
             else:
                 push(inner)
-        elif kind not in handlers or handlers[kind](node, body, stack):
-            for child_name in children.get(kind, ()):
-                child = getattr(node, child_name)
-                if child.__class__ is list:
-                    stack += child
-                elif child is not None:
-                    push(child)
+        elif kind in handlers:
+            handlers[kind](node, body, stack)
+        else:
+            _rest(node, body, stack)
 
 
 def walk_construction(roots: list[ast.stmt], body: Body) -> None:
@@ -58,12 +59,14 @@ def walk_construction(roots: list[ast.stmt], body: Body) -> None:
     ignored: list[Any] = []
     while stack:
         node = stack.pop()
-        kind = node.__class__
-        if kind is ast.Assign or kind is ast.AnnAssign or kind is ast.AugAssign:
+        kind = type(node)
+        if kind is ast.Assign:
+            assign(node, body, ignored)
+        elif kind is ast.AnnAssign or kind is ast.AugAssign:
             _HANDLERS[kind](node, body, ignored)
         elif kind is ast.Expr:
             made = node.value
-            if made.__class__ is ast.Call and made.func.__class__ is ast.Attribute:
+            if type(made) is ast.Call and type(made.func) is ast.Attribute:
                 registration(made, dotted(made.func), body)
         elif kind in _BLOCKS:
             for name in _BLOCKS[kind]:
@@ -74,72 +77,121 @@ def walk_construction(roots: list[ast.stmt], body: Body) -> None:
             _HANDLERS[kind](node, body, ignored)
 
 
-def _test(node: ast.If | ast.While | ast.IfExp | ast.Assert, body: Body, stack: list[Any]) -> bool:
-    body.tests.append(node.test)
-    body.rows = body.rows or _counts_rows(node.test, body)
-    return True
+def _rest(node: Any, body: Body, stack: list[Any]) -> None:
+    """Every other node matters for what it holds."""
+    for name in _CHILDREN.get(type(node), ()):
+        child = getattr(node, name)
+        if type(child) is list:
+            stack += child
+        elif child is not None:
+            stack.append(child)
 
 
-def _counts_rows(test: ast.expr, body: Body) -> bool:
-    """True for `len(rows) > 0` with an argument `rows`."""
-    left = test.left if isinstance(test, ast.Compare) else None
-    counts = isinstance(left, ast.Call) and isinstance(left.func, ast.Name) and left.func.id == "len" and left.args
-    first = left.args[0] if counts else None  # type: ignore[union-attr]
-    return isinstance(first, ast.Name) and first.id in body.parameters
+def _if(node: ast.If | ast.While, body: Body, stack: list[Any]) -> None:
+    test = node.test
+    _test(test, body)
+    stack.append(test)
+    stack += node.body
+    stack += node.orelse
 
 
-def _subscript(node: ast.Subscript, body: Body, stack: list[Any]) -> bool:
+def _tested(node: ast.IfExp | ast.Assert, body: Body, stack: list[Any]) -> None:
+    _test(node.test, body)
+    _rest(node, body, stack)
+
+
+def _test(test: ast.expr, body: Body) -> None:
+    body.tests.append(test)
+    if type(test) is ast.Compare and type(test.left) is ast.Call:
+        body.rows = body.rows or _counts_rows(test.left, body)
+
+
+def _counts_rows(counted: ast.Call, body: Body) -> bool:
+    """True for `len(rows)` with an argument `rows`."""
+    counts = type(counted.func) is ast.Name and counted.func.id == "len" and counted.args
+    first = counted.args[0] if counts else None
+    return type(first) is ast.Name and first.id in body.parameters
+
+
+def _compare(node: ast.Compare, body: Body, stack: list[Any]) -> None:
+    stack.append(node.left)
+    stack += node.comparators
+
+
+def _binary(node: ast.BinOp, body: Body, stack: list[Any]) -> None:
+    stack.append(node.left)
+    stack.append(node.right)
+
+
+def _unary(node: ast.UnaryOp, body: Body, stack: list[Any]) -> None:
+    stack.append(node.operand)
+
+
+def _display(node: ast.Tuple | ast.List, body: Body, stack: list[Any]) -> None:
+    stack += node.elts
+
+
+def _expression(node: ast.Expr, body: Body, stack: list[Any]) -> None:
+    stack.append(node.value)
+
+
+def _subscript(node: ast.Subscript, body: Body, stack: list[Any]) -> None:
     index = node.slice
-    if isinstance(index, ast.Tuple) and index.elts:
+    stack.append(node.value)
+    stack.append(index)
+    if type(index) is ast.Tuple and index.elts:
         index = index.elts[0]
-    if isinstance(index, ast.Name):
+    if type(index) is ast.Name:
         body.reads_at.append(index.id)
-    elif isinstance(index, ast.Compare):
+    elif type(index) is ast.Compare:
         body.masked = True
-    return True
 
 
-def _for(node: ast.For | ast.AsyncFor, body: Body, stack: list[Any]) -> bool:
+def _for(node: ast.For | ast.AsyncFor, body: Body, stack: list[Any]) -> None:
     body.loops = True
     loop_target(node.target, node.iter, body)
-    return True
+    _rest(node, body, stack)
 
 
-def _comprehension(node: ast.comprehension, body: Body, stack: list[Any]) -> bool:
+def _comprehension(node: ast.comprehension, body: Body, stack: list[Any]) -> None:
     loop_target(node.target, node.iter, body)
     body.tests += node.ifs
-    return True
+    _rest(node, body, stack)
 
 
-def _with(node: ast.With | ast.AsyncWith, body: Body, stack: list[Any]) -> bool:
+def _with(node: ast.With | ast.AsyncWith, body: Body, stack: list[Any]) -> None:
     for item in node.items:
         if isinstance(item.optional_vars, ast.Name):
             body.dynamic.add(item.optional_vars.id)
-            body.assigned.append((item.optional_vars.id, item.context_expr))
-    return True
+            body.keep(item.optional_vars.id, item.context_expr)
+    _rest(node, body, stack)
 
 
-def _return(node: ast.Return, body: Body, stack: list[Any]) -> bool:
-    if node.value is None:
-        return False
-    choice = isinstance(node.value, ast.IfExp)
-    for value in (node.value.body, node.value.orelse) if choice else (node.value,):  # type: ignore[attr-defined]
+def _return(node: ast.Return, body: Body, stack: list[Any]) -> None:
+    value = node.value
+    if value is None:
+        return
+    if type(value) is ast.IfExp:
+        _returned(value.body, body)
+        _returned(value.orelse, body)
+    else:
         _returned(value, body)
-    return True
+    stack.append(value)
 
 
 def _returned(value: ast.expr, body: Body) -> None:
-    if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.And):
+    if type(value) is ast.BoolOp and type(value.op) is ast.And:
         value = _after_hasattr(value)
     spelled = dotted(value)
-    if isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "sum" and not value.args + value.keywords:
-        body.returned[COUNT] = None
-    if not spelled and isinstance(value, ast.Call):
-        spelled = dotted(value.func) + "()"
-        for argument in value.args:
-            if isinstance(argument, ast.Name):
-                body.returned[argument.id] = None
-    elif isinstance(value, ast.Constant):
+    if type(value) is ast.Call:
+        if getattr(value.func, "attr", "") == "sum" and not value.args and not value.keywords:
+            body.returned[COUNT] = None
+        if not spelled:
+            spelled = dotted(value.func) + "()"
+            for argument in value.args:
+                if type(argument) is ast.Name:
+                    body.returned[argument.id] = None
+    elif type(value) is ast.Constant:
         spelled = repr(value.value) if value.value in (True, False, None) else "..."
     body.returned[spelled or "..."] = None
 
@@ -149,7 +201,7 @@ def _after_hasattr(value: ast.BoolOp) -> ast.expr:
     return rest[0] if len(rest) == 1 else value
 
 
-def _aside(node: ast.stmt, body: Body, stack: list[Any]) -> bool:
+def _aside(node: ast.stmt, body: Body, stack: list[Any]) -> None:
     body.definitions.append(node)
     body.stores.add(node.name)  # type: ignore[attr-defined]
     if isinstance(node, ast.ClassDef):
@@ -159,40 +211,35 @@ def _aside(node: ast.stmt, body: Body, stack: list[Any]) -> bool:
         stack.extend(arguments.defaults)
         stack.extend([default for default in arguments.kw_defaults if default is not None])
         stack.extend(node.decorator_list)  # type: ignore[attr-defined]
-    return False
 
 
-def _lambda(node: ast.Lambda, body: Body, stack: list[Any]) -> bool:
+def _lambda(node: ast.Lambda, body: Body, stack: list[Any]) -> None:
     stack.append(node.body)
-    return False
 
 
-def _import(node: ast.Import, body: Body, stack: list[Any]) -> bool:
+def _import(node: ast.Import, body: Body, stack: list[Any]) -> None:
     body.imports += imported(node)
-    return False
 
 
-def _import_from(node: ast.ImportFrom, body: Body, stack: list[Any]) -> bool:
+def _import_from(node: ast.ImportFrom, body: Body, stack: list[Any]) -> None:
     body.imports += [pair for pair in imported_from(node) if pair[0] != "*"]
-    return False
 
 
-def _global(node: ast.Global, body: Body, stack: list[Any]) -> bool:
+def _global(node: ast.Global, body: Body, stack: list[Any]) -> None:
     body.changes.update(node.names)
-    return False
 
 
-def _handler(node: ast.ExceptHandler, body: Body, stack: list[Any]) -> bool:
+def _handler(node: ast.ExceptHandler, body: Body, stack: list[Any]) -> None:
     if node.name:
         body.stores.add(node.name)
-    return True
+    _rest(node, body, stack)
 
 
-def _capture(node: ast.MatchAs | ast.MatchStar, body: Body, stack: list[Any]) -> bool:
+def _capture(node: ast.MatchAs | ast.MatchStar, body: Body, stack: list[Any]) -> None:
     if node.name:
         body.stores.add(node.name)
         body.dynamic.add(node.name)
-    return True
+    _rest(node, body, stack)
 
 
 def imported(node: ast.Import) -> list[tuple[str, str]]:
@@ -215,18 +262,23 @@ def import_root(target: str) -> str:
     return target.partition(":")[0].partition(".")[0]
 
 
-Handler = Callable[[Any, Body, "list[Any]"], bool]
+_FREQUENT = (ast.Name, ast.Attribute, ast.Constant, ast.Load, ast.Call, ast.Assign)
+Handler = Callable[[Any, Body, "list[Any]"], None]
 _HANDLERS: dict[type[ast.AST], Handler] = {
-    ast.Call: call,
+    ast.Compare: _compare,
+    ast.BinOp: _binary,
+    ast.UnaryOp: _unary,
+    ast.Tuple: _display,
+    ast.List: _display,
+    ast.Expr: _expression,
     ast.Subscript: _subscript,
-    ast.Assign: assign,
     ast.AnnAssign: annotated,
     ast.AugAssign: augmented,
     ast.NamedExpr: named,
-    ast.If: _test,
-    ast.While: _test,
-    ast.IfExp: _test,
-    ast.Assert: _test,
+    ast.If: _if,
+    ast.While: _if,
+    ast.IfExp: _tested,
+    ast.Assert: _tested,
     ast.For: _for,
     ast.AsyncFor: _for,
     ast.comprehension: _comprehension,
