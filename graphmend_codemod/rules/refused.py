@@ -1,6 +1,8 @@
 """Calls that Dynamo refuses to trace whatever they are given, by the qualified name of what is called.
 
-What is listed was compiled and broke; what compiles, such as `random.uniform` in arithmetic, is not listed.
+What is listed was compiled and broke; what compiles, such as `random.uniform` in arithmetic, is not listed. Of NMS only
+the source was read: the result of torchvision's operator has a size from data, which is a break unless the capture of
+such operators is on (https://github.com/pytorch/vision/blob/main/torchvision/_meta_registrations.py).
 """
 
 from __future__ import annotations
