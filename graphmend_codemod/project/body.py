@@ -44,7 +44,7 @@ class Body:
         self.reads_at: list[str] = []
         self.types: dict[tuple[str, str], None] = {}
         self.imports: list[tuple[str, str]] = []
-        self.changes: set[str] = set()
+        self.changes: dict[str, None] = {}
         self.returned: dict[str, None] = {}
         self.compiles: list[tuple[str, str]] = []
         self.attributes: list[tuple[str, str, ast.expr | None]] = []

@@ -226,7 +226,7 @@ def _import_from(node: ast.ImportFrom, body: Body, stack: list[Any]) -> None:
 
 
 def _global(node: ast.Global, body: Body, stack: list[Any]) -> None:
-    body.changes.update(node.names)
+    body.changes.update(dict.fromkeys(node.names))
 
 
 def _handler(node: ast.ExceptHandler, body: Body, stack: list[Any]) -> None:

@@ -254,6 +254,12 @@ def test_deep_nesting_does_not_reach_pythons_recursion_limit() -> None:
     assert summarise(ast.parse(text), text).functions
 
 
+def test_names_that_a_function_changes_come_in_the_order_of_the_text() -> None:
+    names = ["zeta", "alpha", "mu", "beta", "omega", "kappa"]
+    found = summary_of(f"def f():\n    global {', '.join(names)}\n")
+    assert [each.name for each in found.bindings if each.kind == "value"] == names
+
+
 def test_json_loses_nothing() -> None:
     for module in (summary_module, ast):
         path = Path(str(module.__file__))
