@@ -13,8 +13,9 @@ from joblib.externals.loky import get_reusable_executor
 from graphmend_codemod import runner, workers
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.settings import Settings
-from graphmend_codemod.workers import Workers, WorkersError, can_fork
+from graphmend_codemod.workers import Workers, WorkersError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the test runner's threads hold no lock
 forked = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked on Linux alone")
 MODEL = """
 import torch
@@ -36,6 +37,12 @@ def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     yield
     if not request.param:
         get_reusable_executor().shutdown(wait=True)  # its threads are none of the next test's
+
+
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forked workers, whatever threads the test runner has."""
+    monkeypatch.setattr(workers, "can_fork", lambda: True)
 
 
 def project(root: Path) -> Path:
@@ -81,9 +88,21 @@ def test_results_come_in_the_order_of_the_arguments(either: None) -> None:
         assert [*first, *second] == [2 * number for number in range(30)]
 
 
+ASK = "from graphmend_codemod.workers import can_fork; print(can_fork())"
+WITH_A_THREAD = f"import threading; threading.Thread(target=input, daemon=True).start(); {ASK}"
+
+
 @forked
-def test_forked_workers_have_what_cannot_be_sent() -> None:
-    assert can_fork()
+@pytest.mark.parametrize(("text", "answer"), [(ASK, "True"), (WITH_A_THREAD, "False")])
+def test_a_process_with_one_thread_can_fork(text: str, answer: str) -> None:
+    asked = subprocess.Popen([sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert asked.stdout is not None
+    assert asked.stdout.readline().strip() == answer
+    asked.communicate("\n", timeout=60)
+
+
+@forked
+def test_forked_workers_have_what_cannot_be_sent(forks: None) -> None:
     legacy = {number: number + 1 for number in range(3)}
     legacy_and_more = [legacy, lambda: None]
     with Workers(2, legacy_and_more[0]) as crew:
