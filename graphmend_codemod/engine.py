@@ -31,7 +31,7 @@ _CODES_ABOUT_BRANCHES = "GM10"
 _ADVICE = "GM7"
 _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
 """Rules with what they ask, and the lines where the words stand that have to be in the node."""
-_UNSCRIPTED = re.compile(r"\(\.\.\.,|\.cond\(|\blambda\b")
+_UNSCRIPTED = r"\(\.\.\.,|\.cond\(|\blambda\b"
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -237,7 +237,7 @@ def _importable(verdict: Verdict, unit: _Unit, summary: ModuleSummary) -> Verdic
 def _scriptable(verdict: Verdict, source: SourceFile) -> Verdict:
     """The verdict without its edit where TorchScript would no longer compile code that is written for it."""
     edit = verdict.edit
-    if edit is None or not (edit.helpers or any(_UNSCRIPTED.search(text) for text in _written(edit))):
+    if edit is None or not (edit.helpers or any(re.search(_UNSCRIPTED, text) for text in _written(edit))):
         return verdict
     if not is_scripted(source.text):
         return verdict

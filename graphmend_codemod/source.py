@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _NEWLINE = re.compile(r"\r\n?|\n")
 _TWO_LINES = re.compile(rb"[^\r\n]*(?:\r\n?|\n)?[^\r\n]*")
 _BOM = b"\xef\xbb\xbf"
-_BLOCK = re.compile(
-    r"^([ \t]*)(?:(?:def|class|if|elif|else|for|while|with|try|except|finally|async|match|case)\b|\))"
-    r"[^\r\n]*:[ \t]*(?:#[^\r\n]*)?(?:\r\n?|\n)\1([ \t]+)[^\s#]",
-    re.MULTILINE,
+# Patterns that few runs need are compiled where they are used: the commit hook would wait for each.
+_BLOCK = (
+    r"(?m)^([ \t]*)(?:(?:def|class|if|elif|else|for|while|with|try|except|finally|async|match|case)\b|\))"
+    r"[^\r\n]*:[ \t]*(?:#[^\r\n]*)?(?:\r\n?|\n)\1([ \t]+)[^\s#]"
 )
 _BLOCKS_TO_LOOK_AT = 64
 _MARK = "graphmend:"
-_SUPPRESSION = re.compile(r"#\s*graphmend:\s*(?:(skip-file)|ignore(?:\s*\[([^\]]*)\])?)(?![\w-]|\s*\[)")
+_SUPPRESSION = r"#\s*graphmend:\s*(?:(skip-file)|ignore(?:\s*\[([^\]]*)\])?)(?![\w-]|\s*\[)"
 
 
 class SourceError(Exception):
@@ -108,7 +108,7 @@ class SourceFile:
     def indent(self) -> str:
         """One level of this file's indentation, four spaces if it has none."""
         counts: Counter[str] = Counter()
-        for number, block in enumerate(_BLOCK.finditer(self.text)):
+        for number, block in enumerate(re.finditer(_BLOCK, self.text)):
             counts[block[2]] += 1
             if number == _BLOCKS_TO_LOOK_AT:
                 break
@@ -188,7 +188,7 @@ class SourceFile:
         ignored: list[tuple[int, int, tuple[str, ...]]] = []
         for first, last, comments in self._logical_lines():
             for comment in comments:
-                for match in _SUPPRESSION.finditer(comment):
+                for match in re.finditer(_SUPPRESSION, comment):
                     if match[1]:
                         return Suppressions(skip_file=True)
                     codes = ("",) if match[2] is None else tuple(filter(None, re.split(r"[\s,]+", match[2])))

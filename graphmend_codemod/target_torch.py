@@ -15,10 +15,10 @@ Version = tuple[int, int]
 
 _TORCH = re.compile(r"\s*torch\s*(?:\[[^\]]*\])?\s*(?=$|[\s(<>=!~;,#])([^;#@]*)")
 # `packaging` knows all of this, but importing it takes as long as everything else that the commit hook does.
-_CLAUSE = re.compile(r"(~=|===?|>=?|\^|~)\s*v?([0-9]+)(?:\.([0-9]+))?")
-_EXCLUDED = re.compile(r"!=\s*v?([0-9]+)\.([0-9]+)\.\*")
+_CLAUSE = r"(~=|===?|>=?|\^|~)\s*v?([0-9]+)(?:\.([0-9]+))?"
+_EXCLUDED = r"!=\s*v?([0-9]+)\.([0-9]+)\.\*"
 # `pytorch=1.11.0=py3_cuda` in a conda environment: one `=` is exact, up to the parts that it names.
-_CONDA = re.compile(r"\s*-\s*[\"']?(?:[\w./-]+::)?(?:pytorch|torch)(?:-gpu|-cpu)?(?=$|[\s(<>=!~,\"'])\s*([^#\"']*)")
+_CONDA = r"\s*-\s*[\"']?(?:[\w./-]+::)?(?:pytorch|torch)(?:-gpu|-cpu)?(?=$|[\s(<>=!~,\"'])\s*([^#\"']*)"
 _KEY = re.compile(r"^\w+\s*=\s*(?!=)")
 _REQUIREMENT_LISTS = frozenset({"install_requires", "extras_require", "setup_requires", "tests_require"})
 
@@ -38,11 +38,11 @@ def _lowest(specifiers: Iterable[str]) -> Version | None:
 
 def lower_bound(specifier: str) -> Version | None:
     """The lowest (major, minor) that version clauses admit, as in `>=2.1,!=2.1.*`; None without a lower bound."""
-    bounds = [(int(major), int(minor or 0)) for _, major, minor in _CLAUSE.findall(specifier)]
+    bounds = [(int(major), int(minor or 0)) for _, major, minor in re.findall(_CLAUSE, specifier)]
     if not bounds:
         return None
     lowest = max(bounds)
-    excluded = {(int(major), int(minor)) for major, minor in _EXCLUDED.findall(specifier)}
+    excluded = {(int(major), int(minor)) for major, minor in re.findall(_EXCLUDED, specifier)}
     while lowest in excluded:
         lowest = (lowest[0], lowest[1] + 1)
     return lowest
@@ -63,7 +63,7 @@ def _specifiers(root: Path, pyproject: Mapping[str, Any]) -> Iterator[str]:
 def _in_environments(root: Path) -> Iterator[str]:
     for file in sorted(root.glob("environment*.y*ml")):
         for line in _text(file).splitlines():
-            if match := _CONDA.match(line):
+            if match := re.match(_CONDA, line):
                 yield re.sub(r"^=?(?=\d)", "==", match[1].strip())
 
 

@@ -21,9 +21,7 @@ _LONGEST_HEAD = 400
 _BUILDERS = frozenset({"torch.tensor", "torch.as_tensor"})
 _INTEGERS = frozenset({"torch.long", "torch.int64"})
 _CHANGES = frozenset("append extend insert pop remove clear sort reverse".split())
-_OF_INTEGERS = re.compile(
-    r"(?:typing\.)?(?:[Ll]ist|[Tt]uple|Sequence)\[(?:(?:typing\.)?(?:[Ll]ist|[Tt]uple)\[)?int\b.*"
-)
+_OF_INTEGERS = r"(?:typing\.)?(?:[Ll]ist|[Tt]uple|Sequence)\[(?:(?:typing\.)?(?:[Ll]ist|[Tt]uple)\[)?int\b.*"
 _COUNTING = frozenset({"enumerate", "zip", "reversed"})
 _SIZES = frozenset(
     """arange linspace zeros ones full empty eye view reshape expand repeat new_zeros new_ones new_full new_empty
@@ -169,7 +167,7 @@ class _Uses:
         (value,) = bindings
         if value is None:
             annotation = next((p.annotation for p in parameters(self.function) if p.arg == name), None)
-            return annotation is not None and bool(_OF_INTEGERS.fullmatch(ast.unparse(annotation)))
+            return annotation is not None and bool(re.fullmatch(_OF_INTEGERS, ast.unparse(annotation)))
         if isinstance(value, ast.ListComp):
             return self._is_size(value.elt)
         if not isinstance(value, ast.List):

@@ -26,8 +26,8 @@ T = TypeVar("T")
 TORCH_NAMES = ("torch", "th", "T", "pt")
 _LONGEST_LINE = 120
 _SHORTEST_LIMIT = 79
-_LINE_BREAK = re.compile(r"(?:(?<=[(\[{])[ \t]*()[\r\n]+\s*)|(?:,?[ \t]*[\r\n]+\s*()(?=[)\]}]))|(?:[ \t]*[\r\n]+\s*)")
-_SCRIPTS = re.compile(r"jit\.(?:(?:is_scripting|export)\b|script\()")
+_LINE_BREAK = r"(?:(?<=[(\[{])[ \t]*()[\r\n]+\s*)|(?:,?[ \t]*[\r\n]+\s*()(?=[)\]}]))|(?:[ \t]*[\r\n]+\s*)"
+_SCRIPTS = r"jit\.(?:(?:is_scripting|export)\b|script\()"
 
 
 @lru_cache(maxsize=4)
@@ -41,14 +41,14 @@ def _longest_line(text: str) -> int:
 @lru_cache(maxsize=4)
 def is_scripted(text: str) -> bool:
     """True for a file whose code is written for TorchScript as well, which compiles less Python than runs."""
-    return _SCRIPTS.search(text) is not None
+    return re.search(_SCRIPTS, text) is not None
 
 
 def _folded(segment: str, node: ast.AST) -> str | None:
     """An expression with string literals on one line, spelled as it is; None where that does not work."""
     if not isinstance(node, ast.expr) or isinstance(node, ast.Starred):
         return None
-    folded = _LINE_BREAK.sub(lambda found: " " if found[1] is None and found[2] is None else "", segment)
+    folded = re.sub(_LINE_BREAK, lambda found: " " if found[1] is None and found[2] is None else "", segment)
     try:
         same = ast.dump(ast.parse(f"({folded})", mode="eval").body) == ast.dump(node)
     except SyntaxError:
