@@ -19,7 +19,7 @@ from graphmend_codemod.project.recording import Answers
 from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile
-from graphmend_codemod.workers import Workers, can_fork, inherited
+from graphmend_codemod.workers import Workers, inherited
 
 _PARTS_A_WORKER = 6
 
@@ -133,12 +133,12 @@ def analyse_all(
 
     Forked workers have `index` as it is. Others take what was loaded from a shelf and build up an index of their own.
     """
-    if can_fork():
-        with Workers(jobs, (scene, index)) as workers:
+    with Workers(jobs, (scene, index)) as workers:
+        if workers.forks:
             for part in workers.run(_analyse_here, ((part,) for part in by_weight(tasks, jobs * _PARTS_A_WORKER))):
                 yield from part
-    else:
-        with Workers(jobs) as workers, shelved(loaded) as shelf:
+            return
+        with shelved(loaded) as shelf:
             for part in workers.run(_analyse_part, ((part, scene, shelf) for part in by_weight(tasks, jobs))):
                 yield from part
 

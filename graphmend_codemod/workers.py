@@ -50,11 +50,12 @@ def inherited() -> Any:
 class Workers:
     """Worker processes, used as a context. An exception in it ends them at once and without a word of theirs.
 
-    `legacy` is for forked workers, which have it without a copy being sent; they are forked at the first `run`.
+    `forks` says which kind they are. Forked ones have `legacy` without a copy being sent, as it is at the first `run`.
     """
 
     def __init__(self, jobs: int, legacy: Any = None) -> None:
         self.jobs = jobs
+        self.forks = can_fork()
         self._legacy = legacy
         self._pool: ProcessPoolExecutor | None = None
         self._running: list[Iterator[Any]] = []
@@ -85,7 +86,7 @@ class Workers:
 
         The iterator raises WorkersError when a worker was ended from outside.
         """
-        if self._pool is not None or can_fork():
+        if self.forks:
             return self._run_in_forks(function, arguments)
         from joblib import Parallel, delayed
 

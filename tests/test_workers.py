@@ -32,8 +32,7 @@ class Model(nn.Module):
 @pytest.fixture(params=[pytest.param(True, id="forked", marks=forked), pytest.param(False, id="fresh")])
 def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Both kinds of workers in turn."""
-    for module in ("workers", "parallel"):
-        monkeypatch.setattr(f"graphmend_codemod.{module}.can_fork", lambda: request.param)
+    monkeypatch.setattr(workers, "can_fork", lambda: request.param)
     yield
     if not request.param:
         get_reusable_executor().shutdown(wait=True)  # its threads are none of the next test's
@@ -74,7 +73,7 @@ def doubled(number: int) -> int:
 
 
 def of_the_legacy(number: int) -> int:
-    return int(workers.inherited()[number])
+    return int(workers.inherited()[number]())
 
 
 def die(*anything: object) -> None:
@@ -103,9 +102,7 @@ def test_a_process_with_one_thread_can_fork(text: str, answer: str) -> None:
 
 @forked
 def test_forked_workers_have_what_cannot_be_sent(forks: None) -> None:
-    legacy = {number: number + 1 for number in range(3)}
-    legacy_and_more = [legacy, lambda: None]
-    with Workers(2, legacy_and_more[0]) as crew:
+    with Workers(2, [lambda: 1, lambda: 2, lambda: 3]) as crew:
         assert list(crew.run(of_the_legacy, ((number,) for number in range(3)))) == [1, 2, 3]
 
 
