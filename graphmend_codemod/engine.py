@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
-from graphmend_codemod.analysis.flow import Flow, Place
+from graphmend_codemod.analysis.flow import Flow, LeaksUnknown, Place
 from graphmend_codemod.analysis.origins import Origins, origins
 from graphmend_codemod.analysis.scope import FunctionNode, Outline, Scope, children, outline
 from graphmend_codemod.analysis.values import Names
@@ -27,7 +27,6 @@ from graphmend_codemod.segments import functions_of, outermost, parse_function
 from graphmend_codemod.settings import Settings, selects
 from graphmend_codemod.source import SourceFile
 
-_CODES_ABOUT_BRANCHES = "GM10"
 _ADVICE = "GM7"
 _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
 """Rules with what they ask, and the lines where the words stand that have to be in the node."""
@@ -61,12 +60,10 @@ def find(
     findings: list[Finding] = []
     for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, prefix, summary.name, index, wanted, lists):
-            found = dict(_findings_in(unit, source, summary, settings))
-            branches = {node for node, finding in found.items() if finding.code.startswith(_CODES_ABOUT_BRANCHES)}
-            if branches:
-                found = {node: finding for node, finding in found.items() if node not in branches}
-                found.update(_findings_in(_with_leaks(unit), source, summary, settings, branches))
-            findings.extend(found.values())
+            open_questions: set[ast.AST] = set()
+            findings += _findings_in(unit, source, summary, settings, open_questions)
+            if open_questions:
+                findings += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
     unique = {(finding.code, finding.span): finding for finding in _uncovered(findings)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
 
@@ -154,9 +151,17 @@ def _with_leaks(unit: _Unit) -> _Unit:
 
 
 def _findings_in(
-    unit: _Unit, source: SourceFile, summary: ModuleSummary, settings: Settings, only: Collection[ast.AST] | None = None
-) -> Iterator[tuple[ast.AST, Finding]]:
-    """Each node that a rule has something to say about, with the finding; `only` of these nodes if they are given."""
+    unit: _Unit,
+    source: SourceFile,
+    summary: ModuleSummary,
+    settings: Settings,
+    undecided: set[ast.AST],
+    only: Collection[ast.AST] | None = None,
+) -> Iterator[Finding]:
+    """What rules have to say, about `only` these nodes if they are given.
+
+    Nodes for which it takes a dataflow that follows leaks are put into `undecided`.
+    """
     path = source.path
     codes = _selected(settings, path)
     asked = _asked(unit, summary)
@@ -170,12 +175,16 @@ def _findings_in(
             if not worth:
                 continue
             site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
-            found = _judge(site, codes, worth)
+            try:
+                found = _judge(site, codes, worth)
+            except LeaksUnknown:
+                undecided.add(node)
+                continue
             if found is None:
                 continue
             rule, verdict = found
             verdict = _scriptable(_importable(_within_target(verdict, settings), unit, summary), source)
-            finding = Finding(
+            yield Finding(
                 code=rule.code,
                 slug=rule.slug,
                 path=path,
@@ -186,7 +195,6 @@ def _findings_in(
                 edit=verdict.edit if (verdict.safety or rule.safety) is not Safety.ADVICE else None,
                 declined=verdict.declined,
             )
-            yield node, finding
 
 
 @lru_cache(maxsize=4)

@@ -7,22 +7,25 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.scope import children, walk
+from graphmend_codemod.analysis.scope import NODE_FIELDS, children, walk
 from graphmend_codemod.analysis.values import Kind
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.evaluate import Env, Evaluator
 
 _COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+_BLOCKS = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
 
 
 def escaping_names(evaluator: Evaluator, statement: ast.stmt, env: Env) -> set[str]:
     """Local names whose object `statement`'s own expressions store, capture, return or hand to unknown code."""
     found: set[str] = set()
-    for name, field in ast.iter_fields(statement):
-        if isinstance(statement, _COMPOUND) and name in {"body", "orelse", "finalbody", "handlers", "cases"}:
+    compound = isinstance(statement, _COMPOUND)
+    for name in NODE_FIELDS[statement.__class__]:
+        if compound and name in _BLOCKS:
             continue
-        for node in field if isinstance(field, list) else [field]:
+        field = getattr(statement, name)
+        for node in field if field.__class__ is list else [field]:
             if isinstance(node, ast.withitem):
                 found.update(_escaping(evaluator, node.context_expr, env, True))
             elif isinstance(node, ast.expr):

@@ -26,13 +26,21 @@ from graphmend_codemod.project.facts import AttributeFact, AttributeKind
 
 Env = dict[str, Value]
 _CONFIG_NAME = re.compile(r"(\w*_)?(config|cfg|hparams)|config\w*")
+# Tuples are searched by identity: the hash of a member of an enumeration takes a call of Python code.
+_FIXED = (Origin.META, Origin.CONSTANT, Origin.SHAPE)
+_OF_ELEMENTS = (Origin.SHAPE, Origin.CONFIG, Origin.CONSTANT)
+_IDENTITY = frozenset({ast.Is, ast.IsNot})
+_PYTHON_BOOL = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
 _ORIGINS = [Origin.CONSTANT, Origin.CONFIG, Origin.META, Origin.SHAPE, Origin.OTHER]
+_WORST = len(_ORIGINS) - 1
 
 
 def worst_origin(values: list[Value]) -> Origin:
     """The origin of something computed from these values."""
-    known = [value.origin if value.is_python else Origin.OTHER for value in values]
-    return max(known, key=_ORIGINS.index, default=Origin.CONSTANT)
+    worst = 0
+    for value in values:
+        worst = max(worst, _ORIGINS.index(value.origin) if value.kind is Kind.PYTHON else _WORST)
+    return _ORIGINS[worst]
 
 
 class Evaluator:
@@ -47,27 +55,11 @@ class Evaluator:
         self.names = names
         self.argument_names: tuple[list[int], list[str]] | None = None
         self.first_arguments: dict[int, tuple[ast.expr, list[tuple[ast.Call, str]]]] = {}
-        self._handlers: dict[type[ast.expr], Callable[[Any, Env], Value]] = {
-            ast.Constant: self._constant,
-            ast.Name: self._name,
-            ast.Attribute: self._attribute,
-            ast.Call: self._call,
-            ast.BoolOp: self._bool_op,
-            ast.Compare: self._compare,
-            ast.BinOp: self._bin_op,
-            ast.UnaryOp: self._unary_op,
-            ast.Subscript: self._subscript,
-            ast.IfExp: self._if_exp,
-            ast.Tuple: self._sequence,
-            ast.List: self._sequence,
-            ast.JoinedStr: self._joined,
-            ast.NamedExpr: lambda node, env: self.value(node.value, env),
-        }
 
     def value(self, node: ast.expr, env: Env) -> Value:
         """The abstract value of `node` where names hold what `env` says."""
-        handler = self._handlers.get(type(node))
-        return handler(node, env) if handler else UNKNOWN
+        handler = _HANDLERS.get(type(node))
+        return handler(self, node, env) if handler else UNKNOWN
 
     def resolve(self, node: ast.expr, env: Env) -> str | None:
         """Qualified name of the function, class, module or constant that `node` spells; None if it spells none."""
@@ -119,7 +111,7 @@ class Evaluator:
             return python(Origin.CONFIG)
         if _CONFIG_NAME.fullmatch(node.attr):
             return Value(Kind.UNKNOWN, origin=Origin.CONFIG)
-        if base.is_python and base.origin in {Origin.META, Origin.CONSTANT, Origin.SHAPE}:
+        if base.is_python and base.origin in _FIXED:
             return python(base.origin)
         return UNKNOWN
 
@@ -141,7 +133,7 @@ class Evaluator:
 
     def _fact_value(self, fact: AttributeFact) -> Value:
         kind = fact.kind
-        if kind in {AttributeKind.PARAMETER, AttributeKind.BUFFER}:
+        if kind is AttributeKind.PARAMETER or kind is AttributeKind.BUFFER:
             return self.names.tensor()
         if kind is AttributeKind.CONSTANT:
             return python(Origin.CONSTANT)
@@ -202,15 +194,15 @@ class Evaluator:
 
     def _compare(self, node: ast.Compare, env: Env) -> Value:
         operands = [self.value(operand, env) for operand in [node.left, *node.comparators]]
-        if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+        asked = {type(op) for op in node.ops}
+        if asked <= _IDENTITY:
             return python(Origin.META, self._identity_truth(node, operands))
-        if any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops):
+        if not asked.isdisjoint(_PYTHON_BOOL):
             return python(worst_origin(operands))
-        if any(value.kind is Kind.TENSOR for value in operands):
+        kinds = [value.kind for value in operands]
+        if Kind.TENSOR in kinds:
             return self.names.tensor(BOOL, self.broadcast(operands), fresh=True)
-        if all(value.is_python for value in operands):
-            return python(worst_origin(operands))
-        return UNKNOWN
+        return UNKNOWN if Kind.UNKNOWN in kinds else python(worst_origin(operands))
 
     def _identity_truth(self, node: ast.Compare, operands: list[Value]) -> bool | None:
         if len(operands) != 2 or NONE not in operands:
@@ -259,7 +251,7 @@ class Evaluator:
             position = node.slice.value
             if -len(base.elements) <= position < len(base.elements):
                 return base.elements[position]
-        if base.is_python and base.origin in {Origin.SHAPE, Origin.CONFIG, Origin.CONSTANT}:
+        if base.is_python and base.origin in _OF_ELEMENTS:
             return python(base.origin)
         return UNKNOWN
 
@@ -279,8 +271,27 @@ class Evaluator:
         parts = [self.value(part.value, env) for part in node.values if isinstance(part, ast.FormattedValue)]
         return python(worst_origin(parts))
 
-    def _call(self, node: ast.Call, env: Env) -> Value:
-        return calls.value_of_call(self, node, env)
+    def _named_expression(self, node: ast.NamedExpr, env: Env) -> Value:
+        return self.value(node.value, env)
+
+
+# Of the class and not of its instances: these would be cycles, which keep the function's tree until the run ends.
+_HANDLERS: dict[type[ast.expr], Callable[[Evaluator, Any, Env], Value]] = {
+    ast.Constant: Evaluator._constant,
+    ast.Name: Evaluator._name,
+    ast.Attribute: Evaluator._attribute,
+    ast.Call: calls.value_of_call,
+    ast.BoolOp: Evaluator._bool_op,
+    ast.Compare: Evaluator._compare,
+    ast.BinOp: Evaluator._bin_op,
+    ast.UnaryOp: Evaluator._unary_op,
+    ast.Subscript: Evaluator._subscript,
+    ast.IfExp: Evaluator._if_exp,
+    ast.Tuple: Evaluator._sequence,
+    ast.List: Evaluator._sequence,
+    ast.JoinedStr: Evaluator._joined,
+    ast.NamedExpr: Evaluator._named_expression,
+}
 
 
 def _is_number(node: ast.expr | None) -> bool:

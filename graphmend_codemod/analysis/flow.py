@@ -21,6 +21,10 @@ _LOOP_PASSES = 4
 _LOCKSTEP = frozenset({"builtins.enumerate", "builtins.zip"})
 
 
+class LeaksUnknown(Exception):
+    """A question about who else refers to a tensor, asked of a dataflow that does not follow that."""
+
+
 class State(NamedTuple):
     """What holds before a statement. `leaked` are tokens of tensors that something else may refer to."""
 
@@ -58,11 +62,11 @@ class Place(NamedTuple):
 class Flow:
     """Runs once over a function; `places` are the statements that Dynamo can reach, in source order.
 
-    Without `follow_leaks` it is faster, and nothing may be concluded about who else refers to a tensor, nor about where
-    gradients flow. `answers`
-    keeps what rules worked out about a node, by question, node and environment. `lists` are parameters that are tensors
-    built from the list that another parameter is. `splits` is true where a name holds a tensor under torch.compile and
-    something else in eager mode: then nothing that is known of a value holds for both.
+    Without `follow_leaks` it is faster, and tells nothing about who else refers to a tensor, nor about where gradients
+    flow: rules ask `Site`, which says so. `answers` keeps what rules worked out about a node, by question, node and
+    environment. `lists` are parameters that are tensors built from the list that another parameter is. `splits` is true
+    where a name holds a tensor under torch.compile and something else in eager mode: then nothing that is known of a
+    value holds for both.
     """
 
     def __init__(
@@ -107,6 +111,11 @@ class Flow:
         if self.scope.self_name:
             env[self.scope.self_name] = Value(Kind.UNKNOWN, instance_of=self.scope.class_qualified)
         self._block(function.body, State(env))
+
+    def demand_leaks(self) -> None:
+        """LeaksUnknown if this dataflow does not know who else refers to a tensor, and where gradients flow."""
+        if not self.follow_leaks:
+            raise LeaksUnknown
 
     def _signature(self) -> dict[str, str]:
         resolved = {}
@@ -228,7 +237,7 @@ class Flow:
         for element in target.elts:
             if value.kind is Kind.TENSOR:
                 self._bind(element, self.evaluator.names.tensor(value.dtype, grad=value.grad), env)
-            elif value.is_python and value.origin in {Origin.SHAPE, Origin.CONFIG}:
+            elif value.is_python and value.origin in (Origin.SHAPE, Origin.CONFIG):
                 self._bind(element, python(value.origin), env)
             else:
                 self._bind(element, UNKNOWN, env)

@@ -151,7 +151,8 @@ def outline(function: FunctionNode) -> Outline:
     walrus = False
     conditional: list[int] = []
     words: dict[str, list[int]] = {}
-    kept: dict[type[ast.AST], list[Any]] = {ast.Call: [], ast.Subscript: [], ast.Assign: []}
+    kept: dict[type[ast.AST], list[Any]] = {ast.Subscript: [], ast.Assign: []}
+    calls: list[ast.Call] = []
     inside: list[ast.AST] = []
     function.__dict__[_INSIDE] = inside  # all that `walk_scope` yields, in its order
     stack: list[Any] = children(function)
@@ -165,10 +166,20 @@ def outline(function: FunctionNode) -> Outline:
             else:
                 names.add(node.id)
             continue
-        fields = NODE_FIELDS[kind]
+        if kind is ast.Constant:
+            continue
         if kind is ast.Attribute:
             words.setdefault(node.attr, []).append(node.lineno)
-        elif kind in kept:
+            stack.append(node.value)
+            continue
+        if kind is ast.Call:
+            calls.append(node)
+            stack.append(node.func)
+            stack += node.args
+            stack += node.keywords
+            continue
+        fields = NODE_FIELDS[kind]
+        if kind in kept:
             kept[kind].append(node)
         elif kind in _BINDING:
             if kind is ast.IfExp:
@@ -194,7 +205,7 @@ def outline(function: FunctionNode) -> Outline:
         walrus,
         tuple(sorted(conditional)),
         words,
-        kept[ast.Call],
+        calls,
         kept[ast.Subscript],
         kept[ast.Assign],
     )

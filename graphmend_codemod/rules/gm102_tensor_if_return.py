@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
-from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.narrowing import rename_dtype
 from graphmend_codemod.analysis.values import Kind, Value
 from graphmend_codemod.findings import Edit, Replacement, Safety, Span
@@ -181,7 +180,7 @@ def _is_own(site: Site, way: _Exit, value: Value) -> bool:
     if isinstance(way.value, ast.Name):
         in_context = any(isinstance(parent, (ast.With, ast.AsyncWith)) for parent in site.place.parents)
         return site.sole_owner(way.value.id) and not in_context
-    return value.fresh
+    return site.is_fresh(value)
 
 
 def _edit(site: Site, node: ast.If, exits: list[_Exit], last: ast.stmt) -> Edit:
@@ -207,7 +206,7 @@ def _edit(site: Site, node: ast.If, exits: list[_Exit], last: ast.stmt) -> Edit:
         facts.append(f"not {site.torch}.is_grad_enabled()")
     texts = [condition.text for condition in conditions]
     results = [site.text(way.value) for way in exits]
-    reached = [roots(site.evaluator, way.value, way.env) for way in exits]
+    reached = [site.roots(way.value, way.env) for way in exits]
     same_leaves = all(found == reached[0] for found in reached)
     if not same_leaves and not site.no_grad and f"not {site.torch}.is_grad_enabled()" not in facts:
         facts.append(f"not {site.torch}.is_grad_enabled()")

@@ -142,6 +142,17 @@ rule = Rule(
             because="may let rows depend on each other",
             setup=_CALLEE,
         ),
+        Declined(
+            source="""
+            kept = [y]
+            if len(rows) > 0:
+                part = self.long(x[rows])
+                y[rows] = part
+            y = y + kept[0]
+            """,
+            because="may write into what something else refers to",
+            setup=_CALLEE,
+        ),
         Clean(
             source="""
             if len(rows) > 0:
@@ -256,11 +267,7 @@ def _holder(body: Sequence[ast.stmt], part: ast.AST) -> ast.stmt | None:
 
 def _is_own(site: Site, node: ast.If, name: str) -> bool:
     """True when the tensor that is written was made here and nothing but a local refers to it."""
-    value = site.place.env.get(name)
-    if value is None or not value.is_tensor or not value.fresh:
-        return False
-    others = (other.token for key, other in site.place.env.items() if key != name)
-    return value.token not in others and name not in bound_names(node.body)
+    return name not in bound_names(node.body) and site.sole_owner(name)
 
 
 def _text(site: Site, node: ast.If, blocks: Blocks, target: str, name: str) -> str:

@@ -185,7 +185,7 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
     number = plain_number(site, fill.value)
     if number is None:
         raise _NotAtOnce(f"`{purity.short(fill.value)}` is no plain number")
-    if not filled.fresh or not (given.fresh or _is_argument(site, lengths)):
+    if not site.is_fresh(filled) or not (site.is_fresh(given) or _is_argument(site, lengths)):
         raise _NotAtOnce(f"`{target}` may share storage with `{lengths}`")
     for name in (part.id for part in walk(node.target) if isinstance(part, ast.Name)):
         if name in (target, lengths) or site.live_after(name):

@@ -69,7 +69,7 @@ def _is_fresh(site: Site, statement: ast.Assign) -> bool:
     value = where.value(statement.value) if where is not None else None
     own = isinstance(statement.targets[0], ast.Name) and isinstance(statement.value, ast.Call)
     own = own and all(word.arg not in {"out", None} for word in statement.value.keywords)  # type: ignore[attr-defined]
-    return own and value is not None and value.is_tensor and value.fresh
+    return own and value is not None and value.is_tensor and site.is_fresh(value)
 
 
 def _binds(statement: ast.AST, name: str) -> bool:

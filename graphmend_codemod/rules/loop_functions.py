@@ -194,7 +194,7 @@ class _Slice:
                 if earlier is not statement and isinstance(target, ast.Name) and target.id == node.id:
                     return self._root(earlier.value, earlier)  # type: ignore[attr-defined]
             raise NotAnOperator(f"the result `{node.id}` may be an argument")
-        if value.fresh:
+        if self.site.is_fresh(value):
             return id(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self.site.resolve(node.func) is None:
             return self._root(node.func.value, statement)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
-from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.narrowing import evidence, narrow, rename_dtype
 from graphmend_codemod.analysis.scope import walk
@@ -212,7 +211,7 @@ class _Judge:
             for item in arm.assignments:
                 self.verdict = self.verdict & purity.judge(self.site.evaluator, item.value, env)
                 value = self.site.evaluator.value(item.value, env)
-                env[item.name] = value._replace(roots=roots(self.site.evaluator, item.value, env))
+                env[item.name] = value._replace(roots=self.site.roots(item.value, env))
             for name, branches in results.items():
                 held = env.get(name)
                 if held is None or not held.is_tensor:
@@ -255,10 +254,10 @@ class _Judge:
                     needs |= self._names_in(first_node) | self._names_in(node)
                 else:
                     raise NotSelectable(self.mismatch)
-        reached = [self._roots(value) for _, value in branches]
+        reached = [self.site.roots_of(value) for _, value in branches]
         if any(found != reached[0] for found in reached):
             self.other_leaves = True
-        kept = [node for node, value in branches if isinstance(node, ast.Name) or not value.fresh]
+        kept = [node for node, value in branches if isinstance(node, ast.Name) or not self.site.is_fresh(value)]
         if name in _shown_names(self.site):
             # A tensor's text names the function that made it: grad_fn=<WhereBackward0>.
             self.aliasing = True
@@ -269,11 +268,6 @@ class _Judge:
         if any(not (isinstance(node, ast.Name) and self.site.sole_owner(node.id)) for node in kept):
             self.aliasing = True
         return needs
-
-    def _roots(self, value: Value) -> frozenset[str]:
-        if value.roots is not None:
-            return value.roots
-        return frozenset({value.token} if value.grad and value.token else ())
 
     def _names_in(self, node: ast.expr) -> frozenset[str]:
         found = set()

@@ -14,6 +14,7 @@ from typing import TypeVar, cast
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.flow import Flow, Place
+from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.liveness import live_after
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import Value
@@ -137,9 +138,27 @@ class Site:
     def sole_owner(self, name: str) -> bool:
         """True when nothing but the local `name` refers to its tensor or its storage."""
         value = self.place.env.get(name)
-        if value is None or not value.is_tensor or not value.fresh or value.token in self.place.leaked:
+        if value is None or not value.is_tensor or not self.is_fresh(value) or value.token in self.place.leaked:
             return False
         return all(other.token != value.token for key, other in self.place.env.items() if key != name)
+
+    def is_fresh(self, value: Value) -> bool:
+        """True when no other object shared the tensor's storage when the value was made."""
+        if value.fresh:
+            self.flow.demand_leaks()
+        return value.fresh
+
+    def roots(self, node: ast.expr, env: Env) -> frozenset[str]:
+        """Names of the tensors, attributes and calls that a gradient of `node` may reach."""
+        self.flow.demand_leaks()
+        return roots(self.evaluator, node, env)
+
+    def roots_of(self, value: Value) -> frozenset[str]:
+        """The same for a tensor that was worked out already."""
+        self.flow.demand_leaks()
+        if value.roots is not None:
+            return value.roots
+        return frozenset({value.token} if value.grad and value.token else ())
 
     def is_bound(self, name: str) -> bool:
         """True when the local `name` certainly has a value."""
