@@ -48,6 +48,7 @@ class Checker:
     def __init__(self, settings: Settings, *, jobs: int = 1, cache: bool = False, remember: bool = False) -> None:
         self._settings = settings
         self._root = settings.root.absolute()
+        self._folder = str(self._root)
         self._jobs = jobs
         self._cached = cache
         self._remember = remember
@@ -83,7 +84,7 @@ class Checker:
     def source(self, path: str) -> SourceFile:
         """The text at `path` as this run sees it; SourceError if it cannot be read."""
         over = self._overlay.get(path) or self._kept.get(path)
-        return over if over is not None else SourceFile.read(self._root / path, self._root)
+        return over if over is not None else SourceFile.below(self._folder, path)
 
     def check(self, files: Sequence[str], *, named: bool) -> Found:
         """Findings in `files`."""
@@ -109,7 +110,7 @@ class Checker:
             if over is not None:
                 loaded = of_source(over, wanted=wanted)
             else:
-                loaded = load(path, self._root, wanted=wanted, cache=self._cache)
+                loaded = load(path, self._folder, wanted=wanted, cache=self._cache)
             self._loaded[path] = loaded
         return loaded
 
@@ -118,7 +119,7 @@ class Checker:
         if self._jobs > 1 and len(missing) >= _FEWEST_FOR_WORKERS:
             if self._cache is not None and self._cache.holds("summaries"):
                 for path in missing:
-                    known = recalled(path, self._root, self._cache)
+                    known = recalled(path, self._folder, self._cache)
                     if known is not None:
                         self._loaded[path] = known
                 missing = [path for path in missing if path not in self._loaded]
@@ -134,7 +135,7 @@ class Checker:
         for path in paths:
             if path not in self._overlay and path not in self._loaded:
                 try:
-                    self._kept[path] = SourceFile.read(self._root / path, self._root)
+                    self._kept[path] = SourceFile.below(self._folder, path)
                 except SourceError as error:
                     self._loaded[path] = Loaded(path, "", problem=Problem(path, str(error), error.line))
             if path not in self._loaded:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -40,6 +40,7 @@ class _Unit(NamedTuple):
     reached: ReachedFunction
     flow: Flow
     evaluator: Evaluator
+    candidates: tuple[str, ...]
 
 
 def find(
@@ -50,7 +51,7 @@ def find(
     settings: Settings,
 ) -> list[Finding]:
     """Findings in `functions` of the module that `summary` describes, in order of position."""
-    interesting = {(function.qualname, function.line) for function in summary.functions if function.candidates}
+    interesting = {(each.qualname, each.line): each.candidates for each in summary.functions if each.candidates}
     wanted = {key: reached for reached in functions if (key := (reached.qualname, reached.line)) in interesting}
     if not wanted:
         return []
@@ -58,8 +59,9 @@ def find(
     if any("list" in function.candidates for function in summary.functions):
         lists = origins(source.text, lambda: calls_in(source.text), lambda name: index.resolve(summary.name, name))
     findings: list[Finding] = []
+    around = _Around(summary.name, index, wanted, interesting, lists)
     for root, prefix in _outermost(source, summary, wanted):
-        for unit in _units(root, prefix, summary.name, index, wanted, lists):
+        for unit in _units(root, f"{prefix}{root.name}", around):
             open_questions: set[ast.AST] = set()
             findings += _findings_in(unit, source, summary, settings, open_questions)
             if open_questions:
@@ -108,37 +110,46 @@ def _outermost(
             yield whole[function.line]
 
 
-def _units(
-    root: FunctionNode,
-    prefix: str,
-    module: str,
-    index: IndexView,
-    wanted: dict[tuple[str, int], ReachedFunction],
-    lists: Origins | None,
+class _Around(NamedTuple):
+    """What all functions of one file have in common. `wanted` are the reached ones by qualname and line, `candidates`
+    what those hold that have anything that rules may look at."""
+
+    module: str
+    view: IndexView
+    wanted: Mapping[tuple[str, int], ReachedFunction]
+    candidates: Mapping[tuple[str, int], tuple[str, ...]]
+    lists: Origins | None
+
+
+def _units(node: FunctionNode, qualname: str, around: _Around) -> Iterator[_Unit]:
+    """The reached functions in an outermost one, outer ones first."""
+    return _units_in(node, qualname, Names(), around, frozenset(), {}, None)
+
+
+def _units_in(
+    node: FunctionNode,
+    qualname: str,
+    names: Names,
+    around: _Around,
+    closure: frozenset[str],
+    env: Env,
+    class_qualified: str | None,
 ) -> Iterator[_Unit]:
-    names = Names()
-
-    def visit(
-        node: FunctionNode, qualname: str, closure: frozenset[str], env: Env, class_qualified: str | None
-    ) -> Iterator[_Unit]:
-        reached = wanted.get((qualname, node.lineno))
-        if reached is not None and reached.class_qualified is not None:
-            class_qualified = reached.class_qualified
-        scope = Scope(module, index, node, class_qualified, outline(node), closure)
-        evaluator = Evaluator(scope, names)
-        pairs = lists.lists.get((qualname, node.lineno), {}) if lists is not None else {}
-        flow = Flow(scope, evaluator, env, follow_leaks=False, origins=lists, lists=pairs)
-        flow.run()
-        if reached is not None:
-            yield _Unit(reached, flow, evaluator)
-        for inner in scope.outline.nested:
-            inner_env = flow.nested.get(id(inner), {})
-            kept = {key: value for key, value in inner_env.items() if value.callee is not None}
-            yield from visit(
-                inner, f"{qualname}.{inner.name}", closure | scope.locals, kept, None if reached else class_qualified
-            )
-
-    yield from visit(root, f"{prefix}{root.name}", frozenset(), {}, None)
+    reached = around.wanted.get((qualname, node.lineno))
+    if reached is not None and reached.class_qualified is not None:
+        class_qualified = reached.class_qualified
+    scope = Scope(around.module, around.view, node, class_qualified, outline(node), closure)
+    evaluator = Evaluator(scope, names)
+    pairs = around.lists.lists.get((qualname, node.lineno), {}) if around.lists is not None else {}
+    flow = Flow(scope, evaluator, env, follow_leaks=False, origins=around.lists, lists=pairs)
+    flow.run()
+    if reached is not None:
+        yield _Unit(reached, flow, evaluator, around.candidates[qualname, node.lineno])
+    for inner in scope.outline.nested:
+        inner_env = flow.nested.get(id(inner), {})
+        kept = {key: value for key, value in inner_env.items() if value.callee is not None}
+        owner = None if reached else class_qualified
+        yield from _units_in(inner, f"{qualname}.{inner.name}", names, around, closure | scope.locals, kept, owner)
 
 
 def _with_leaks(unit: _Unit) -> _Unit:
@@ -164,7 +175,7 @@ def _findings_in(
     """
     path = source.path
     codes = _selected(settings, path)
-    asked = _asked(unit, summary)
+    asked = _asked(unit)
     for place in unit.flow.places.values():
         if place.handled:
             continue
@@ -265,10 +276,8 @@ def _needs_torch(scope: Scope, names: set[str]) -> bool:
     return not names.isdisjoint(scope.outline.words) or (facts is not None and facts.is_module)
 
 
-def _asked(unit: _Unit, summary: ModuleSummary) -> dict[type[ast.AST], _Matches]:
+def _asked(unit: _Unit) -> dict[type[ast.AST], _Matches]:
     """The match functions that may find something in a function, by node type."""
-    key = (unit.reached.qualname, unit.reached.line)
-    candidates = next(each.candidates for each in summary.functions if (each.qualname, each.line) == key)
     inside = unit.evaluator.scope.outline
     kinds: set[type[ast.AST]] = {place.statement.__class__ for place in unit.flow.places.values()}
     if inside.conditional_lines:
@@ -276,7 +285,7 @@ def _asked(unit: _Unit, summary: ModuleSummary) -> dict[type[ast.AST], _Matches]
     found: dict[type[ast.AST], _Matches] = {}
     lines: dict[Match, Sequence[int] | None] = {}
     for kind in kinds:
-        worth = list(worth_asking(kind.__name__, candidates, inside.words))
+        worth = list(worth_asking(kind.__name__, unit.candidates, inside.words))
         for _, asked in worth:
             if asked.match not in lines:
                 lines[asked.match] = _lines(asked, inside)

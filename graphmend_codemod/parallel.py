@@ -69,7 +69,7 @@ def load_all(paths: Sequence[str], root: Path, cache: Cache | None, jobs: int) -
         own, *parts = _by_size(paths, root, jobs * _PARTS_A_WORKER)
         results = workers.run(_load_part, ((part, root, cache) for part in parts))
         # Workers take a while to start: this process has done its part before the first of theirs is there.
-        yield from (load(path, root, cache=cache) for path in own)
+        yield from (load(path, str(root), cache=cache) for path in own)
         for part in results:
             yield from (each.decoded() for each in part)
 
@@ -96,7 +96,7 @@ def _load_part(paths: Sequence[str], root: Path, cache: Cache | None) -> list[Lo
     results = []
     with without_cyclic_collector():
         for path in paths:
-            loaded = load(path, root, cache=cache)
+            loaded = load(path, str(root), cache=cache)
             encoded = None if loaded.summary is None else encode(loaded.summary)
             results.append(Loaded(path, loaded.digest, problem=loaded.problem, encoded=encoded))
     return results
@@ -120,7 +120,7 @@ class Scene:
             loaded = shelf.take(path)
             if loaded is None:
                 over = self.texts.get(path)
-                loaded = load(path, root, wanted=True) if over is None else of_source(over, wanted=True)
+                loaded = load(path, str(root), wanted=True) if over is None else of_source(over, wanted=True)
             return loaded.placed(layout)
 
         return ProjectIndex(layout, on_demand, self.settings.module_bases)
@@ -172,6 +172,6 @@ def read(path: str, root: Path, texts: Mapping[str, SourceFile]) -> SourceFile |
     if over is not None:
         return over
     try:
-        return SourceFile.read(root / path, root)
+        return SourceFile.below(str(root), path)
     except SourceError as error:
         return Problem(path, str(error), error.line)

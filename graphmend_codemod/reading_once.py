@@ -79,7 +79,7 @@ class _Checker(Checker):
         self._asked = settings
         for path, source in list(self._written.items()):
             try:
-                now = SourceFile.read(self._root / path, self._root)
+                now = SourceFile.below(str(self._root), path)
             except SourceError:
                 continue  # what is written next will not find the file, and say so
             if now.raw != source.raw:

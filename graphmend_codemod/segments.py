@@ -59,22 +59,15 @@ def parse_function(source: SourceFile, function: FunctionSummary) -> FunctionNod
 
 def _first_line(source: SourceFile, function: FunctionSummary) -> int:
     """The line where the first decorator seems to begin: `parse_function` looks whether they are all there."""
-    head = _line(source, function.line)
+    head = source.line(function.line)
     mark = f"{head[: len(head) - len(head.lstrip())]}@"
     line, missing = function.line, len(function.decorators)
     for above in range(line - 1, max(0, line - _LONGEST_DECORATORS), -1):
         if not missing:
             break
-        if _line(source, above).startswith(mark):
+        if source.line(above).startswith(mark):
             line, missing = above, missing - 1
     return line
-
-
-def _line(source: SourceFile, number: int) -> str:
-    starts = source.line_starts
-    return (
-        source.text[starts[number - 1] : starts[number]] if number < len(starts) else source.text[starts[number - 1] :]
-    )
 
 
 def functions_of(source: SourceFile) -> Iterator[tuple[FunctionNode, str]]:

@@ -10,7 +10,7 @@ import stat
 import warnings
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -58,9 +58,8 @@ class SourceFile:
     Lines and columns are those of `ast`: `\\n`, `\\r\\n` and `\\r` end a line, columns count UTF-8 bytes.
     """
 
-    def __init__(self, path: str, absolute: Path, raw: bytes, text: str, encoding: str) -> None:
+    def __init__(self, path: str, raw: bytes, text: str, encoding: str) -> None:
         self.path = path
-        self.absolute = absolute
         self.raw = raw
         self.text = text
         self.encoding = encoding
@@ -68,18 +67,23 @@ class SourceFile:
     @classmethod
     def read(cls, path: Path, root: Path) -> SourceFile:
         """Read a file from disk; SourceError if that is not possible or it cannot be decoded."""
-        try:
-            if not stat.S_ISREG(os.stat(path).st_mode):
-                raise SourceError("is not a regular file")
-            with open(path, "rb") as file:
-                raw = file.read()
-        except OSError as error:
-            raise SourceError(f"cannot be read: {error.strerror or error}") from error
-        return cls.from_bytes(raw, path, root)
+        return cls.from_bytes(_content(path), path, root)
+
+    @classmethod
+    def below(cls, root: str, path: str) -> SourceFile:
+        """The same for a path that is relative to `root` already, and normal. Both are text: it is faster."""
+        return cls._decoded(_content(os.path.join(root, path)), path)
 
     @classmethod
     def from_bytes(cls, raw: bytes, path: Path, root: Path) -> SourceFile:
         """The file as it would be if `raw` stood at `path`; SourceError if it cannot be decoded."""
+        absolute, folder = os.path.abspath(path), os.path.join(os.path.abspath(root), "")
+        inside = absolute.startswith(folder)
+        relative = absolute[len(folder) :] if inside else os.path.relpath(absolute, folder)
+        return cls._decoded(raw, relative.replace(os.sep, "/"))
+
+    @classmethod
+    def _decoded(cls, raw: bytes, path: str) -> SourceFile:
         encoding = _encoding(raw)
         try:
             text = raw.decode(encoding)
@@ -92,10 +96,7 @@ class SourceFile:
             raise SourceError(f"cannot be decoded: {error}; save it as UTF-8", 1) from error
         if not encoding.startswith("utf-8") and text.encode(encoding, "replace") != raw:
             raise SourceError(f"its encoding {encoding} cannot be written back unchanged; save it as UTF-8", 1)
-        absolute, folder = os.path.abspath(path), os.path.join(os.path.abspath(root), "")
-        inside = absolute.startswith(folder)
-        relative = absolute[len(folder) :] if inside else os.path.relpath(absolute, folder)
-        return cls(relative.replace(os.sep, "/"), Path(absolute), raw, text, encoding)
+        return cls(path, raw, text, encoding)
 
     @cached_property
     def newline(self) -> str:
@@ -119,11 +120,15 @@ class SourceFile:
         return parse_text(self.text, self.path)
 
     @cached_property
+    def lines(self) -> Sequence[str]:
+        """The lines without what ends them; the last one is empty where the file ends with a newline."""
+        return self.text.split("\n") if "\r" not in self.text else _NEWLINE.split(self.text)
+
+    @cached_property
     def line_starts(self) -> tuple[int, ...]:
         """The offset into `text` at which each line begins."""
         if "\r" not in self.text:
-            lengths = map(len, self.text.split("\n"))
-            return (0, *accumulate(map((1).__add__, lengths)))[:-1]
+            return (0, *accumulate(map((1).__add__, map(len, self.lines))))[:-1]
         return (0, *(end.end() for end in _NEWLINE.finditer(self.text)))
 
     @cached_property
@@ -144,8 +149,7 @@ class SourceFile:
 
     def line(self, number: int) -> str:
         """The text of a line without what ends it."""
-        starts = self.line_starts
-        return self.text[starts[number - 1] : starts[number] if number < len(starts) else None].rstrip("\r\n")
+        return self.lines[number - 1]
 
     def line_at(self, offset: int) -> int:
         """The number of the line that holds this offset into `text`."""
@@ -165,7 +169,7 @@ class SourceFile:
 
     def with_text(self, text: str) -> SourceFile:
         """The same file with another text. SourceError if its encoding cannot hold it."""
-        return SourceFile(self.path, self.absolute, self.encode(text), text, self.encoding)
+        return SourceFile(self.path, self.encode(text), text, self.encoding)
 
     def tokens(self) -> Iterator[TokenInfo]:
         """The tokens, columns in characters; SourceError where the text cannot be split into tokens."""
@@ -219,6 +223,16 @@ class SourceFile:
         return found.skip_file or any(
             first <= span.start_line <= last and code.startswith(codes) for first, last, codes in found.ignored
         )
+
+
+def _content(path: Path | str) -> bytes:
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise SourceError("is not a regular file")
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise SourceError(f"cannot be read: {error.strerror or error}") from error
 
 
 def _encoding(raw: bytes) -> str:

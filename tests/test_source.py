@@ -36,7 +36,9 @@ def test_a_file_is_named_relative_to_the_project(tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_bytes(b"x = 1\r\n")
     source = SourceFile.read(file, tmp_path)
-    assert (source.path, source.absolute, source.raw) == ("package/module.py", file, b"x = 1\r\n")
+    assert (source.path, source.raw) == ("package/module.py", b"x = 1\r\n")
+    below = SourceFile.below(str(tmp_path), source.path)
+    assert (below.path, below.raw, below.text) == (source.path, source.raw, source.text)
 
 
 def test_a_file_outside_the_project_keeps_a_usable_name(tmp_path: Path) -> None:

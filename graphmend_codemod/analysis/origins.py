@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
 
 _CALLED = re.compile(r"tensor\(\s*[A-Za-z_]\w*\s*[,)]")
-_ASSIGNED = re.compile(r"[A-Za-z_]\w*\s*=[\s\\(]*[A-Za-z_][\w.]*\.(?:as_)?\Z")
+_FROM_EQUALS = re.compile(r"=[\s\\(]*[A-Za-z_][\w.]*\.(?:as_)?\Z")
 _LONGEST_HEAD = 400
 _BUILDERS = frozenset({"torch.tensor", "torch.as_tensor"})
 _INTEGERS = frozenset({"torch.long", "torch.int64"})
@@ -75,7 +75,11 @@ def _places(word: str, text: str) -> Iterator[int]:
 def _assigned_call(text: str, start: int) -> int:
     """Where the first argument of the call ends that is assigned, 0 for other calls."""
     match = _CALLED.match(text, start)
-    return match.end() if match and _ASSIGNED.search(text, max(0, start - _LONGEST_HEAD), start) else 0
+    equals = text.rfind("=", max(0, start - _LONGEST_HEAD), start) if match is not None else -1
+    if match is None or equals <= 0 or _FROM_EQUALS.match(text, equals, start) is None:
+        return 0
+    before = text[max(0, equals - _LONGEST_HEAD) : equals].rstrip()[-1:]
+    return match.end() if before.isalnum() or before == "_" else 0
 
 
 def _holds(function: FunctionNode, lines: list[int]) -> bool:

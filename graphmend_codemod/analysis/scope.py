@@ -114,21 +114,19 @@ def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
     return named + [arg for arg in (args.vararg, args.kwarg) if arg is not None]
 
 
-_NONE: Mapping[str, Sequence[int]] = {}
-
-
 class Outline(NamedTuple):
     """What one look at a function tells: names that it binds, functions inside, and which rarer forms it uses.
 
     `conditional_lines` are the lines of conditional expressions, in order; `words` the names read or behind a dot, with
-    the lines where these expressions begin.
+    the lines where these expressions begin. `notes` are for what rules look for here, once.
     """
 
     names: frozenset[str]
     nested: tuple[FunctionNode, ...]
     has_walrus: bool
     conditional_lines: tuple[int, ...]
-    words: Mapping[str, Sequence[int]] = _NONE
+    words: Mapping[str, Sequence[int]]
+    notes: dict[str, Any]
     calls: Sequence[ast.Call] = ()
     subscripts: Sequence[ast.Subscript] = ()
     assignments: Sequence[ast.Assign] = ()
@@ -205,6 +203,7 @@ def outline(function: FunctionNode) -> Outline:
         walrus,
         tuple(sorted(conditional)),
         words,
+        {},
         calls,
         kept[ast.Subscript],
         kept[ast.Assign],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.digests import blake2b
@@ -76,19 +75,19 @@ def without_cyclic_collector() -> Iterator[None]:
             gc.enable()
 
 
-def load(path: str, root: Path, *, wanted: bool = False, cache: Cache | None = None) -> Loaded:
+def load(path: str, root: str, *, wanted: bool = False, cache: Cache | None = None) -> Loaded:
     """Load the file at `path` below `root`. Files in which nothing can matter are summarised only if `wanted`."""
     try:
-        source = SourceFile.read(root / path, root)
+        source = SourceFile.below(root, path)
     except SourceError as error:
         return Loaded(path, "", problem=Problem(path, str(error), error.line))
     return of_source(source, wanted=wanted, cache=cache)
 
 
-def recalled(path: str, root: Path, cache: Cache) -> Loaded | None:
+def recalled(path: str, root: str, cache: Cache) -> Loaded | None:
     """The file as an earlier run summarised it; None when it is to be loaded."""
     try:
-        source = SourceFile.read(root / path, root)
+        source = SourceFile.below(root, path)
     except SourceError:
         return None
     return _remembered(source, digest_of(source.raw), cache)

@@ -61,22 +61,17 @@ class Texts:
         return self._last[1]
 
     def _read(self, path: str) -> SourceFile | None:
-        absolute = self._root / path
         try:
             if path in self._given:
-                return SourceFile.from_bytes(self._given[path], absolute, self._root)
-            return SourceFile.read(absolute, self._root)
+                return SourceFile.from_bytes(self._given[path], self._root / path, self._root)
+            return SourceFile.below(str(self._root), path)
         except SourceError:
             return None
 
     def line(self, path: str, number: int) -> str | None:
         """One line without its newline; None if there is no such line."""
         source = self.source(path)
-        if source is None or not 0 < number <= len(source.line_starts):
-            return None
-        starts = source.line_starts
-        stop = starts[number] if number < len(starts) else len(source.text)
-        return source.text[starts[number - 1] : stop].rstrip("\r\n")
+        return source.line(number) if source is not None and 0 < number <= len(source.lines) else None
 
     def position(self, path: str, line: int, utf8_column: int) -> Position:
         """A position of `ast` as people count it. Where the line cannot be read, bytes stand for characters."""

@@ -40,7 +40,11 @@ def is_element_of(test: ast.expr) -> Iterator[str]:
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         yield from is_element_of(test.operand)
     else:
-        element = test.left if isinstance(test, ast.Compare) else test
+        element = test
+        if isinstance(test, ast.Compare):
+            if not isinstance(test.ops[0], _COMPARED):
+                return
+            element = test.left
         if isinstance(element, ast.Subscript) and isinstance(element.value, ast.Name) and is_whole(element.slice):
             yield element.value.id
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity, torch_api
@@ -241,20 +241,23 @@ def _moved(site: Site, node: ast.For, arguments: list[Argument]) -> str:
     return moved
 
 
+class _Renaming(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def visit_Attribute(self, part: ast.Attribute) -> ast.AST:
+        name = self._names.get(ast.unparse(part))
+        return ast.Name(name, part.ctx) if name is not None else self.generic_visit(part)
+
+
 def _check_same(node: ast.For, moved: str, arguments: list[Argument]) -> None:
     """The moved text must parse to the loop, but for the attributes that are parameters now."""
-    renamed = {each.given: each.name for each in arguments if each.given != each.name}
-
-    class Renaming(ast.NodeTransformer):
-        def visit_Attribute(self, part: ast.Attribute) -> ast.AST:
-            name = renamed.get(ast.unparse(part))
-            return ast.Name(name, part.ctx) if name is not None else self.generic_visit(part)
-
+    renaming = _Renaming({each.given: each.name for each in arguments if each.given != each.name})
     original = ast.parse(ast.unparse(node)).body[0]
     try:
         parsed = ast.parse("def f():\n" + moved).body[0]
     except SyntaxError:
         parsed = original
-    expected = ast.dump(ast.parse(ast.unparse(Renaming().visit(original))).body[0])
+    expected = ast.dump(ast.parse(ast.unparse(renaming.visit(original))).body[0])
     if not isinstance(parsed, ast.FunctionDef) or [ast.dump(each) for each in parsed.body] != [expected]:
         raise NotAnOperator("the loop's text cannot be moved as it is")

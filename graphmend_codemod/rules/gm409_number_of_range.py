@@ -145,8 +145,10 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
 
 
 def _may_be_counted(site: Site, name: str) -> bool:
-    """True for a parameter, and for what a call gives: this needs no look at the whole file."""
+    """True for a parameter, and for what a call gives, if it may be a tensor: this needs no look at the whole file."""
     scope = site.evaluator.scope
+    if site.value(ast.Name(name, ast.Load())).is_python:
+        return False
     given = (each for each in scope.outline.assignments if isinstance(each.value, ast.Call))
     return name in {each.arg for each in parameters(scope.node)} or any(
         isinstance(target, ast.Name) and target.id == name for each in given for target in each.targets

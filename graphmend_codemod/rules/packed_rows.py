@@ -42,16 +42,19 @@ def roles_of(calls: ModuleCalls, definition: Definition) -> tuple[str, ...] | No
 
 def _with_names_of_torch(calls: ModuleCalls, node: ast.expr) -> ast.expr:
     """`node` with every name that leads to torch spelled `torch.name`, and no other one so."""
-
-    class Spelled(ast.NodeTransformer):
-        def visit_Name(self, part: ast.Name) -> ast.expr:
-            name = calls.qualified(part)
-            if name is not None and name.partition(".")[0] == "torch":
-                return ast.parse(name, mode="eval").body
-            return ast.Name("not_torch", part.ctx) if part.id == "torch" else part
-
-    found: ast.expr = Spelled().visit(copy.deepcopy(node))
+    found: ast.expr = _Spelled(calls).visit(copy.deepcopy(node))
     return found
+
+
+class _Spelled(ast.NodeTransformer):
+    def __init__(self, calls: ModuleCalls) -> None:
+        self._calls = calls
+
+    def visit_Name(self, part: ast.Name) -> ast.expr:
+        name = self._calls.qualified(part)
+        if name is not None and name.partition(".")[0] == "torch":
+            return ast.parse(name, mode="eval").body
+        return ast.Name("not_torch", part.ctx) if part.id == "torch" else part
 
 
 def _form(node: ast.expr, mask: str, forms: Mapping[str, str]) -> str | None:

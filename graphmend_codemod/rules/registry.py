@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -48,14 +48,15 @@ def modules() -> list[str]:
 
 
 def worth_asking(
-    kind: str, candidates: Collection[str], words: Mapping[str, Sequence[int]]
+    kind: str, candidates: tuple[str, ...], words: Mapping[str, Sequence[int]]
 ) -> Iterator[tuple[Rule, Asked]]:
     """The match functions for nodes of one kind that may find something in a function with these candidates and words.
 
     More specific rules come first. Only rules that are worth it are loaded: a commit hook waits for each.
     """
-    for module, place, candidate, wanted in _questions(kind):
-        if (not candidate or candidate in candidates) and (not wanted or not words.keys().isdisjoint(wanted)):
+    names = words.keys()
+    for module, place, _, wanted in _questions(kind, candidates):
+        if not wanted or not names.isdisjoint(wanted):
             yield _asked(module, kind, place)
 
 
@@ -67,8 +68,9 @@ def _asked(module: str, kind: str, place: int) -> tuple[Rule, Asked]:
 
 
 @cache
-def _questions(kind: str) -> tuple[Question, ...]:
+def _questions(kind: str, candidates: tuple[str, ...]) -> tuple[Question, ...]:
     return tuple(
         Question(module, place, candidate, frozenset(words.split()))
         for module, place, candidate, words in QUESTIONS.get(kind, ())
+        if not candidate or candidate in candidates
     )

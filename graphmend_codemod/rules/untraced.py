@@ -25,6 +25,7 @@ _TAKES_SIZES = _SIZED | _RESHAPES | {"pad", "interpolate"}
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+_LAYERS = _RECURRENT | {"CTCLoss"}
 _CALLED = NAMES | _FINDS | _READS | _SIZED | _RESHAPES | frozenset("int float bool range pad interpolate zip".split())
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _LEVELS = 4
@@ -78,8 +79,11 @@ def lines(outline: Outline) -> list[int]:
 
 
 def _in_outline(outline: Outline) -> list[ast.expr]:
-    chosen = [node for node in outline.subscripts if not _is_plain(node.slice)]
-    return [*filter(_is_suspect, outline.calls), *chosen]
+    found: list[ast.expr] | None = outline.notes.get("untraced")
+    if found is None:
+        chosen = [node for node in outline.subscripts if not _is_plain(node.slice)]
+        found = outline.notes["untraced"] = [*filter(_is_suspect, outline.calls), *chosen]
+    return found
 
 
 def _is_plain(index: ast.expr) -> bool:
@@ -437,11 +441,19 @@ CALLS: tuple[Ask, ...] = (found, apart, drawn, by_name, read, sized, recurrent, 
 CALLS_IN_LOOPS: tuple[Ask, ...] = (found, apart, read, sized)
 
 
+def _is_harmless_layer(site: Site, function: ast.expr) -> bool:
+    """True for most of `self.layer(x)`, by far the most common call: no kind of break needs to be asked for."""
+    own = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+    if not own or function.value.id != site.evaluator.scope.self_name or function.attr in _CALLED:  # type: ignore[attr-defined]
+        return False
+    return torch_api.torch_module_class(site.value(function).instance_of) not in _LAYERS
+
+
 def break_at(site: Site, node: ast.expr, calls: Sequence[Ask] = CALLS) -> Untraced | None:
     """What cannot be traced of a call or a subscript; `calls` are the kinds of calls that are asked for, in order."""
     if isinstance(node, ast.Subscript):
         return chosen(site, node) or cut(site, node)
-    if not isinstance(node, ast.Call):
+    if not isinstance(node, ast.Call) or _is_harmless_layer(site, node.func):
         return None
     called = site.resolve(node.func)
     for kind in calls:

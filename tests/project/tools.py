@@ -40,14 +40,16 @@ def index_of(root: Path, *module_bases: str) -> ProjectIndex:
     """The index over all Python files below `root`."""
     files = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py"))
     layout = Layout(root, files)
-    return ProjectIndex(layout, lambda path: load(path, root, wanted=True).placed(layout), module_bases)
+    return ProjectIndex(layout, lambda path: load(path, str(root), wanted=True).placed(layout), module_bases)
 
 
 def reach_of(root: Path, *module_bases: str) -> list[tuple[str, ReachedFunction]]:
     """Everything reached, with its path."""
     index = index_of(root, *module_bases)
     files = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py"))
-    modules = [module for path in files if load(path, root).matters and (module := index.module_at(path)) is not None]
+    modules = [
+        module for path in files if load(path, str(root)).matters and (module := index.module_at(path)) is not None
+    ]
     return [(path, each) for path, every in sorted(reached_functions(index, modules).items()) for each in every]
 
 
