@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.flow import Flow, LeaksUnknown, Place
 from graphmend_codemod.analysis.origins import Origins, origins
-from graphmend_codemod.analysis.scope import FunctionNode, Outline, Scope, children, outline
+from graphmend_codemod.analysis.scope import NODE_FIELDS, FunctionNode, Outline, Scope, outline, put_children
 from graphmend_codemod.analysis.values import Names
 from graphmend_codemod.findings import Edit, Finding, Safety, Span
 from graphmend_codemod.project.facts import IndexView, ReachedFunction
@@ -174,7 +174,7 @@ def _findings_in(
     Nodes for which it takes a dataflow that follows leaks are put into `undecided`.
     """
     path = source.path
-    codes = _selected(settings, path)
+    codes = _selected(settings, path if settings.per_file_ignores else "")
     asked = _asked(unit)
     for place in unit.flow.places.values():
         if place.handled:
@@ -315,16 +315,22 @@ def _worth(node: Any, matches: _Matches) -> list[tuple[Rule, Match]]:
     return found
 
 
-def _matched_nodes(place: Place, evaluator: Evaluator, asked: dict[type[ast.AST], _Matches]) -> Iterator[ast.AST]:
-    """The statement itself and the expressions that it evaluates, without those of nested statements."""
-    if place.statement.__class__ in asked:
-        yield place.statement
+def _matched_nodes(place: Place, evaluator: Evaluator, asked: dict[type[ast.AST], _Matches]) -> Sequence[ast.AST]:
+    """The statement itself and the conditional expressions that it evaluates, without those of nested statements."""
+    statement = place.statement
+    own = (statement,) if statement.__class__ in asked else ()
     if ast.IfExp not in asked:
-        return
+        return own
     lines = evaluator.scope.outline.conditional_lines
-    following = bisect_left(lines, place.statement.lineno)
-    if following == len(lines) or lines[following] > (place.statement.end_lineno or 0):
-        return
+    following = bisect_left(lines, statement.lineno)
+    if following == len(lines) or lines[following] > (statement.end_lineno or 0):
+        return own
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return own
+    return [*own, *_conditional_expressions(place, evaluator)]
+
+
+def _conditional_expressions(place: Place, evaluator: Evaluator) -> Iterator[ast.IfExp]:
     stack: list[ast.AST] = [
         child
         for name, field in ast.iter_fields(place.statement)
@@ -332,8 +338,6 @@ def _matched_nodes(place: Place, evaluator: Evaluator, asked: dict[type[ast.AST]
         for child in (field if isinstance(field, list) else [field])
         if isinstance(child, ast.AST)
     ]
-    if isinstance(place.statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return
     while stack:
         node = stack.pop()
         if isinstance(node, ast.IfExp):
@@ -341,7 +345,7 @@ def _matched_nodes(place: Place, evaluator: Evaluator, asked: dict[type[ast.AST]
             if evaluator.value(node.test, place.env).compiling is not None:
                 continue
         if not isinstance(node, ast.Lambda):
-            stack += children(node)
+            put_children(node, NODE_FIELDS[node.__class__], stack)
 
 
 def _judge(site: Site, codes: frozenset[str], asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 
 from graphmend_codemod.analysis.scope import FunctionNode
 from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary
@@ -22,13 +23,13 @@ def outermost(summary: ModuleSummary, wanted: Iterable[tuple[str, int]]) -> list
 
     A wanted function is named by qualname and line.
     """
-    keys = set(wanted)
-    lines = [line for _, line in keys]
-    return [
-        function
-        for function in summary.functions
-        if not function.outer and any(function.line <= line <= function.end_line for line in lines)
-    ]
+    lines = sorted({line for _, line in wanted})
+    return [each for each in summary.functions if not each.outer and _holds(each, lines)]
+
+
+def _holds(function: FunctionSummary, lines: Sequence[int]) -> bool:
+    following = bisect_left(lines, function.line)
+    return following < len(lines) and lines[following] <= function.end_line
 
 
 def parse_function(source: SourceFile, function: FunctionSummary) -> FunctionNode | None:

@@ -61,15 +61,24 @@ def value_of(annotation: str | None, names: Names, origin: Origin = Origin.OTHER
     """The value of something with this annotation (resolved source text)."""
     if not annotation:
         return UNKNOWN
-    members = alternatives(annotation)
-    optional = "None" in members
-    members = tuple(member for member in members if member != "None")
+    kind, what, optional = _meaning(annotation)
+    if kind is Kind.TENSOR:
+        return names.tensor(what, optional=optional)
+    if kind is Kind.PYTHON:
+        return python(origin)
+    return UNKNOWN if what is None else Value(Kind.UNKNOWN, instance_of=what)
+
+
+@lru_cache(maxsize=4096)
+def _meaning(annotation: str) -> tuple[Kind, str | None, bool]:
+    """The kind, with the dtype of a tensor or the class of an unknown object, and whether it may be None."""
+    every = alternatives(annotation)
+    optional = "None" in every
+    members = [member for member in every if member != "None"]
     if members and all(member in torch_api.TENSOR_TYPES for member in members):
         dtypes = {torch_api.TYPED_TENSORS.get(member) for member in members}
-        dtype = dtypes.pop() if len(dtypes) == 1 else None
-        return names.tensor(dtype, optional=optional)
+        return Kind.TENSOR, dtypes.pop() if len(dtypes) == 1 else None, optional
     if members and all(member in _PYTHON_TYPES for member in members):
-        return python(origin)
-    if len(members) == 1 and not optional and "[" not in members[0]:
-        return Value(Kind.UNKNOWN, instance_of=members[0])
-    return UNKNOWN
+        return Kind.PYTHON, None, optional
+    single = len(members) == 1 and not optional and "[" not in members[0]
+    return Kind.UNKNOWN, members[0] if single else None, optional

@@ -18,6 +18,7 @@ from graphmend_codemod.analysis.scope import Scope, parameters, walk_scope
 from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, python
 
 _LOOP_PASSES = 4
+_BOUND = "graphmend_bound"
 _LOCKSTEP = frozenset({"builtins.enumerate", "builtins.zip"})
 
 
@@ -318,7 +319,7 @@ class Flow:
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State | None:
         leaked = state.leaked | self._leaks(node, state.env)
         before = State(dict(state.env), leaked)
-        bound = list(_bound_in(node))
+        bound = _bound_in(node)
         self._parents = (*self._parents, node)
         start = self._stable(before, None, bound)
         changing: set[str] = set()
@@ -406,7 +407,7 @@ class Flow:
         self._parents = (*self._parents, node)
         body = self._block(node.body, State(dict(state.env), state.leaked))
         raised = State(dict(state.env), state.leaked)
-        for name in _bound_in(*node.body):
+        for name in {name for statement in node.body for name in _bound_in(statement)}:
             raised.env[name] = UNKNOWN
         self._parents = (*self._parents[:-1], ast.Module([], []))
         after = self._block(node.orelse, body) if body else None
@@ -467,16 +468,20 @@ def _asks_for_type(test: ast.expr) -> bool:
     return any(isinstance(node, ast.Name) and node.id == "isinstance" for node in walk_scope(test))
 
 
-def _bound_in(*nodes: ast.AST) -> Iterator[str]:
-    names: set[str] = set()
-    for root in nodes:
+def _bound_in(root: ast.AST) -> tuple[str, ...]:
+    """The names that a part of the function binds, in order, looked for once: loops inside of loops are run often."""
+    known: tuple[str, ...] | None = root.__dict__.get(_BOUND)
+    if known is None:
+        names: set[str] = set()
         for node in walk_with_root(root):
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                names.add(node.id)
-            elif (
-                isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
-            ):
-                names.add(f"self.{node.attr}")
+            kind = node.__class__
+            if kind is ast.Name:
+                if not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
+                    names.add(node.id)  # type: ignore[attr-defined]
+            elif isinstance(node, ast.Attribute):
+                if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+                    names.add(f"self.{node.attr}")
             elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
                 names.add(node.name)
-    return iter(sorted(names))
+        known = root.__dict__[_BOUND] = tuple(sorted(names))
+    return known

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_in_layers, walk_scope
 
 _CALLED = re.compile(r"tensor\(\s*[A-Za-z_]\w*\s*[,)]")
 _FROM_EQUALS = re.compile(r"=[\s\\(]*[A-Za-z_][\w.]*\.(?:as_)?\Z")
@@ -349,7 +349,7 @@ class Numbers:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names that hold them."""
-        names = {part.id for part in ast.walk(self.target) if isinstance(part, ast.Name)}
+        names = {part.id for part in walk_in_layers(self.target) if isinstance(part, ast.Name)}
         while True:
             known = len(names)
             for node in walk_scope(self.loop):
@@ -385,7 +385,7 @@ class Numbers:
         return any(self._in(bound) for bound in bounds if bound is not None)
 
     def _in(self, node: ast.expr) -> bool:
-        return any(isinstance(part, ast.Name) and part.id in self.names for part in ast.walk(node))
+        return any(isinstance(part, ast.Name) and part.id in self.names for part in walk_in_layers(node))
 
     @property
     def why_not_python(self) -> str | None:

@@ -125,11 +125,18 @@ def loop_target(target: ast.expr, iterated: ast.expr, body: Body) -> None:
         body.stores.add(target.elts[0].id)
         target = target.elts[-1]
     counts = called == "range"
-    for part in (target,) if target.__class__ is ast.Name else ast.walk(target):
-        if isinstance(part, ast.Name):
+    targets: list[Any] = [target]
+    while targets:
+        part = targets.pop()
+        kind = type(part)
+        if kind is ast.Name:
             body.stores.add(part.id)
             if not counts:
                 body.dynamic.add(part.id)
+        elif kind is ast.Tuple or kind is ast.List:
+            targets += part.elts
+        else:
+            targets += ast.iter_child_nodes(part)
 
 
 def registration(node: ast.Call, spelled: str, body: Body) -> None:

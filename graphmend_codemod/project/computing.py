@@ -25,6 +25,9 @@ _EXPRESSIONS = (
     ast.Starred, ast.Subscript, ast.Tuple, ast.UnaryOp, ast.expr_context, ast.keyword, ast.operator, ast.unaryop,
     ast.boolop, ast.cmpop,
 )  # fmt: skip
+_KNOWN = frozenset(
+    kind for kind in vars(ast).values() if isinstance(kind, type) and issubclass(kind, (*_STATEMENTS, *_EXPRESSIONS))
+)
 
 
 def only_computes(node: ast.FunctionDef | ast.AsyncFunctionDef, calls: Collection[str], local: Collection[str]) -> bool:
@@ -53,6 +56,6 @@ def _only_computes(statement: ast.AST) -> bool:
         elif isinstance(part, ast.keyword):
             if part.arg is None or part.arg in {"out", "inplace"}:
                 return False
-        elif not isinstance(part, (*_STATEMENTS, *_EXPRESSIONS)):
+        elif part.__class__ not in _KNOWN:
             return False
     return True

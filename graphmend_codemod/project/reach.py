@@ -7,7 +7,7 @@ on `self` may land in any subclass of the project.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
 from graphmend_codemod.project import families
@@ -127,8 +127,9 @@ class Search:
         return stopped
 
     def _expand(self, step: _Step) -> None:
+        local = {name for name, _ in step.function.types}
         for ref in step.function.refs:
-            self._follow(step, ref)
+            self._follow(step, ref, local)
         outer = step.module.functions.get(step.function.outer) if step.function.outer else None
         for spelled in step.function.decorators:
             name = spelled.partition("(")[0]
@@ -145,7 +146,10 @@ class Search:
         elif self._index.class_summary(decorator) is not None:
             self._method(decorator, "__call__", step.via)
 
-    def _follow(self, step: _Step, ref: str) -> None:
+    def _follow(self, step: _Step, ref: str, local: Set[str] | None = None) -> None:
+        """Reach what a reference leads to. `local` are the names in the function of which the class may be known."""
+        if local is None:
+            local = {name for name, _ in step.function.types}
         spelled = ref.removesuffix("()")
         root, _, rest = spelled.partition(".")
         if root == "self":
@@ -154,7 +158,7 @@ class Search:
             self._on_super(step, rest.partition(".")[0])
         elif root == "?":
             self._by_name(step, rest)
-        elif any(name == root for name, _ in step.function.types):
+        elif root in local:
             self._on_local(step, root, rest, ref)
         else:
             self._named(step, spelled, ref)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import dotted, parameters, walk_scope
+from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.findings import Helper
 from graphmend_codemod.project.candidates import is_python_annotation
 from graphmend_codemod.rules.shared_memory import is_name
@@ -109,7 +109,7 @@ class _Reads:
         self._seen.add(key)
         nodes = list(traced_nodes(function))
         tests = (each.test for each in walk_scope(function.node) if isinstance(each, ast.If) and is_compile_path(each))
-        nodes += [part for test in tests for part in ast.walk(test)]
+        nodes += [part for test in tests for part in walk_in_layers(test)]
         inner = {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and dotted(node) is not None}
         called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
         # What holds several values is no number, and cannot be asked for.
@@ -189,7 +189,7 @@ def _flags_of_objects(call: ast.Call) -> Sequence[ast.AST]:
     name = getattr(call.func, "id", "")
     default = call.args[-1] if call.args else None
     flag = name == "getattr" and isinstance(default, ast.Constant) and isinstance(default.value, bool)
-    return [part for each in call.args for part in ast.walk(each)] if flag or name == "isinstance" else []
+    return [part for each in call.args for part in walk_in_layers(each)] if flag or name == "isinstance" else []
 
 
 def _is_limit(node: ast.Attribute) -> bool:

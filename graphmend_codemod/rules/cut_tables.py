@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.purity import short
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.rules.blocks import Blocks
 from graphmend_codemod.rules.site import Site
@@ -105,7 +106,7 @@ class TableReader:
         return self._names_in(statement.value) and self._cut_part(statement.value) is None
 
     def _names_in(self, node: ast.AST) -> bool:
-        return any(isinstance(part, ast.Name) and part.id in self._numbers for part in ast.walk(node))
+        return any(isinstance(part, ast.Name) and part.id in self._numbers for part in walk_in_layers(node))
 
     def _cut_part(self, node: ast.expr) -> tuple[ast.ListComp, ast.Subscript] | None:
         """The list and the cut in `torch.cat([part[:, :columns] for part in parts], dim=-1)`."""
@@ -123,7 +124,7 @@ class TableReader:
     def table(self) -> Table:
         """What the statements compute; NotThisTable where that is something else."""
         for statement in (self.node, *self._computed):
-            whole = [part for part in ast.walk(statement.value) if not self._is_in_read(part)]
+            whole = [part for part in walk_in_layers(statement.value) if not self._is_in_read(part)]
             if not all(isinstance(part, _ARITHMETIC) for part in whole):
                 raise NotThisTable(f"`{short(statement)}` is no arithmetic")
         if not self._is_path(self.positions):
@@ -137,7 +138,7 @@ class TableReader:
         statements = (*self._computed, *self._following[:3])
         bound = {*self._numbers, name, rows, target}
         for each in (parts, picked_count, self.positions):
-            if any(isinstance(inner, ast.Name) and inner.id in bound | {part, index} for inner in ast.walk(each)):
+            if any(isinstance(inner, ast.Name) and inner.id in bound | {part, index} for inner in walk_in_layers(each)):
                 raise NotThisTable(f"`{short(each)}` may be another one after the cut")
         if part == index or bound & {part, index}:
             raise NotThisTable(f"`{part}` or `{index}` means something else as well")
@@ -146,7 +147,7 @@ class TableReader:
         return Table(target, part, parts, picked_count, index, self.positions, statements)
 
     def _is_in_read(self, node: ast.AST) -> bool:
-        return any(node is part for part in ast.walk(self.read))
+        return any(node is part for part in walk_in_layers(self.read))
 
     def _assigned(self, at: int) -> ast.Assign:
         statement = self._following[at] if at < len(self._following) else None
@@ -175,7 +176,7 @@ class TableReader:
         whole = len(slices) == len(indices) == 2 and slices[0].lower is slices[0].upper is slices[0].step is None
         if not whole or slices[1].lower is not None or slices[1].step is not None or slices[1].upper is None:
             raise NotThisTable(f"`{short(cut)}` is no beginning of the second dimension")
-        if not all(isinstance(part, _ARITHMETIC) for part in ast.walk(slices[1].upper)) or _is_negative(
+        if not all(isinstance(part, _ARITHMETIC) for part in walk_in_layers(slices[1].upper)) or _is_negative(
             slices[1].upper
         ):
             raise NotThisTable(f"`{short(cut)}` is no beginning of the second dimension")
@@ -270,8 +271,8 @@ class TableReader:
         return isinstance(node, ast.Name)
 
     def _demand_unused(self, names: set[str], statements: tuple[ast.stmt, ...]) -> None:
-        inside = {id(part) for each in (self.node, *statements) for part in ast.walk(each)}
-        for part in ast.walk(self.site.evaluator.scope.node):
+        inside = {id(part) for each in (self.node, *statements) for part in walk_in_layers(each)}
+        for part in walk_in_layers(self.site.evaluator.scope.node):
             if isinstance(part, ast.Name) and part.id in names and id(part) not in inside:
                 raise NotThisTable(f"`{part.id}` is used for more than the cut")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.rowwise import Rewriter
 from graphmend_codemod.rules.rowwise_expressions import NotRowwise, bound_in, where_of
@@ -49,7 +49,7 @@ def _may_write_rows(site: Site, node: ast.For) -> bool:
 
 def variables_of(node: ast.For) -> frozenset[str]:
     """The names that a round gets from the loop's header."""
-    return frozenset(part.id for part in ast.walk(node.target) if isinstance(part, ast.Name))
+    return frozenset(part.id for part in walk_in_layers(node.target) if isinstance(part, ast.Name))
 
 
 def is_mask_of_round(site: Site, node: ast.expr, names: frozenset[str]) -> bool:
@@ -67,7 +67,7 @@ def is_mask_of_round(site: Site, node: ast.expr, names: frozenset[str]) -> bool:
 
 
 def _of_round(node: ast.expr, names: frozenset[str]) -> bool:
-    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))
+    return any(isinstance(part, ast.Name) and part.id in names for part in walk_in_layers(node))
 
 
 def _cast_to_bool(site: Site, node: ast.expr) -> bool:
@@ -109,7 +109,7 @@ def check_experts(site: Site, rewriter: Rewriter) -> None:
     if not rewriter.calls:
         raise NotRowwise("no expert gets the chosen rows")
     for callee in rewriter.calls:
-        for part in ast.walk(callee):
+        for part in walk_in_layers(callee):
             if isinstance(part, ast.Attribute) and (mixing := _mixing(site, part.attr)):
                 raise NotRowwise(f"`self.{part.attr}` holds a `{mixing}`, which does not treat each row by itself")
 

@@ -81,7 +81,7 @@ def _target(statement: ast.stmt) -> str | None:
 def _read_back(node: ast.expr) -> bool:
     return any(
         isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in {"numpy", "tolist"}
-        for part in ast.walk(node)
+        for part in walk_in_layers(node)
     )
 
 
@@ -125,7 +125,7 @@ def _slices(node: ast.For) -> list[ast.Subscript]:
 
 
 def _stored_before(node: ast.For) -> set[str]:
-    return {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
+    return {part.id for part in walk_in_layers(node.target) if isinstance(part, ast.Name)}
 
 
 def _tensor_bounds(site: Site, node: ast.For) -> bool:
@@ -134,7 +134,7 @@ def _tensor_bounds(site: Site, node: ast.For) -> bool:
         assert isinstance(part.slice, ast.Slice)
         for statement in node.body:
             inner = site.at(statement)
-            if inner is None or not any(part is each for each in ast.walk(statement)):
+            if inner is None or not any(part is each for each in walk_in_layers(statement)):
                 continue
             bounds = (part.slice.lower, part.slice.upper)
             return all(bound is not None and inner.value(bound).is_tensor for bound in bounds)
@@ -143,7 +143,7 @@ def _tensor_bounds(site: Site, node: ast.For) -> bool:
 
 def _sorting(found: Segments, before: Sequence[ast.stmt]) -> None:
     for statement in found.read.values():
-        for part in ast.walk(statement.value):
+        for part in walk_in_layers(statement.value):
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "bincount":
                 counted = part.args[0] if ast.unparse(part.func.value) == "torch" and part.args else part.func.value
                 index = _sorting_index(ast.unparse(counted), before)
@@ -163,7 +163,7 @@ def _joining(found: Segments, before: list[ast.stmt], after: list[ast.stmt], nod
     }
     appended = {
         part.func.value.id
-        for part in ast.walk(node)
+        for part in walk_in_layers(node)
         if isinstance(part, ast.Call)
         and isinstance(part.func, ast.Attribute)
         and part.func.attr == "append"
@@ -285,7 +285,7 @@ class SegmentRewriter(Rewriter):
         super()._assign(node, target)
 
     def _asks_for_rows(self, test: ast.expr) -> bool | None:
-        names = {part.id for part in ast.walk(test) if isinstance(part, ast.Name)}
+        names = {part.id for part in walk_in_layers(test) if isinstance(part, ast.Name)}
         if names and names <= self.bounds and isinstance(test, ast.Compare) and len(test.ops) == 1:
             if isinstance(test.ops[0], ast.Eq):
                 return True
@@ -344,7 +344,7 @@ class SegmentRewriter(Rewriter):
     def _as_tensor(self, statement: ast.Assign) -> str | None:
         """The statement without the calls that read a tensor back to Python."""
         dense = Dense(self)
-        for part in ast.walk(statement.value):
+        for part in walk_in_layers(statement.value):
             while isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in _READS:
                 inner = part.func.value
                 while isinstance(inner, ast.Call) and getattr(inner.func, "attr", "") in _READS:
@@ -359,7 +359,7 @@ class SegmentRewriter(Rewriter):
         node, site = self.loop, self.site
         if self.segments.sorted_by is None:
             return f"for {site.text(node.target)} in {site.text(node.iter)}:"
-        for part in ast.walk(node):
+        for part in walk_in_layers(node):
             if (
                 isinstance(part, ast.Subscript)
                 and isinstance(part.slice, ast.Name)
@@ -373,7 +373,9 @@ class SegmentRewriter(Rewriter):
 
 def _used_as_index(loop: ast.For) -> set[str]:
     return {
-        part.slice.id for part in ast.walk(loop) if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name)
+        part.slice.id
+        for part in walk_in_layers(loop)
+        if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name)
     }
 
 

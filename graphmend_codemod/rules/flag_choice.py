@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import parameters, walk_scope
+from graphmend_codemod.analysis.scope import children, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.findings import Safety
 from graphmend_codemod.rules.constant_floats import floats_read
 from graphmend_codemod.rules.one_dtype import why_not_one_dtype
@@ -168,7 +168,7 @@ class _Following:
             return True
         for node in walk_scope(self.reader.node):
             if isinstance(node, ast.If) and self.read in node.orelse and is_compile_path(node):
-                return any(name is part for statement in node.body for part in ast.walk(statement))
+                return any(name is part for statement in node.body for part in walk_in_layers(statement))
         return False
 
     def _handed_down(self, step: _Step) -> tuple[list[_Step], list[ast.AST]]:
@@ -279,11 +279,11 @@ def _tests(function: Definition, flag: str) -> bool:
 
 
 def _names(node: ast.AST) -> Iterator[ast.Name]:
-    yield from (part for part in ast.walk(node) if isinstance(part, ast.Name))
+    yield from (part for part in walk_in_layers(node) if isinstance(part, ast.Name))
 
 
 def _around(function: Definition, node: ast.AST) -> ast.AST:
-    return next((each for each in walk_scope(function.node) if node in ast.iter_child_nodes(each)), node)
+    return next((each for each in walk_scope(function.node) if node in children(each)), node)
 
 
 def _guard_of(function: Definition, use: ast.AST) -> str | None:
@@ -291,10 +291,10 @@ def _guard_of(function: Definition, use: ast.AST) -> str | None:
     for node in walk_scope(function.node):
         first = node.values[0] if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else None
         rest = node.values[1:] if isinstance(node, ast.BoolOp) else []
-        if isinstance(first, ast.Name) and any(part is use for value in rest for part in ast.walk(value)):
+        if isinstance(first, ast.Name) and any(part is use for value in rest for part in walk_in_layers(value)):
             return first.id
         inside = node.body if isinstance(node, ast.If) and node.test is not use else []
-        if any(part is use for statement in inside for part in ast.walk(statement)):
+        if any(part is use for statement in inside for part in walk_in_layers(statement)):
             guard = node.test if isinstance(node, ast.If) else None
             if isinstance(guard, ast.Name):
                 return guard.id

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.narrowing import rename_dtype
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import Kind, Value
 from graphmend_codemod.findings import Edit, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -187,7 +188,7 @@ def _edit(site: Site, node: ast.If, exits: list[_Exit], last: ast.stmt) -> Edit:
     verdict, values = _judge(site, exits, frozenset())
     floating = verdict.needs_floating
     if any(value.dtype != values[0].dtype for value in values):
-        names = {part.id for way in exits for part in ast.walk(way.value) if isinstance(part, ast.Name)}
+        names = {part.id for way in exits for part in walk_in_layers(way.value) if isinstance(part, ast.Name)}
         floating |= {
             name for name in names if (known := site.place.env.get(name)) and known.is_tensor and not known.is_floating
         }

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.findings import Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -90,7 +91,7 @@ rule = Rule(
 
 def is_overflow_test(site: Site, condition: Condition) -> bool:
     """True when every tensor that decides is a test for inf or nan."""
-    calls = [node for tensor in condition.tensors for node in ast.walk(tensor) if isinstance(node, ast.Call)]
+    calls = [node for tensor in condition.tensors for node in walk_in_layers(tensor) if isinstance(node, ast.Call)]
     names = {torch_function(site.resolve(call.func)) or getattr(call.func, "attr", None) for call in calls}
     return bool(names & _TESTS) and names <= _TESTS | {"any", "all", "item", "bool", None}
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.findings import Edit, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.cached_values import cached_value, why_it_may_change
@@ -248,9 +248,9 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
         raise _NotWritable(f"`{site.text(condition.static[0])}` and the tensor decide together")
     if not node.orelse:
         raise _NotWritable("the attributes are written in one branch only")
-    read = {part.id for tensor in condition.tensors for part in ast.walk(tensor) if isinstance(part, ast.Name)}
+    read = {part.id for tensor in condition.tensors for part in walk_in_layers(tensor) if isinstance(part, ast.Name)}
     read = {name for name in read if (value := site.place.env.get(name)) is not None and value.is_tensor}
-    for part in [part for statement in [*node.body, *node.orelse] for part in ast.walk(statement)]:
+    for part in [part for statement in [*node.body, *node.orelse] for part in walk_in_layers(statement)]:
         if isinstance(part, ast.Name) and part.id in read:
             raise _NotWritable(f"what is written depends on `{part.id}`, and so may its shape")
     taken, other = _branch(site, node.body), _branch(site, node.orelse)
@@ -363,7 +363,7 @@ def _substituted(site: Site, node: ast.expr, branch: _Branch) -> str:
     name = _attribute(site, node)
     if name is not None and name in branch.stands_for:
         return branch.stands_for[name]
-    for part in ast.walk(node):
+    for part in walk_in_layers(node):
         inner = _attribute(site, part) if isinstance(part, ast.expr) else None
         if inner is not None and (inner in branch.stands_for or inner in branch.writes):
             raise _NotWritable(f"`{purity.short(node)}` reads `self.{inner}`, which the branch writes")

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules import constant_floats
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -159,7 +159,7 @@ def _first(site: Site, choice: Choice) -> ast.AST | None:
         node
         for node in walk_scope(site.evaluator.scope.node)
         if isinstance(node, ast.If)
-        if any(isinstance(part, ast.Name) and part.id == choice.parameter for part in ast.walk(node.test))
+        if any(isinstance(part, ast.Name) and part.id == choice.parameter for part in walk_in_layers(node.test))
     ]
     return min(tests, key=lambda node: node.lineno, default=None)
 

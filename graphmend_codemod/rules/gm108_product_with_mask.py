@@ -13,6 +13,7 @@ import ast
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import blocks_of
@@ -110,7 +111,7 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     if asked is None or asked[2]:
         return None
     mask, dtypes, _ = asked
-    if mask not in {part.id for part in ast.walk(product.factor) if isinstance(part, ast.Name)}:
+    if mask not in {part.id for part in walk_in_layers(product.factor) if isinstance(part, ast.Name)}:
         return None
     message = f"asks whether a mask holds ones alone before it multiplies: `{purity.short(node.test)}`"
     if site.torch is None:

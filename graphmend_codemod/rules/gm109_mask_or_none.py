@@ -28,7 +28,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import Blocks
@@ -269,7 +269,7 @@ def _made_none(block: list[ast.stmt]) -> str | None:
 
 def _none_before(site: Site, node: ast.If) -> str | None:
     """The only name that a branch assigns, where that held None before."""
-    parts = [part for each in node.body for part in ast.walk(each) if isinstance(part, ast.Name)]
+    parts = [part for each in node.body for part in walk_in_layers(each) if isinstance(part, ast.Name)]
     names = {part.id for part in parts if not isinstance(part.ctx, ast.Load)}
     bound = Blocks(site.evaluator.scope.node).binding_before(node, name := names.pop()) if len(names) == 1 else None
     return name if bound is not None and isinstance(bound.value, ast.Constant) and bound.value.value is None else None

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.evaluate import Env
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import Blocks, blocks_of
@@ -164,7 +164,7 @@ def _used_as_tensors(node: ast.If) -> set[str]:
     """Names of which the branch reads what only a tensor has."""
     found = set()
     for statement in node.body:
-        for part in ast.walk(statement):
+        for part in walk_in_layers(statement):
             if isinstance(part, ast.Attribute) and part.attr in _OF_TENSORS and isinstance(part.value, ast.Name):
                 found.add(part.value.id)
     return found
@@ -211,7 +211,7 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
 
 
 def _names(node: ast.AST) -> Iterator[ast.Name]:
-    yield from (part for part in ast.walk(node) if isinstance(part, ast.Name))
+    yield from (part for part in walk_in_layers(node) if isinstance(part, ast.Name))
 
 
 def _in_loop(site: Site) -> bool:
@@ -277,7 +277,7 @@ def _demand_arithmetic(site: Site, node: ast.If, name: str) -> None:
     for inner in filter(_is_inner, walk_scope(function)):
         if any(part.id == name for part in _names(inner)):
             raise NotSelectable(f"`{name}` is used in a function inside this one")
-    after = [part for part in ast.walk(function) if getattr(part, "lineno", 0) > (node.end_lineno or 0)]
+    after = [part for part in walk_in_layers(function) if getattr(part, "lineno", 0) > (node.end_lineno or 0)]
     for part in after:
         for use in ast.iter_child_nodes(part):
             if not isinstance(use, ast.Name) or use.id != name:

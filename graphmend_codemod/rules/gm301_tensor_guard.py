@@ -16,6 +16,7 @@ import ast
 import re
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -181,7 +182,7 @@ def _why_not(site: Site, condition: Condition) -> str | None:
 
 def _combines(condition: Condition) -> bool:
     """True when several tensors decide. A single one may have any shape: `_assert_async` takes what `if` would take."""
-    return len(condition.tensors) > 1 or any(isinstance(node, ast.BoolOp) for node in ast.walk(condition.tensors[0]))
+    return len(condition.tensors) > 1 or any(isinstance(node, ast.BoolOp) for node in walk(condition.tensors[0]))
 
 
 def _check(site: Site, text: str, described: ast.expr | None) -> str:

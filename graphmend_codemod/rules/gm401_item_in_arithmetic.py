@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -154,7 +154,7 @@ def _why_not(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> str |
     if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
         return f"`{name}` is bound in several places"
     reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
-    if any(id(part) in reads for inner in site.evaluator.scope.outline.nested for part in ast.walk(inner)):
+    if any(id(part) in reads for inner in site.evaluator.scope.outline.nested for part in walk_in_layers(inner)):
         return f"`{name}` is used in a nested function"
     if not reads:
         return f"`{name}` is never read"
@@ -168,8 +168,8 @@ def _keeps_dtype(site: Site, node: ast.expr, tensor: ast.expr) -> bool:
     """False for `int(t)` of a floating tensor and `float(t)` of an integer one."""
     casts = {
         site.resolve(part.func)
-        for part in ast.walk(node)
-        if isinstance(part, ast.Call) and part not in list(ast.walk(tensor))
+        for part in walk_in_layers(node)
+        if isinstance(part, ast.Call) and part not in list(walk_in_layers(tensor))
     }
     if "builtins.int" in casts:
         return not site.value(tensor).is_floating and str(site.value(tensor).dtype).startswith("torch.int")
@@ -184,10 +184,10 @@ def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | 
         statement = place.statement
         if isinstance(statement, ast.If) and len(statement.body) == 1 and isinstance(statement.body[0], ast.Raise):
             if not statement.orelse:
-                allowed |= _compared(statement.test) | {id(part) for part in ast.walk(statement.body[0])}
+                allowed |= _compared(statement.test) | {id(part) for part in walk_in_layers(statement.body[0])}
         elif isinstance(statement, ast.Assert):
             allowed |= _compared(statement.test)
-            allowed |= {id(part) for part in ast.walk(statement.msg)} if statement.msg is not None else set()
+            allowed |= {id(part) for part in walk_in_layers(statement.msg)} if statement.msg is not None else set()
     for place in site.flow.places.values():
         for part in _own_expressions(place.statement):
             if not (isinstance(part, ast.Name) and id(part) in reads and id(part) not in allowed):
@@ -208,7 +208,10 @@ def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | 
 def _compared(test: ast.expr) -> set[int]:
     """The plain names in comparisons."""
     sides = [
-        side for part in ast.walk(test) if isinstance(part, ast.Compare) for side in (part.left, *part.comparators)
+        side
+        for part in walk_in_layers(test)
+        if isinstance(part, ast.Compare)
+        for side in (part.left, *part.comparators)
     ]
     return {id(side) for side in sides if isinstance(side, ast.Name)}
 
@@ -216,11 +219,11 @@ def _compared(test: ast.expr) -> set[int]:
 def _own_expressions(statement: ast.stmt) -> list[ast.AST]:
     """The nodes of a statement without the statements inside it."""
     if not hasattr(statement, "body"):
-        return list(ast.walk(statement))
+        return list(walk_in_layers(statement))
     heads = [getattr(statement, field, None) for field in ("test", "iter", "target", "items", "subject")]
     roots = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
-    return [part for root in roots for part in ast.walk(root)]
+    return [part for root in roots for part in walk_in_layers(root)]
 
 
 def _parent(statement: ast.stmt, part: ast.AST) -> ast.AST:
-    return next(node for node in ast.walk(statement) if part in ast.iter_child_nodes(node))
+    return next(node for node in walk_in_layers(statement) if part in children(node))

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.origins import Numbers, iterated_name, why_not_a_list
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
@@ -201,7 +201,7 @@ def _replacements(site: Site, names: list[ast.Name], chosen: Mapping[int, str]) 
         if call is None or not _too_long(site, name, chosen[id(name)]):
             yield Replacement(site.span(name), (chosen[id(name)],))
             continue
-        spread |= {id(part) for part in ast.walk(call)}
+        spread |= {id(part) for part in walk_in_layers(call)}
         yield _one_a_line(site, call, chosen)
 
 

@@ -15,7 +15,7 @@ import ast
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
-from graphmend_codemod.analysis.scope import walk, walk_scope
+from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import SINCE
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Replacement, Safety
@@ -221,16 +221,16 @@ def _why_not(site: Site, name: str) -> str | None:
         there = site.at(node) if isinstance(node, ast.If) else None
         if there is not None and isinstance(node, ast.If) and there.value(node.test).compiling:
             # A compile path takes the flag as the tensor that it is there.
-            allowed |= {id(part) for statement in node.body for part in ast.walk(statement)}
+            allowed |= {id(part) for statement in node.body for part in walk_in_layers(statement)}
         elif isinstance(node, ast.If) and all(map(_selects, [*node.body, *node.orelse])):
             allowed |= {id(part) for part in _operands(node.test)}
-            allowed |= {id(part) for each in node.body if isinstance(each, ast.Raise) for part in ast.walk(each)}
+            allowed |= {id(part) for each in node.body if isinstance(each, ast.Raise) for part in walk_in_layers(each)}
         elif isinstance(node, ast.Assert):
             allowed |= {id(part) for part in _operands(node.test)}
     reads = [each for each in uses if isinstance(each.ctx, ast.Load)]
     for each in reads:
         if id(each) not in allowed:
-            around = next((node for node in walk(function) if each in ast.iter_child_nodes(node)), each)
+            around = next((node for node in walk(function) if each in children(node)), each)
             return f"`{name}` is used as a Python value in `{purity.short(around)}`"
     return None if reads else f"`{name}` is never read"
 
@@ -269,7 +269,7 @@ def _decides_deeper(site: Site, name: str) -> str | None:
             continue
         seen.add((caller.qualname, held))
         tests = [node.test for node in walk_scope(caller.node) if isinstance(node, ast.If)]
-        decided = any(isinstance(part, ast.Name) and part.id == held for test in tests for part in ast.walk(test))
+        decided = any(isinstance(part, ast.Name) and part.id == held for test in tests for part in walk_in_layers(test))
         if decided and len(seen) > 1:
             return (
                 f"`{name}` chooses code in `{caller.qualname}`, which needs a form without shapes that depend on the "

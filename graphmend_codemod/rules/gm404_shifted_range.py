@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -227,7 +227,7 @@ def _classes(site: Site, function: ast.FunctionDef | ast.AsyncFunctionDef, name:
     arguments = function.args
     for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
         if argument.arg == name and argument.annotation is not None:
-            for part in ast.walk(argument.annotation):
+            for part in walk_in_layers(argument.annotation):
                 if isinstance(part, (ast.Name, ast.Attribute)) and (found := site.resolve_global(part)) is not None:
                     yield found
     for value in _given(function, name):

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
@@ -209,7 +209,7 @@ def _made(site: Site, node: ast.If) -> _Made | None:
     if not 1 <= len(call.args) <= 2 or any(word.arg not in {"device"} for word in call.keywords):
         return None
     end = call.args[-1]
-    return _Made(name, node, last, end) if _is_simple(end) and any(map(_is_length, ast.walk(end))) else None
+    return _Made(name, node, last, end) if _is_simple(end) and any(map(_is_length, walk_in_layers(end))) else None
 
 
 def _changes(function: FunctionNode, name: str) -> Iterator[ast.expr]:
@@ -346,7 +346,7 @@ def _with_end(site: Site, argument: ast.expr | ast.keyword, name: str, end: str)
 def _parameter(site: Site, calls: ModuleCalls, callee: Definition, end: str) -> Replacement:
     """The new parameter behind the last one."""
     arguments = callee.node.args
-    bound = {part.id for part in ast.walk(callee.node) if isinstance(part, ast.Name)}
+    bound = {part.id for part in walk_in_layers(callee.node) if isinstance(part, ast.Name)}
     short = callee.qualname.rpartition(".")[2]
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or not arguments.args:
         raise _NotKept(f"`{callee.qualname}` has other parameters than plain ones")

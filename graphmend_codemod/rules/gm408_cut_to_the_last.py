@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.cut_tables import NotThisTable, Table, TableReader, greatest_of
@@ -117,7 +118,7 @@ _COMMENT = "# Rows are picked in each part, so nothing has to be cut off by a nu
 @rule.on(ast.Assign, words=("index_select",))
 def cut_to_the_last(site: Site, node: ast.Assign) -> Verdict | None:
     """`last = positions.max().item()`, a table that is cut there, and rows of it."""
-    found = [each for part in ast.walk(node.value) if (each := greatest_of(site, part)) is not None]
+    found = [each for part in walk_in_layers(node.value) if (each := greatest_of(site, part)) is not None]
     if not found or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         return None
     read, positions = found[0]

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
-from graphmend_codemod.analysis.scope import dotted, parameters
+from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.counted_numbers import Counted, NeedsTensor, Uses, counted, is_element_of
@@ -140,7 +140,7 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
     if edits:
         return Verdict(message, edit=Edit(tuple(edits)))
     # Where something else decides as well, the rule for that (a mask, GM109) has the reason to give.
-    alone = not isinstance(node.test, ast.BoolOp) or not any(isinstance(each, ast.Call) for each in ast.walk(node.test))
+    alone = not isinstance(node.test, ast.BoolOp) or not any(isinstance(each, ast.Call) for each in walk(node.test))
     return Verdict(message, declined=reasons[0]) if reasons and alone else None
 
 

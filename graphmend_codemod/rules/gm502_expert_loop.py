@@ -23,6 +23,7 @@ import re
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.expert_hits import hits_of
@@ -354,7 +355,7 @@ def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:
         raise NotRowwise("the name `torch` is taken by something else in this module")
     if node.orelse:
         raise NotRowwise("the loop has an `else`")
-    casts = {name for part in ast.walk(node) if (name := self_cast(part)) is not None}
+    casts = {name for part in walk_in_layers(node) if (name := self_cast(part)) is not None}
     for name in bound_in(node) - allowed - casts:
         if site.live_after(name):
             raise NotRowwise(f"`{name}` is read after the loop")

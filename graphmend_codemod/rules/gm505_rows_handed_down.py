@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.rowblocks import Blocks, Layers, NotByRows, bound_names
@@ -174,7 +174,7 @@ def branch_on_rows(site: Site, node: ast.If) -> Verdict | None:
     function = site.evaluator.scope.node
     if name is None or node.orelse or name not in {each.arg for each in parameters(function)}:
         return None
-    if not any(isinstance(part, ast.Subscript) and _first(part) == name for part in ast.walk(node)):
+    if not any(isinstance(part, ast.Subscript) and _first(part) == name for part in walk_in_layers(node)):
         return None
     calls = calls_in(site.source.text)
     sites = calls.sites((site.function, function.lineno))
@@ -262,7 +262,7 @@ def _dense(site: Site, node: ast.If, name: str, layers: Layers) -> Edit:
 
 
 def _holder(body: Sequence[ast.stmt], part: ast.AST) -> ast.stmt | None:
-    return next((statement for statement in body if any(each is part for each in ast.walk(statement))), None)
+    return next((statement for statement in body if any(each is part for each in walk_in_layers(statement))), None)
 
 
 def _is_own(site: Site, node: ast.If, name: str) -> bool:
@@ -279,7 +279,7 @@ def _text(site: Site, node: ast.If, blocks: Blocks, target: str, name: str) -> s
     assert isinstance(last, ast.Assign)
     body = _replaced(site, Span(*_start(node.body[0]), *_start(last)), pieces)
     value = _replaced(site, site.span(last.value), pieces)
-    if any(isinstance(part, ast.Constant) and part.end_lineno != part.lineno for part in ast.walk(node)):
+    if any(isinstance(part, ast.Constant) and part.end_lineno != part.lineno for part in walk_in_layers(node)):
         raise NotByRows("the branch holds a text of several lines")
     column = node.body[0].col_offset
     lines = textwrap.dedent(f"{' ' * column}{body}").splitlines()
@@ -361,7 +361,7 @@ def _mask_test(function: FunctionNode, parameter: str) -> str | None:
     found = None
     for node in walk_scope(function):
         if isinstance(node, ast.If) and f"{parameter}.dtype == torch.bool" in (test := ast.unparse(node.test)):
-            inside |= {id(part) for part in ast.walk(node)}
+            inside |= {id(part) for part in walk_in_layers(node)}
             found = test
     reads = [each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == parameter]
     return found if all(id(each) in inside for each in reads) else None

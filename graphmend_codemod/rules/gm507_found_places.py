@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -243,7 +244,7 @@ def _column(index: ast.expr) -> ast.expr | None:
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return {part.id for part in walk_in_layers(node) if isinstance(part, ast.Name)}
 
 
 def _write(statement: ast.stmt, places: _Places) -> tuple[ast.Subscript, ast.expr, ast.operator | None] | None:
@@ -259,8 +260,8 @@ def _write(statement: ast.stmt, places: _Places) -> tuple[ast.Subscript, ast.exp
 
 
 def _check_reads(site: Site, node: ast.Assign, names: set[str], writes: list[ast.stmt]) -> None:
-    allowed = {id(part) for statement in [node, *writes] for part in ast.walk(statement)}
-    for part in ast.walk(site.evaluator.scope.node):
+    allowed = {id(part) for statement in [node, *writes] for part in walk_in_layers(statement)}
+    for part in walk_in_layers(site.evaluator.scope.node):
         if isinstance(part, ast.Name) and part.id in names and id(part) not in allowed:
             raise _NotByMask(f"`{part.id}` is used for more than choosing where to write")
 

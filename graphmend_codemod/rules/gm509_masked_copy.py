@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
@@ -130,7 +131,7 @@ def _mask(node: ast.Assign) -> str | None:
 
 
 def _chosen_by(node: ast.expr, mask: str) -> Iterator[ast.Subscript]:
-    for part in ast.walk(node):
+    for part in walk_in_layers(node):
         if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name) and part.slice.id == mask:
             yield part
 

@@ -302,7 +302,7 @@ def _given(site: Site, name: str) -> ast.expr | None:
     """What a name was assigned last, in a block around the statement, when that is the size of something."""
     for body, position in reversed(site.place.blocks):
         for statement in reversed(body[:position]):
-            for part in ast.walk(statement):
+            for part in walk_in_layers(statement):
                 if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load):
                     simple = isinstance(statement, ast.Assign) and statement.targets[0] is part
                     value = statement.value if simple else None  # type: ignore[attr-defined]
@@ -314,7 +314,7 @@ def _given(site: Site, name: str) -> ast.expr | None:
 
 
 def _within(part: ast.AST, other: ast.AST) -> bool:
-    return any(part is inner for inner in ast.walk(other))
+    return any(part is inner for inner in walk_in_layers(other))
 
 
 def _changed(site: Site, node: ast.stmt, changes: list[tuple[ast.expr, str]]) -> str:

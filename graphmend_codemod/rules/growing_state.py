@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.findings import Edit, Replacement
 from graphmend_codemod.rules.site import Site
 
@@ -39,7 +40,7 @@ def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
         _statement(site, statement, own, branch)
     if not branch.writes:
         raise NotGrowing("no attribute is written")
-    read = {part.attr for part in ast.walk(node.test) if isinstance(part, ast.Attribute)}
+    read = {part.attr for part in walk_in_layers(node.test) if isinstance(part, ast.Attribute)}
     facts = [f'hasattr({own}, "{name}")' for name, _, _ in branch.writes if name not in read]
     lines = list(branch.lines)
     if len(branch.writes) > 1:
@@ -138,11 +139,11 @@ def _larger(node: ast.Assign) -> tuple[str, ast.expr] | None:
 def _given_tensor(site: Site, name: str) -> bool:
     """True when a function of the file hands `name=name` on, with a name that holds the largest value of a tensor."""
     tree = tree_of(site.source.text)
-    for function in ast.walk(tree):
+    for function in walk_in_layers(tree):
         if not isinstance(function, ast.FunctionDef):
             continue
         largest = hands_on = False
-        for part in ast.walk(function):
+        for part in walk_in_layers(function):
             if isinstance(part, ast.Assign) and ast.unparse(part.targets[0]) == name:
                 largest = largest or "max(" in ast.unparse(part.value)
             elif isinstance(part, ast.keyword) and part.arg == name and isinstance(part.value, ast.Name):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
 
 SUFFIX = "_as_int"
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
@@ -155,7 +155,7 @@ class Integers:
     def _unsteady(self, number: str, owner: ast.ClassDef, tree: ast.Module) -> str | None:
         """Why a number may be another one later than it was in the constructor."""
         constructed = [] if self.constructor is None else [self.constructor]
-        for part in ast.walk(ast.parse(number, mode="eval")):
+        for part in walk_in_layers(ast.parse(number, mode="eval")):
             if isinstance(part, ast.Name) and part.id != "self":
                 return f"`{part.id}` is known as a Python integer in the constructor only"
             name = own_attribute(part)

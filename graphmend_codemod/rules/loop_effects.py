@@ -8,7 +8,7 @@ from functools import cached_property
 
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.scope import children, walk_scope
+from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.project.computing import OPERATIONS
 from graphmend_codemod.rules.operators import NotAnOperator
 from graphmend_codemod.rules.site import Site
@@ -97,7 +97,7 @@ class Effects:
             else:
                 continue
             for target, value in pairs:
-                for each in ast.walk(target):
+                for each in walk_in_layers(target):
                     if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
                         found[each.id] |= self._roots(value)
         return found
@@ -120,7 +120,7 @@ class Effects:
     def _kept(self) -> set[str]:
         """Names bound by the loop that have a value before it."""
         before, body = self._site.place.env, self._node.body
-        given = {part.id for part in ast.walk(self._node.target) if isinstance(part, ast.Name)}
+        given = {part.id for part in walk_in_layers(self._node.target) if isinstance(part, ast.Name)}
         return {
             name for name in self._stored if name in before or (name not in given and reads_before_writing(body, name))
         }

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity, torch_api
-from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.operators import NotAnOperator, base, decorator, head, tensor
 from graphmend_codemod.rules.site import Site
@@ -23,7 +23,7 @@ def depends_on_data(site: Site, node: ast.expr) -> bool:
     chosen = _chosen(site)
     return any(
         (isinstance(part, ast.Name) and part.id in chosen) or (isinstance(part, ast.Call) and _chooses(site, part))
-        for part in ast.walk(node)
+        for part in walk_in_layers(node)
     )
 
 
@@ -32,7 +32,7 @@ def _chosen(site: Site) -> set[str]:
     names: set[str] = set()
     for node in walk_scope(site.evaluator.scope.node):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            calls = [part for part in ast.walk(node.value) if isinstance(part, ast.Call)]
+            calls = [part for part in walk_in_layers(node.value) if isinstance(part, ast.Call)]
             if any(_chooses(site, call) for call in calls):
                 names.add(node.targets[0].id)
     return names
@@ -138,7 +138,7 @@ class _Slice:
             raise NotAnOperator("two results may share storage")
 
     def _kept(self, last: ast.Return) -> list[ast.stmt]:
-        needed = {part.id for part in ast.walk(self.result) if isinstance(part, ast.Name)}
+        needed = {part.id for part in walk_in_layers(self.result) if isinstance(part, ast.Name)}
         self._check_static(self.result, last)
         kept: list[ast.stmt] = [last]
         for statement in reversed(self.body[:-1]):
@@ -152,7 +152,7 @@ class _Slice:
             if not isinstance(statement, ast.Assign):
                 raise NotAnOperator(f"the shape of a result may depend on `{purity.short(statement)}`")
             self._check_static(statement.value, statement)
-            needed |= {part.id for part in ast.walk(statement.value) if isinstance(part, ast.Name)}
+            needed |= {part.id for part in walk_in_layers(statement.value) if isinstance(part, ast.Name)}
             kept.insert(0, statement)
         return kept
 
@@ -162,7 +162,7 @@ class _Slice:
         if site is None:
             raise NotAnOperator(f"`{purity.short(statement)}` is not reached by the compiler")
         chosen = _chosen(site)
-        for part in ast.walk(node):
+        for part in walk_in_layers(node):
             if isinstance(part, ast.Name) and part.id in chosen:
                 raise NotAnOperator(f"the shape of a result depends on `{part.id}`")
             if isinstance(part, ast.Subscript) and site.value(part.value).is_tensor and not _plain(part.slice):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import walk, walk_scope
+from graphmend_codemod.analysis.scope import walk, walk_in_layers, walk_scope
 from graphmend_codemod.rules.blocks import Blocks, binds, blocks_of
 from graphmend_codemod.rules.shared_memory import SHAPES, Memory, NotAlike, is_layer, is_name
 from graphmend_codemod.rules.site import Site
@@ -62,7 +62,7 @@ def is_view(node: ast.expr, mask: str) -> bool:
         isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and index.value in (None, ...))
         for index in indices
     )
-    called = any(isinstance(part, (ast.Call, ast.NamedExpr, ast.Await)) for part in ast.walk(node.slice))
+    called = any(isinstance(part, (ast.Call, ast.NamedExpr, ast.Await)) for part in walk_in_layers(node.slice))
     return plain and not called and is_view(node.value, mask)
 
 
@@ -155,7 +155,7 @@ def _keeps_dtype(blocks: Blocks, node: ast.If, product: Product) -> bool:
             for part in walk_scope(blocks.function)
             if is_name(part, dtype) and isinstance(part.ctx, ast.Load)  # type: ignore[attr-defined]
         ]
-        return all(any(part is inner for inner in ast.walk(node)) for part in reads)
+        return all(any(part is inner for inner in walk_in_layers(node)) for part in reads)
     bound = blocks.binding_before(node, dtype)
     if bound is None or ast.unparse(bound) != f"{dtype} = {target}.dtype":
         return False

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import dotted, parameters, walk_scope
+from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.rules.blocks import Blocks, binds, blocks_of
 from graphmend_codemod.rules.mask_products import about_shape, is_size, is_view, stored
 from graphmend_codemod.rules.shared_memory import Memory, NotAlike, is_name
@@ -52,7 +52,7 @@ class Sums:
         if disjunction or len(others) == len(tests) or node.orelse or (target is None and not copied):
             raise NotAlike(f"{where} does more than add the mask")
         if target is None:
-            if any(is_name(part, name) for each in others for part in ast.walk(each)) or name in copied:
+            if any(is_name(part, name) for each in others for part in walk_in_layers(each)) or name in copied:
                 raise NotAlike(f"{where} does more than add the mask")
             Memory(self.site, self.calls).demand_no_write(function, blocks_of(self.calls, function), node, copied)
             return
@@ -96,11 +96,11 @@ class Sums:
         end = 10**9 if last is None else last.end_lineno or 0
         read: set[int] = set()
         softmaxes = 0
-        for part in ast.walk(function.node):
+        for part in walk_in_layers(function.node):
             if isinstance(part, ast.Call) and (operand := self._of_softmax(part)) is not None:
                 read.add(id(operand))
                 softmaxes += is_name(operand, target)
-        for part in ast.walk(function.node):
+        for part in walk_in_layers(function.node):
             used = is_name(part, target) and isinstance(part.ctx, ast.Load)  # type: ignore[attr-defined]
             if used and (node.end_lineno or 0) < part.lineno <= end and id(part) not in read:  # type: ignore[attr-defined]
                 return False
@@ -177,7 +177,7 @@ class Sums:
         """NotAlike unless the mask, and nothing made of it, is given once, as what is wanted."""
         given = dict(zip(order, call.args, strict=False))
         given |= {word.arg: word.value for word in call.keywords if word.arg is not None}
-        mentions = [part for part in ast.walk(call) if is_name(part, name)]
+        mentions = [part for part in walk_in_layers(call) if is_name(part, name)]
         starred = any(isinstance(each, ast.Starred) for each in call.args)
         if starred or len(mentions) != 1 or given.get(wanted) is not mentions[0]:
             raise NotAlike(f"`{short(call)}` in `{function.qualname}` may tell a mask of ones from None")
@@ -274,8 +274,8 @@ def _made_contiguous(node: ast.If) -> set[str]:
 
 
 def _is_used_outside(function: Definition, node: ast.If, name: str) -> bool:
-    inside = {id(part) for part in ast.walk(node)}
-    return any(is_name(part, name) and id(part) not in inside for part in ast.walk(function.node))
+    inside = {id(part) for part in walk_in_layers(node)}
+    return any(is_name(part, name) and id(part) not in inside for part in walk_in_layers(function.node))
 
 
 def _is_check_of_size(node: ast.If, name: str) -> bool:
@@ -285,7 +285,7 @@ def _is_check_of_size(node: ast.If, name: str) -> bool:
         return False
     if not isinstance(test, ast.Compare) or not is_size(test.left, name) or len(test.ops) != 1:
         return False
-    return not any(isinstance(part, ast.Call) or is_name(part, name) for part in ast.walk(test.comparators[0]))
+    return not any(isinstance(part, ast.Call) or is_name(part, name) for part in walk_in_layers(test.comparators[0]))
 
 
 def _values_of(function: Definition, name: str) -> Iterator[ast.expr | None]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_in_layers, walk_scope
 from graphmend_codemod.rules.mask_products import Products, stored
 from graphmend_codemod.rules.mask_sums import Sums
 from graphmend_codemod.rules.shared_memory import NotAlike, assigned, is_name
@@ -77,7 +77,7 @@ class MaskUses:
             looked_at = node.lineno <= after or id(node) in allowed if isinstance(node, ast.If) else True
             if isinstance(node, ast.If) and not looked_at and _mentions(node.test, name):
                 self.judge.demand(function, node, name)
-                allowed |= {id(part) for part in ast.walk(node)}
+                allowed |= {id(part) for part in walk_in_layers(node)}
         for node in nodes:
             if getattr(node, "lineno", 0) <= after:
                 continue
@@ -85,7 +85,7 @@ class MaskUses:
         for node in nodes:
             used = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
             if used and isinstance(node, ast.Name) and node.lineno > after and id(node) not in allowed:
-                around = next((each for each in nodes if node in ast.iter_child_nodes(each)), node)
+                around = next((each for each in nodes if node in children(each)), node)
                 raise NotAlike(f"`{short(around)}` in `{function.qualname}` may tell a mask of ones from None")
 
     def _handed_on(

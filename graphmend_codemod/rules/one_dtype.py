@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 
 _CASTS = torch_api.CASTS.keys() | {"to", "type", "type_as"}
 _NEW = frozenset(each for each in torch_api.CREATION if not each.startswith("new_") and not each.endswith("_like"))
@@ -39,10 +39,10 @@ def _chosen(node: ast.AST, flag: str) -> Iterator[ast.AST]:
     """All that is evaluated for one value of the flag only."""
     if not isinstance(node, (ast.If, ast.IfExp)):
         return
-    if any(isinstance(part, ast.Name) and part.id == flag for part in ast.walk(node.test)):
+    if any(isinstance(part, ast.Name) and part.id == flag for part in walk_in_layers(node.test)):
         branches = [*node.body, *node.orelse] if isinstance(node, ast.If) else [node]
         for branch in branches:
-            yield from ast.walk(branch)
+            yield from walk_in_layers(branch)
 
 
 def _returned(function: Definition) -> list[ast.expr]:
@@ -150,7 +150,7 @@ def _bound(function: Definition, name: str) -> Iterator[ast.expr]:
         elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
             if isinstance(node.target, ast.Name) and node.target.id == name:
                 yield node.value
-        elif isinstance(node, ast.For) and any(getattr(each, "id", "") == name for each in ast.walk(node.target)):
+        elif isinstance(node, ast.For) and any(getattr(each, "id", "") == name for each in walk_in_layers(node.target)):
             yield node.iter
 
 

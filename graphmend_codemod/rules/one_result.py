@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.rules.packed_rows import COUNT, Packed
 from graphmend_codemod.rules.shared_memory import is_name
 
@@ -21,7 +21,7 @@ def why_not_one_result(
         return f"`{decider.qualname}` returns in several places"
     value = last.value
     if isinstance(value, ast.IfExp) and any(
-        isinstance(part, ast.Name) and part.id in guards for part in ast.walk(value.test)
+        isinstance(part, ast.Name) and part.id in guards for part in walk_in_layers(value.test)
     ):
         value = value.orelse
     if isinstance(value, ast.Name) and not _is_sized(decider, value.id, flag, packed):
@@ -43,7 +43,7 @@ def _bound_unguarded(decider: Definition, name: str, guards: Collection[str]) ->
         for node in walk_scope(decider.node)
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id in guards
         for statement in node.body
-        for part in ast.walk(statement)
+        for part in walk_in_layers(statement)
     }
     bound = [
         node
@@ -63,7 +63,7 @@ def _is_sized(decider: Definition, name: str, flag: str, packed: Packed | None) 
         if _tells_size(statement.test, name)
         if not any(
             isinstance(part, ast.Name) and packed is not None and packed.roles.get(part.id) == COUNT
-            for part in ast.walk(statement.test)
+            for part in walk_in_layers(statement.test)
         )
     ]
     if not asserted:
@@ -75,7 +75,7 @@ def _is_sized(decider: Definition, name: str, flag: str, packed: Packed | None) 
         and part.lineno > asserted[-1]
         for node in walk_scope(decider.node)
         if isinstance(node, ast.If)
-        for part in ast.walk(node)
+        for part in walk_in_layers(node)
     )
 
 

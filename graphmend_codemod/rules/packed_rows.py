@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 
 COUNT, CHOSEN, PLACES, FREE = "count", "chosen", "places", "free"
 RETURNED = (COUNT, CHOSEN, PLACES, FREE)
@@ -165,7 +165,7 @@ class _Uses:
         for node in walk_scope(self.function):
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 self._allow_write(node)
-        inside = {id(part) for part in ast.walk(bound)}
+        inside = {id(part) for part in walk_in_layers(bound)}
         for node in walk_scope(self.function):
             if not isinstance(node, ast.Name) or id(node) in inside | self.allowed:
                 continue
@@ -174,19 +174,19 @@ class _Uses:
         return None
 
     def _allow(self, node: ast.AST) -> None:
-        self.allowed |= {id(part) for part in ast.walk(node)}
+        self.allowed |= {id(part) for part in walk_in_layers(node)}
 
     def _allow_sizes(self, node: ast.AST) -> None:
         """The count as a size, and in assertions of sizes; `len(places[0])` as a size."""
         sized = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SIZED
         if sized and isinstance(node, ast.Call):
             for argument in node.args:
-                self.allowed |= {id(part) for part in ast.walk(argument) if self._role(part) == COUNT}
+                self.allowed |= {id(part) for part in walk_in_layers(argument) if self._role(part) == COUNT}
                 counted = isinstance(argument, ast.Call) and getattr(argument.func, "id", "") == "len"
                 if counted and isinstance(argument, ast.Call) and self._index(argument.args[0]) is not None:
                     self._allow(argument)
         elif isinstance(node, ast.Assert):
-            self.allowed |= {id(part) for part in ast.walk(node) if self._role(part) == COUNT}
+            self.allowed |= {id(part) for part in walk_in_layers(node) if self._role(part) == COUNT}
 
     def _allow_read(self, node: ast.Assign) -> None:
         """`name = tensor[places]`."""
@@ -213,8 +213,8 @@ class _Uses:
                 break
             value = value.func.value
         read = self.reads.get(value.id) if isinstance(value, ast.Name) else self._chooses(value)
-        plain = not any(self._role(part) or self._is_read(part) for part in ast.walk(node.value))
-        number = plain and not any(isinstance(part, ast.Subscript) for part in ast.walk(node.value))
+        plain = not any(self._role(part) or self._is_read(part) for part in walk_in_layers(node.value))
+        number = plain and not any(isinstance(part, ast.Subscript) for part in walk_in_layers(node.value))
         if (number and _is_number(node.value)) or (role != FREE and {role, read} == {CHOSEN, PLACES}):
             self._allow(node.targets[0])
             self._allow(value)

@@ -13,7 +13,7 @@ from enum import Enum
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Replacement
 from graphmend_codemod.rules.mask_questions import of_dtype
 from graphmend_codemod.rules.mask_sums import ADDING, CHOICE, Sums
@@ -143,7 +143,7 @@ class PreparedMask:
         """The tensor that goes along with the mask into all calls, and whose dtype the prepared mask gets."""
         named = [
             part.value.id
-            for part in ast.walk(form.value)
+            for part in walk_in_layers(form.value)
             if isinstance(part, ast.Attribute) and part.attr == "dtype" and isinstance(part.value, ast.Name)
         ]
         calls = [call for by, call in uses.companions if by is self.function]
@@ -245,7 +245,7 @@ class PreparedMask:
             kind = self._kind(statement.value, inner)
             if kind is None and not _is_about_sizes(statement.value):
                 return None
-            for part in ast.walk(target):
+            for part in walk_in_layers(target):
                 if isinstance(part, (ast.Attribute, ast.Subscript)):
                     return None
                 if isinstance(part, ast.Name):

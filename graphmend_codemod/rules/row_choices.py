@@ -9,6 +9,7 @@ import ast
 from collections.abc import Callable
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.rowwise_expressions import (
     MASK,
@@ -106,17 +107,19 @@ class RowChoices:
     @property
     def _used(self) -> set[str]:
         body = self.site.node
-        return {part.id for part in ast.walk(body) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+        return {
+            part.id for part in walk_in_layers(body) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
+        }
 
     def _row_of(self, names: list[str]) -> str:
         aliases = {name: name for name in names}
         alone: set[str] = set()
-        for part in ast.walk(self.site.node):
+        for part in walk_in_layers(self.site.node):
             if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name):
                 value = without_list(part.value)
                 if isinstance(value, ast.Name) and value.id in aliases:
                     aliases[part.targets[0].id] = aliases[value.id]
-        for part in ast.walk(self.site.node):
+        for part in walk_in_layers(self.site.node):
             held: list[ast.expr] = []
             if isinstance(part, ast.Subscript):
                 held = indices_of(part)

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.row_choices import RowChoices
 from graphmend_codemod.rules.rowwise_expressions import (
@@ -202,7 +203,7 @@ class Rewriter(RowChoices):
 
     def _unchanged(self, node: ast.stmt) -> None:
         """A statement that has nothing to do with rows."""
-        for part in ast.walk(node):
+        for part in walk_in_layers(node):
             if isinstance(part, (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)):
                 raise NotRowwise(f"`{purity.short(node)}` leaves the loop")
         if self._reads_rows(node):
@@ -213,7 +214,7 @@ class Rewriter(RowChoices):
         self._emit("", self.site.text(node))
 
     def _reads_rows(self, node: ast.AST) -> bool:
-        for part in ast.walk(node):
+        for part in walk_in_layers(node):
             if isinstance(part, ast.Name) and (part.id in self.selectors or part.id in self.rows):
                 return True
             if isinstance(part, (ast.Subscript, ast.Compare)) and ast.unparse(part) in self.masks:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysis import purity, torch_api
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.rules.site import Site
 
 if TYPE_CHECKING:
@@ -342,7 +342,7 @@ def without_list(node: ast.expr) -> ast.expr:
 
 def lookup(site: Site, node: ast.expr) -> bool:
     """True for an expression that only looks things up."""
-    for part in ast.walk(node):
+    for part in walk_in_layers(node):
         if isinstance(part, (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr)):
             return False
         if isinstance(part, ast.Call):

@@ -15,7 +15,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.narrowing import evidence, narrow, rename_dtype
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, Value
 from graphmend_codemod.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.conditions import Condition, split
@@ -271,7 +271,7 @@ class _Judge:
 
     def _names_in(self, node: ast.expr) -> frozenset[str]:
         found = set()
-        for part in ast.walk(node):
+        for part in walk_in_layers(node):
             if isinstance(part, ast.Name):
                 value = self.site.place.env.get(part.id)
                 if value is not None and value.is_tensor and not value.is_floating:

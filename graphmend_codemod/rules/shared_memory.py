@@ -14,7 +14,7 @@ from typing import TypeVar
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, walk, walk_in_layers, walk_scope
 from graphmend_codemod.rules.blocks import Blocks, blocks_of
 from graphmend_codemod.rules.site import Site
 
@@ -77,7 +77,7 @@ class Memory:
 
     def _demand_no_write_inside(self, function: Definition, scope: ast.AST, related: set[str]) -> None:
         """The same for a function inside the function, whenever it runs."""
-        for part in ast.walk(scope):
+        for part in walk_in_layers(scope):
             for written in self._written(function, part):
                 if any(_overlap(written, other) for other in related):
                     raise NotAlike(f"`{short(part)}` in `{function.qualname}` may write into what is multiplied")
@@ -214,7 +214,7 @@ class Memory:
             if target is None:
                 raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
             blocks = blocks_of(self.calls, caller)
-            names = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)} - {"self"}
+            names = {each.id for each in walk_in_layers(call) if isinstance(each, ast.Name)} - {"self"}
             self.demand_no_write(caller, blocks, blocks.statement_of(call), names | {target})
 
 
@@ -239,7 +239,7 @@ def _overlap(one: str, other: str) -> bool:
 
 def _bound_in(targets: list[ast.expr]) -> set[str]:
     """The names, and the attributes of names, that targets bind."""
-    parts = [part for target in targets for part in ast.walk(target)]
+    parts = [part for target in targets for part in walk_in_layers(target)]
     stored = [
         part for part in parts if isinstance(part, (ast.Name, ast.Attribute)) and not isinstance(part.ctx, ast.Load)
     ]

@@ -35,7 +35,7 @@ _SCRIPTS = r"jit\.(?:(?:is_scripting|export)\b|script\()"
 def _longest_line(text: str) -> int:
     # What graphmend writes is not the author's style, and rules that run one by one see what others wrote.
     own = ("is_compiling()", "once per compilation:")
-    long = (line for line in text.splitlines() if len(line) > _SHORTEST_LIMIT)
+    long = [line for line in text.splitlines() if len(line) > _SHORTEST_LIMIT]
     return max((len(line) for line in long if not any(word in line for word in own)), default=0)
 
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.rules.site import Site
 
 _COMMENT = "# All of it, as asserted above: sizes that are made of a product stay short for the compiler."
@@ -93,7 +93,7 @@ def _factor(site: Site, statements: Sequence[ast.stmt], name: str) -> ast.expr |
             continue
         zero = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value == 0
         by = isinstance(left.op, ast.Mod) and isinstance(left.left, ast.Name) and left.left.id == name
-        if zero and by and all(_is_fixed(site, part) for part in ast.walk(left.right)):
+        if zero and by and all(_is_fixed(site, part) for part in walk_in_layers(left.right)):
             return left.right
     return None
 

@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, parameters, walk, walk_in_layers, walk_scope
 
 _Bound = tuple[Definition, ast.expr]
 
@@ -64,7 +64,7 @@ class SureCalls:
         named = [part for part in walk(caller.node) if isinstance(part, ast.Name) and part.id == name]
         bound = [part for part in named if not isinstance(part.ctx, ast.Load)]
         loops = [node for node in walk_scope(caller.node) if isinstance(node, ast.For)]
-        over = [node for node in loops if bound and any(part is bound[0] for part in ast.walk(node.target))]
+        over = [node for node in loops if bound and any(part is bound[0] for part in walk_in_layers(node.target))]
         if len(bound) != 1 or len(over) != 1 or name in {each.arg for each in parameters(caller.node)}:
             return False
         iterated, target = over[0].iter, over[0].target
@@ -91,7 +91,7 @@ class SureCalls:
             return not made and not replaced
         if any(each.owner in heirs for each, _ in made):
             return False
-        makers = [[part for part in ast.walk(value) if isinstance(part, ast.Call)] for _, value in made]
+        makers = [[part for part in walk_in_layers(value) if isinstance(part, ast.Call)] for _, value in made]
         named = {dotted(part.func) for parts in makers for part in parts} & classes
         kept = all(isinstance(value, ast.Call) for _, value in made)
         lists = {"ModuleList", "range", "len", "Sequential", *classes}
@@ -119,7 +119,7 @@ def assigned_outside(tree: ast.Module) -> frozenset[str]:
     """The names that a module or its classes assign outside of functions."""
     blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
     plain = [node for block in blocks for node in block if not isinstance(node, SCOPES)]
-    parts = [part for node in plain for part in ast.walk(node)]
+    parts = [part for node in plain for part in walk_in_layers(node)]
     return frozenset(part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load))
 
 
@@ -143,7 +143,7 @@ def beside_compile_paths(function: FunctionNode) -> set[int]:
         for node in walk_scope(function)
         if isinstance(node, ast.If) and "_compiling()" in ast.unparse(node.test)
         for each in node.orelse
-        for part in ast.walk(each)
+        for part in walk_in_layers(each)
     }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.purity import short
-from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameters, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.project.candidates import is_python_annotation
 from graphmend_codemod.rules.one_result import why_not_one_result
 from graphmend_codemod.rules.packed_rows import Packed, handed_roles, roles_of
@@ -72,7 +72,7 @@ def _uses(function: Definition, name: str) -> list[ast.Name]:
 
 def _in_dispatch(function: Definition, node: ast.AST) -> bool:
     """True in the statement that hands the flag to `torch.cond`, once there is one."""
-    return any(_is_dispatch(each) and any(part is node for part in ast.walk(each)) for each in function.node.body)
+    return any(_is_dispatch(each) and any(part is node for part in walk_in_layers(each)) for each in function.node.body)
 
 
 def _is_dispatch(statement: ast.stmt) -> bool:
@@ -83,7 +83,7 @@ def _calls(node: ast.AST, name: str) -> bool:
     """True when something with this name is called, also as an attribute."""
     return any(
         isinstance(part, ast.Call) and name in (getattr(part.func, "id", ""), getattr(part.func, "attr", ""))
-        for part in ast.walk(node)
+        for part in walk_in_layers(node)
     )
 
 
@@ -92,7 +92,7 @@ def _only_tests(function: Definition, use: ast.Name, guards: Collection[str]) ->
     if not isinstance(use.ctx, ast.Load):
         return False
     for node in walk_scope(function.node):
-        if isinstance(node, (ast.If, ast.IfExp)) and any(part is use for part in ast.walk(node.test)):
+        if isinstance(node, (ast.If, ast.IfExp)) and any(part is use for part in walk_in_layers(node.test)):
             test = node.test.operand if isinstance(node.test, ast.UnaryOp) else node.test
             named = test.values if isinstance(test, ast.BoolOp) else [test]
             return all(isinstance(each, ast.Name) and (each is use or each.id in guards) for each in named)
@@ -112,7 +112,7 @@ def _why_not_in(
         return None
     seen.add((function.qualname, inputs))
     counted = roles.keys() | _counted_names(function)
-    packing = {id(part) for part in ast.walk(packed.statement)} if packed is not None else set()
+    packing = {id(part) for part in walk_in_layers(packed.statement)} if packed is not None else set()
     outside = _aliases(function, inputs)
     for node in traced_nodes(function):
         if id(node) in packing:
@@ -164,7 +164,7 @@ def _counted_names(function: Definition) -> set[str]:
         part.id
         for node in walk_scope(function.node)
         if isinstance(node, ast.For) and getattr(getattr(node.iter, "func", None), "id", "") in {"range", "enumerate"}
-        for part in ast.walk(node.target.elts[0] if isinstance(node.target, ast.Tuple) else node.target)
+        for part in walk_in_layers(node.target.elts[0] if isinstance(node.target, ast.Tuple) else node.target)
         if isinstance(part, ast.Name)
     }
 
@@ -219,7 +219,7 @@ def _why_not_form(
     if isinstance(node, (ast.If, ast.IfExp)) and not _is_python(function, node.test):
         return f"`{short(node.test)}` {where} may depend on data"
     if isinstance(node, ast.Assert) and any(
-        isinstance(part, ast.Attribute) and part.attr in {"any", "all"} for part in ast.walk(node.test)
+        isinstance(part, ast.Attribute) and part.attr in {"any", "all"} for part in walk_in_layers(node.test)
     ):
         return f"`{short(node.test)}` {where} may depend on data"
     if isinstance(node, ast.Raise):
