@@ -47,7 +47,11 @@ NODE_FIELDS.update({ast.Constant: (), ast.MatchSingleton: ()})
 
 def put_children(node: ast.AST, fields: tuple[str, ...], found: list[Any]) -> None:
     """Put the nodes in these fields of `node` at the end of `found`."""
-    if node.__class__ in _WITH_GAPS:
+    kind = node.__class__
+    if kind is ast.Attribute:
+        found.append(node.value)  # type: ignore[attr-defined]
+        return
+    if kind in _WITH_GAPS:
         found += [item for name in fields for item in _listed(getattr(node, name)) if item is not None]
         return
     for name in fields:
@@ -124,6 +128,7 @@ class Outline(NamedTuple):
     names: frozenset[str]
     nested: tuple[FunctionNode, ...]
     has_walrus: bool
+    has_comprehension: bool
     conditional_lines: tuple[int, ...]
     words: Mapping[str, Sequence[int]]
     notes: dict[str, Any]
@@ -134,8 +139,8 @@ class Outline(NamedTuple):
 
 _BINDING = frozenset(
     {
-        ast.IfExp, ast.NamedExpr, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom, ast.FunctionDef,
-        ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
+        ast.IfExp, ast.NamedExpr, ast.comprehension, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom,
+        ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
     }
 )  # fmt: skip
 """Nodes other than names that say something for the outline."""
@@ -146,7 +151,7 @@ def outline(function: FunctionNode) -> Outline:
     names = {argument.arg for argument in parameters(function)}
     outer: set[str] = set()
     nested: list[FunctionNode] = []
-    walrus = False
+    walrus = comprehension = False
     conditional: list[int] = []
     words: dict[str, list[int]] = {}
     kept: dict[type[ast.AST], list[Any]] = {ast.Subscript: [], ast.Assign: []}
@@ -184,6 +189,8 @@ def outline(function: FunctionNode) -> Outline:
                 conditional.append(node.lineno)
             elif kind is ast.NamedExpr:
                 walrus = True
+            elif kind is ast.comprehension:
+                comprehension = True
             elif kind is ast.Global or kind is ast.Nonlocal:
                 outer.update(node.names)
             elif kind is ast.Import or kind is ast.ImportFrom:
@@ -201,6 +208,7 @@ def outline(function: FunctionNode) -> Outline:
         frozenset(names - outer),
         tuple(nested),
         walrus,
+        comprehension,
         tuple(sorted(conditional)),
         words,
         {},

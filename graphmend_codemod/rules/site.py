@@ -9,7 +9,7 @@ import re
 import tokenize
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
@@ -34,9 +34,10 @@ _SCRIPTS = r"jit\.(?:(?:is_scripting|export)\b|script\()"
 @lru_cache(maxsize=4)
 def _longest_line(text: str) -> int:
     # What graphmend writes is not the author's style, and rules that run one by one see what others wrote.
-    own = ("is_compiling()", "once per compilation:")
     long = [line for line in text.splitlines() if len(line) > _SHORTEST_LIMIT]
-    return max((len(line) for line in long if not any(word in line for word in own)), default=0)
+    return max(
+        [len(line) for line in long if "is_compiling()" not in line and "once per compilation:" not in line], default=0
+    )
 
 
 @lru_cache(maxsize=4)
@@ -108,9 +109,11 @@ class Site:
         With `anywhere`, the answer does not depend on what names hold.
         """
         key = (question, id(node), 0 if anywhere else id(self.place.env))
-        if key not in self.flow.answers:
-            self.flow.answers[key] = (answer(), self.place.env)
-        return cast("T", self.flow.answers[key][0])
+        known = self.flow.answers.get(key)
+        if known is None:
+            known = self.flow.answers[key] = (answer(), self.place.env)
+        found: T = known[0]
+        return found
 
     # questions
 

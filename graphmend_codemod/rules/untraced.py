@@ -322,6 +322,8 @@ def _is_number(site: Site, node: ast.expr) -> bool:
     if _is_computed(site, node):
         return True
     statement = site.place.statement
+    if not site.evaluator.scope.outline.has_comprehension:
+        return False
     for each in site.remembered("comprehensions", statement, lambda: _comprehensions(statement), anywhere=True):
         for target, iterated in _in_step(site, each):
             if isinstance(target, ast.Name) and target.id == node.id:
@@ -456,6 +458,8 @@ def break_at(site: Site, node: ast.expr, calls: Sequence[Ask] = CALLS) -> Untrac
     if not isinstance(node, ast.Call) or _is_harmless_layer(site, node.func):
         return None
     called = site.resolve(node.func)
+    if called is None and isinstance(node.func, ast.Attribute) and node.func.attr in _RESHAPES:
+        calls = (sized,)  # nothing else is called so
     for kind in calls:
         each = kind(site, node, called)
         if each is not None:
