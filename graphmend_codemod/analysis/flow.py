@@ -407,7 +407,7 @@ class Flow:
         self._parents = (*self._parents, node)
         body = self._block(node.body, State(dict(state.env), state.leaked))
         raised = State(dict(state.env), state.leaked)
-        for name in {name for statement in node.body for name in _bound_in(statement)}:
+        for name in sorted({name for statement in node.body for name in _bound_in(statement)}):
             raised.env[name] = UNKNOWN
         self._parents = (*self._parents[:-1], ast.Module([], []))
         after = self._block(node.orelse, body) if body else None
