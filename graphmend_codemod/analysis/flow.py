@@ -7,57 +7,19 @@ beside a compile path of its own is marked `handled`.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from graphmend_codemod.analysis import annotated, gradients, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.origins import Origins
-from graphmend_codemod.analysis.scope import Scope, parameters, walk_scope
+from graphmend_codemod.analysis.places import LeaksUnknown, Place, State
+from graphmend_codemod.analysis.scope import Scope, bound_in, parameters, walk_scope
 from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, python
 
 _LOOP_PASSES = 4
-_BOUND = "graphmend_bound"
 _LOCKSTEP = frozenset({"builtins.enumerate", "builtins.zip"})
-
-
-class LeaksUnknown(Exception):
-    """A question about who else refers to a tensor, asked of a dataflow that does not follow that."""
-
-
-class State(NamedTuple):
-    """What holds before a statement. `leaked` are tokens of tensors that something else may refer to."""
-
-    env: Env
-    leaked: frozenset[str] = frozenset()
-
-
-class Place(NamedTuple):
-    """A statement with its surroundings, innermost last. `blocks` pairs each enclosing statement list with the
-    position in it of the statement that holds the place."""
-
-    statement: ast.stmt
-    env: Env
-    leaked: frozenset[str]
-    parents: tuple[ast.AST, ...]
-    blocks: tuple[tuple[Sequence[ast.stmt], int], ...]
-    handled: bool
-
-    @property
-    def in_try(self) -> bool:
-        """True below the body of a `try` that has handlers."""
-        return any(isinstance(parent, ast.Try) and parent.handlers for parent in self.parents)
-
-    @property
-    def in_handler(self) -> bool:
-        """True in an `except` handler, which runs when something was raised."""
-        return any(isinstance(parent, ast.ExceptHandler) for parent in self.parents)
-
-    @property
-    def in_loop(self) -> bool:
-        """True below a loop of the same function."""
-        return any(isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) for parent in self.parents)
 
 
 class Flow:
@@ -319,7 +281,7 @@ class Flow:
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, state: State) -> State | None:
         leaked = state.leaked | self._leaks(node, state.env)
         before = State(dict(state.env), leaked)
-        bound = _bound_in(node)
+        bound = bound_in(node)
         self._parents = (*self._parents, node)
         start = self._stable(before, None, bound)
         changing: set[str] = set()
@@ -407,7 +369,7 @@ class Flow:
         self._parents = (*self._parents, node)
         body = self._block(node.body, State(dict(state.env), state.leaked))
         raised = State(dict(state.env), state.leaked)
-        for name in sorted({name for statement in node.body for name in _bound_in(statement)}):
+        for name in sorted({name for statement in node.body for name in bound_in(statement)}):
             raised.env[name] = UNKNOWN
         self._parents = (*self._parents[:-1], ast.Module([], []))
         after = self._block(node.orelse, body) if body else None
@@ -439,7 +401,7 @@ class Flow:
         after: State | None = State(dict(state.env), state.leaked)
         for case in node.cases:
             env = dict(state.env)
-            for name in _bound_in(case):
+            for name in bound_in(case):
                 env[name] = UNKNOWN
             after = self._join(after, self._block(case.body, State(env, state.leaked)))
         self._parents = self._parents[:-1]
@@ -458,30 +420,5 @@ _COMPOUND: dict[type[ast.stmt], Callable[[Flow, Any, State], State | None]] = {
 }
 
 
-def walk_with_root(root: ast.AST) -> Iterator[ast.AST]:
-    """`root` and every node below it that runs in its scope."""
-    yield root
-    yield from walk_scope(root)
-
-
 def _asks_for_type(test: ast.expr) -> bool:
     return any(isinstance(node, ast.Name) and node.id == "isinstance" for node in walk_scope(test))
-
-
-def _bound_in(root: ast.AST) -> tuple[str, ...]:
-    """The names that a part of the function binds, in order, looked for once: loops inside of loops are run often."""
-    known: tuple[str, ...] | None = root.__dict__.get(_BOUND)
-    if known is None:
-        names: set[str] = set()
-        for node in walk_with_root(root):
-            kind = node.__class__
-            if kind is ast.Name:
-                if not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
-                    names.add(node.id)  # type: ignore[attr-defined]
-            elif isinstance(node, ast.Attribute):
-                if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
-                    names.add(f"self.{node.attr}")
-            elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
-                names.add(node.name)
-        known = root.__dict__[_BOUND] = tuple(sorted(names))
-    return known

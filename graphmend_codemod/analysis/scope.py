@@ -13,6 +13,7 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _SCOPES = frozenset(SCOPES)
 _INSIDE = "graphmend_inside"
 """Where a function's tree keeps what a walk through it found: rules and analyses ask again and again."""
+_BOUND = "graphmend_bound"
 
 
 def dotted(node: ast.expr) -> str | None:
@@ -109,6 +110,25 @@ def _walk_scope(root: ast.AST) -> Iterator[ast.AST]:
         yield node
         if (fields := NODE_FIELDS[node.__class__]) and node.__class__ not in _SCOPES:
             put_children(node, fields, stack)
+
+
+def bound_in(root: ast.AST) -> tuple[str, ...]:
+    """The names that a part of the function binds, in order, looked for once: loops inside of loops are run often."""
+    known: tuple[str, ...] | None = root.__dict__.get(_BOUND)
+    if known is None:
+        names: set[str] = set()
+        for node in (root, *walk_scope(root)):
+            kind = node.__class__
+            if kind is ast.Name:
+                if not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
+                    names.add(node.id)  # type: ignore[attr-defined]
+            elif isinstance(node, ast.Attribute):
+                if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name):
+                    names.add(f"self.{node.attr}")
+            elif isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
+                names.add(node.name)
+        known = root.__dict__[_BOUND] = tuple(sorted(names))
+    return known
 
 
 def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:

@@ -13,9 +13,10 @@ from typing import TypeVar
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
-from graphmend_codemod.analysis.flow import Flow, Place
+from graphmend_codemod.analysis.flow import Flow
 from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.liveness import live_after
+from graphmend_codemod.analysis.places import Place
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.findings import Edit, Original, Replacement, Span

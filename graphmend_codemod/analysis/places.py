@@ -1,0 +1,47 @@
+"""Statements with what holds before them, as a dataflow puts them down."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.evaluate import Env
+
+
+class LeaksUnknown(Exception):
+    """A question about who else refers to a tensor, asked of a dataflow that does not follow that."""
+
+
+class State(NamedTuple):
+    """What holds before a statement. `leaked` are tokens of tensors that something else may refer to."""
+
+    env: Env
+    leaked: frozenset[str] = frozenset()
+
+
+class Place(NamedTuple):
+    """A statement with its surroundings, innermost last. `blocks` pairs each enclosing statement list with the
+    position in it of the statement that holds the place."""
+
+    statement: ast.stmt
+    env: Env
+    leaked: frozenset[str]
+    parents: tuple[ast.AST, ...]
+    blocks: tuple[tuple[Sequence[ast.stmt], int], ...]
+    handled: bool
+
+    @property
+    def in_try(self) -> bool:
+        """True below the body of a `try` that has handlers."""
+        return any(isinstance(parent, ast.Try) and parent.handlers for parent in self.parents)
+
+    @property
+    def in_handler(self) -> bool:
+        """True in an `except` handler, which runs when something was raised."""
+        return any(isinstance(parent, ast.ExceptHandler) for parent in self.parents)
+
+    @property
+    def in_loop(self) -> bool:
+        """True below a loop of the same function."""
+        return any(isinstance(parent, (ast.For, ast.AsyncFor, ast.While)) for parent in self.parents)
