@@ -5,9 +5,12 @@ the same check runs on the device: `torch._assert_async`, with the message as fa
 the original statement, word for word.
 
 Compiled code raises RuntimeError instead of the original type, and on CUDA at the next synchronisation, after which
-the CUDA context of the process cannot be used any more. The setting `guards` chooses: `assert` (default), `skip` (no
-check in compiled code) or `advice` (no edit). A guard inside `try` is left alone: its exception is part of the
-control flow. So is one in an `except` handler, which compiled code does not get to.
+the CUDA context of the process cannot be used any more. What a call wrote into attributes before its check failed is
+not there afterwards: a compiled function writes them when its graph has run.
+
+The setting `guards` chooses: `assert` (default), `skip` (no check in compiled code) or `advice` (no edit). A guard
+inside `try` is left alone: its exception is part of the control flow. So is one in an `except` handler, which compiled
+code does not get to.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ the rule where it does not.
 An expert is taken to treat each row by itself, as it must for the loop to make sense; one that is known to mix rows
 (batch norm) is left alone. A row is taken to be routed to an expert once. Parameters of an expert without rows get a
 gradient of zeros under `torch.compile` where eager mode leaves them without one, and dropout draws other numbers.
+Where eager mode raises for results of another dtype than the tensor that they go into, as under autocast, compiled
+code casts them.
 """
 
 from __future__ import annotations

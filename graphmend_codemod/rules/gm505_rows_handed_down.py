@@ -8,7 +8,8 @@ function learns to take a mask, then its callers learn to give one. Eager mode r
 Every row has to be treated by itself: layers that do, elementwise operations, and changes of the other dimensions.
 Where batch norm or dropout take part, the compile path is for evaluation alone. It computes all rows, so it multiplies
 the work of the branch by rows / chosen rows. A mask of several dimensions may choose a row more than once, and eager
-mode adds a gradient for each time: with gradients, only a mask of one dimension is handed down.
+mode adds a gradient for each time: with gradients, only a mask of one dimension is handed down. Where a mask does not
+have one entry for each row, the original text runs: compiled, it raises for a longer mask whatever that chooses.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.rowblocks import Blocks, Layers, NotByRows, bound_names
@@ -69,7 +70,7 @@ class Part(nn.Module):
     def forward(self, x, rows):
         y = self.proj(x)
         # With a mask every row is computed, and those outside it keep their values.
-        if torch.compiler.is_compiling() and rows.dtype == torch.bool:
+        if torch.compiler.is_compiling() and rows.dtype == torch.bool and rows.shape == x.shape[:1] == y.shape[:1]:
             part = self.long(x)
             y = torch.where(rows.reshape(-1, *[1] * (y.dim() - 1)), part, y)
         elif len(rows) > 0:
@@ -106,7 +107,11 @@ rule = Rule(
             """,
             after="""
             # With a mask every row is computed, and those outside it keep their values.
-            if torch.compiler.is_compiling() and rows.dtype == torch.bool:
+            if (
+                torch.compiler.is_compiling()
+                and rows.dtype == torch.bool
+                and rows.shape == x.shape[:1] == y.shape[:1]
+            ):
                 part = self.long(x)
                 y = torch.where(rows.reshape(-1, *[1] * (y.dim() - 1)), part, y)
             elif len(rows) > 0:
@@ -252,13 +257,25 @@ def _dense(site: Site, node: ast.If, name: str, layers: Layers) -> Edit:
             raise NotByRows(f"`{bound}` is read after the branch")
     if site.is_elif(node):
         raise NotByRows("the branch is an `elif`")
-    conditions = [site.compiling, f"{name}.dtype == {site.torch}.bool"]
+    conditions = [site.compiling, f"{name}.dtype == {site.torch}.bool", _same_rows(site, node, blocks, name)]
     if layers.in_evaluation:
         conditions.append("not self.training")
     text = _text(site, node, blocks, target.id, name)
     header = f"{_TAKES}\n{site.header('if', conditions)}\n    "
     parts = (header, text, "\nel", site.original(node))
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+
+
+def _same_rows(site: Site, node: ast.If, blocks: Blocks, name: str) -> str:
+    """The condition that the mask has an element for each row: numbers of rows that are not there raise."""
+    inside = bound_names(node.body)
+    tensors = [each.value for each in (*blocks.reads, *blocks.writes)]
+    for each in tensors:
+        root = (dotted(each) or "").partition(".")[0]
+        if not root or root in inside:
+            raise NotByRows(f"nothing tells how many rows `{purity.short(each)}` has before the branch")
+    shapes = dict.fromkeys(f"{site.text(each)}.shape[:1]" for each in tensors)
+    return " == ".join([f"{name}.shape", *shapes])
 
 
 def _holder(body: Sequence[ast.stmt], part: ast.AST) -> ast.stmt | None:

@@ -128,7 +128,8 @@ class Model(nn.Module):
 
 def test_layers_that_mix_rows_in_training_get_all_rows_in_evaluation_only() -> None:
     after = " ".join(fixed(_ROWS, select=("GM505",))[0].split())
-    assert "torch.compiler.is_compiling() and rows.dtype == torch.bool and not self.training" in after
+    same_rows = "rows.shape == x.shape[:1] == y.shape[:1]"
+    assert f"torch.compiler.is_compiling() and rows.dtype == torch.bool and {same_rows} and not self.training" in after
     condition = "(longer.dim() == 1 or not torch.is_grad_enabled()) and not self.training"
     assert f"torch.compiler.is_compiling() and {condition}" in after
 
@@ -143,6 +144,20 @@ def test_a_written_tensor_that_something_else_refers_to_is_written_in_place() ->
     declined(
         _ROWS.replace("y = self.proj(x)", "y = self.proj(x)\n        kept = y"), because="refers to", select=("GM505",)
     )
+
+
+def test_rows_that_are_not_there_raise_when_compiled() -> None:
+    source = _ROWS.replace("self.norm(x[rows])", "self.proj(x[rows])")
+    after, _ = fixed(source, select=("GM505",))
+    inputs = ("torch.ones(1, 4), torch.tensor([True, True])", "torch.ones(2, 4), torch.tensor([True] * 3)")
+    assert ".any(1)" in after
+    compiles(after, inputs, scenarios=[Scenario(gradients="off")], strict=False)
+
+
+def test_rows_of_what_the_branch_makes_itself_are_left_alone() -> None:
+    branch = "t = x + 1\n            y[rows] = self.proj(t[rows])"
+    source = _ROWS.replace("y[rows] = self.norm(x[rows])", branch)
+    declined(source, because="nothing tells how many rows `t` has", select=("GM505",))
 
 
 def test_a_layer_that_lets_rows_see_each_other_is_not_given_all_rows() -> None:
