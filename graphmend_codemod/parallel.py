@@ -21,7 +21,7 @@ from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile
 from graphmend_codemod.workers import Workers, inherited
 
-_PARTS_A_WORKER = 6
+_PARTS_A_WORKER = 16  # the last ones end at about the same time
 
 
 @dataclass(frozen=True)
