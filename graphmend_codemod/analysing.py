@@ -50,11 +50,11 @@ def analyse(
         return Analysed(path, problem=problem)
     module = index.module_at(path)
     settings = for_file(settings, path)
-    view = None if answers is None else RecordingView(index)
+    view = RecordingView(index)
     try:
         if module is None or source.suppressions.skip_file:
             return Analysed(path)
-        found = engine.find(source, module.summary, task.functions, view or index, settings)
+        found = engine.find(source, module.summary, task.functions, view, settings)
         kept = [
             each for each in found if is_selected(each.code, settings) and not source.suppressed(each.span, each.code)
         ]
@@ -65,12 +65,9 @@ def analyse(
     except Exception as error:  # said in full, with exit code 2; the other files get their findings
         return Analysed(path, problem=Problem.internal(path, error))
     finally:
-        if view is not None:
-            view.close()
+        view.close()
     ordered = tuple(sorted(kept, key=lambda each: (each.span, each.code)))
-    asked: tuple[tuple[Question, str], ...] = ()
-    if answers is not None and view is not None:
-        asked = tuple((question, answers.name(question)) for question in view.asked)
+    asked = () if answers is None else tuple((question, answers.name(question)) for question in view.asked)
     return Analysed(path, ordered, answers=asked)
 
 

@@ -232,7 +232,7 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
         except NotAlike as reason:
             return Verdict(message, declined=str(reason))
 
-    # A branch is asked about twice, for rules that need to know who else refers to a tensor.
+    # A branch may be asked about twice, where another rule needs to know who else refers to a tensor.
     place = (node.lineno, node.col_offset)
     return calls.remembered("mask or none", (place, scope.module, scope.index), judge)
 
