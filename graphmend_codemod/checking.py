@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, with_candidates
-from graphmend_codemod.discovery import discover
+from graphmend_codemod.discovery import discover, gives_scripts
 from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, recalled
 from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceError, SourceFile
+from graphmend_codemod.source import SourceError, SourceFile, read_bytes
 
 if TYPE_CHECKING:
     from graphmend_codemod.cache import Cache
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     Reached = dict[str, tuple[ReachedFunction, ...]]
 
 MOST_FILES_BY_NAME = 60
-_FEWEST_FOR_WORKERS = 60
+_FEWEST_FOR_WORKERS = MOST_FILES_BY_NAME + 1
 
 
 class Found(NamedTuple):
@@ -65,6 +66,12 @@ class Checker:
         from graphmend_codemod.cache import Cache
 
         return Cache(self._root)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know and need not act on: a cache that was there and was not used."""
+        cache = self.__dict__.get("_cache")
+        return (cache.refused,) if cache is not None and cache.refused is not None else ()
 
     @cached_property
     def _memory(self) -> Memory | None:
@@ -148,11 +155,23 @@ class Checker:
             return self._load(path, wanted=True).placed(layout)
 
         index = ProjectIndex(layout, on_demand, self._settings.module_bases)
+        index.look_for_scripts(self._with_scripts)
         for path in files:
             summary = self._load(path).placed(layout)
             if summary is not None:
                 index.add(summary)
         return index
+
+    def _with_scripts(self) -> list[str]:
+        """Files of the project whose text has the words of a call of TorchScript."""
+        files = self._files if self._files is not None else discover((), self._settings).files
+        return [path for path in files if b"jit" in (raw := self._raw(path)) and gives_scripts(raw)]
+
+    def _raw(self, path: str) -> bytes:
+        try:
+            return self.source(path).raw if path in self._overlay else (self._root / path).read_bytes()
+        except (OSError, SourceError):
+            return b""
 
     def _search(self, index: ProjectIndex, paths: Iterable[str]) -> Search:
         from graphmend_codemod.project.reach import Search
@@ -181,7 +200,12 @@ class Checker:
         if any(_is_given_self(each) for every in functions.values() for each in every):
             reached = self._reached(index, files)
             functions = {path: _known_better(every, reached.get(path, ())) for path, every in functions.items()}
-        found = self._find(functions, index, None)
+        from graphmend_codemod.project.facts import NeedsProject
+
+        try:
+            found = self._find(functions, index, None)
+        except NeedsProject:
+            return None
         if not found.findings:
             return Found((), self._problems(files, found.problems))
         reached = self._reached(index, files) if reached is None else reached
@@ -199,8 +223,9 @@ class Checker:
             self._files = tuple(sorted({*discover((), self._settings).files, *files}))
         every = self._files
         known = self._known_reach(every, files) if few else None
-        if known is not None:
-            return self._in_what_is_known(every, files, known)
+        found = None if known is None else self._in_what_is_known(every, files, known)
+        if found is not None:
+            return found
         run = None
         if self._cache is not None and not self._remember:
             from graphmend_codemod.whole_runs import WholeRun
@@ -212,8 +237,13 @@ class Checker:
         self._load_many(every)
         layout = Layout(self._root, every)
         index = self._index(layout, every)
+        index.has_every_file(
+            (path for path in every if self._load(path).matters),
+            lambda: ((path, self._raw(path)) for path in every if not self._load(path).matters),
+        )
         search = self._search(index, every)
         search.run()
+        index.has_reached(search.result())
         if few:
             self._keep_reach(every, files, search)
         found = self._find(self._worth(search, index, files), index, self._memory)
@@ -232,12 +262,18 @@ class Checker:
         memory = ReachMemory(self._cache, self._settings, every)
         return memory.read(self._digest, lambda path: self._load(path, wanted=True).summary, files)
 
-    def _in_what_is_known(self, every: Sequence[str], files: Sequence[str], reached: Reached) -> Found:
+    def _in_what_is_known(self, every: Sequence[str], files: Sequence[str], reached: Reached) -> Found | None:
+        """Findings by what is known of the reach; None when they depend on files that were not read for it."""
+        from graphmend_codemod.project.facts import NeedsProject
+
         index = self._index(Layout(self._root, every), files)
         self._tell(files, reached)
         modules = self._modules(index, reached)
         worth = {path: each for path, module in modules if (each := with_candidates(module.summary, reached[path]))}
-        found = self._find(worth, index, self._memory)
+        try:
+            found = self._find(worth, index, self._memory)
+        except NeedsProject:
+            return None
         return Found(found.findings, self._problems(files, found.problems))
 
     def _keep_reach(self, every: Sequence[str], files: Sequence[str], search: Search) -> None:
@@ -260,9 +296,8 @@ class Checker:
         if path in self._overlay:
             return digest_of(self._overlay[path].raw)
         try:
-            with open(self._root / path, "rb") as file:
-                return digest_of(file.read())
-        except OSError:
+            return digest_of(read_bytes(os.path.join(self._folder, path)))
+        except SourceError:
             return ""
 
     # -- analysing -----------------------------------------------------------------------------------------------
@@ -299,7 +334,7 @@ class Checker:
             return (self._analyse(task, index, answers) for task in tasks)
         from graphmend_codemod.parallel import Scene, analyse_all
 
-        scene = Scene(self._settings, self._files or (), self._overlay, answers is not None)
+        scene = Scene(self._settings, self._files or (), self._overlay, answers is not None, index.is_whole)
         results = analyse_all(tasks, self._jobs, scene, index, list(self._loaded.values()))
         return sorted(results, key=lambda each: each.path)
 

@@ -18,12 +18,13 @@ from graphmend_codemod.analysis.places import LeaksUnknown, Place
 from graphmend_codemod.analysis.scope import NODE_FIELDS, FunctionNode, Outline, Scope, outline, put_children
 from graphmend_codemod.analysis.values import Names
 from graphmend_codemod.findings import Edit, Finding, Safety, Span
+from graphmend_codemod.other_breaks import Judged, asks_for_compiler, breaking_tests, without_idle_fixes
 from graphmend_codemod.project.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary import ModuleSummary
 from graphmend_codemod.rules.base import Asked, Match, Rule, Verdict
 from graphmend_codemod.rules.questions import CODES
 from graphmend_codemod.rules.registry import worth_asking
-from graphmend_codemod.rules.site import Site, is_scripted
+from graphmend_codemod.rules.site import Site
 from graphmend_codemod.segments import functions_of, outermost, parse_function
 from graphmend_codemod.settings import Settings, selects
 from graphmend_codemod.source import SourceFile
@@ -31,6 +32,8 @@ from graphmend_codemod.source import SourceFile
 _ADVICE = "GM7"
 _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
 """Rules with what they ask, and the lines where the words stand that have to be in the node."""
+_SCRIPTABLE = frozenset({"GM101", "GM102", "GM103", "GM104", "GM201", "GM202", "GM301"})
+"""Rules whose compile path gives every name the type that it has in the author's text."""
 _UNSCRIPTED = r"\(\.\.\.,|\.cond\(|\blambda\b"
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
@@ -59,14 +62,15 @@ def find(
     lists = None
     if any("list" in function.candidates for function in summary.functions):
         lists = origins(source.text, lambda: calls_in(source.text), lambda name: index.resolve(summary.name, name))
-    findings: list[Finding] = []
+    judged: list[Judged] = []
     around = _Around(summary.name, index, wanted, interesting, lists)
     for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, f"{prefix}{root.name}", around):
             open_questions: set[ast.AST] = set()
-            findings += _findings_in(unit, source, summary, settings, open_questions)
+            judged += _findings_in(unit, source, summary, settings, open_questions)
             if open_questions:
-                findings += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
+                judged += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
+    findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes)
     unique = {(finding.code, finding.span): finding for finding in _uncovered(findings)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
 
@@ -169,7 +173,7 @@ def _findings_in(
     settings: Settings,
     undecided: set[ast.AST],
     only: Collection[ast.AST] | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[Judged]:
     """What rules have to say, about `only` these nodes if they are given.
 
     Nodes for which it takes a dataflow that follows leaks are put into `undecided`.
@@ -188,25 +192,29 @@ def _findings_in(
                 continue
             site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
             try:
-                found = _judge(site, codes, worth)
+                found = _judge(site, worth)
             except LeaksUnknown:
                 undecided.add(node)
                 continue
             if found is None:
                 continue
             rule, verdict = found
-            verdict = _scriptable(_importable(_within_target(verdict, settings), unit, summary), source)
-            yield Finding(
+            verdict = _uncontradicted(_within_target(verdict, settings), site)
+            verdict = _scriptable(_importable(verdict, unit, summary), rule, site)
+            safety = rule.safety_of(verdict)
+            finding = Finding(
                 code=rule.code,
                 slug=rule.slug,
                 path=path,
                 span=site.span(verdict.node or node),
                 message=verdict.message,
-                safety=verdict.safety or rule.safety,
+                safety=safety,
                 function=unit.reached.qualname,
-                edit=verdict.edit if (verdict.safety or rule.safety) is not Safety.ADVICE else None,
+                edit=verdict.edit if safety is not Safety.ADVICE else None,
                 declined=verdict.declined,
             )
+            tests = breaking_tests(site) if finding.edit is not None else ()
+            yield Judged(finding, tests, rule.code in codes)
 
 
 @lru_cache(maxsize=4)
@@ -228,6 +236,22 @@ def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
             )
             return verdict._replace(edit=None, declined=reason)
     return verdict
+
+
+def _uncontradicted(verdict: Verdict, site: Site) -> Verdict:
+    """The verdict without its edit where the author's own test may say the opposite of its header."""
+    if verdict.edit is None:
+        return verdict
+    if site.torch is None and any("None.compiler." in text for text in _written(verdict.edit)):
+        return verdict._replace(edit=None, declined="the name `torch` is taken by something else in this module")
+    taken = next((name for name in verdict.edit.imports if not site.stays(name.partition(".")[0])), None)
+    if taken is not None:
+        return verdict._replace(edit=None, declined=f"the name `{taken}` is taken by something else in this module")
+    asked = asks_for_compiler(site) if _writes_path(verdict.edit) else None
+    if asked is None:
+        return verdict
+    reason = f"`{asked}` may ask for the compiler already; call `torch.compiler.is_compiling()` itself"
+    return verdict._replace(edit=None, declined=reason)
 
 
 def _importable(verdict: Verdict, unit: _Unit, summary: ModuleSummary) -> Verdict:
@@ -254,14 +278,23 @@ def _importable(verdict: Verdict, unit: _Unit, summary: ModuleSummary) -> Verdic
     return verdict._replace(edit=None, declined=reason)
 
 
-def _scriptable(verdict: Verdict, source: SourceFile) -> Verdict:
-    """The verdict without its edit where TorchScript would no longer compile code that is written for it."""
+def _scriptable(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
+    """The verdict without its edit where TorchScript would no longer compile code that is given to it as well."""
     edit = verdict.edit
-    if edit is None or not (edit.helpers or any(re.search(_UNSCRIPTED, text) for text in _written(edit))):
+    if edit is None:
         return verdict
-    if not is_scripted(source.text):
+    forms = edit.helpers or any(re.search(_UNSCRIPTED, text) for text in _written(edit))
+    target = site.settings.target_torch
+    known = target is None or target >= torch_api.SCRIPTS_KNOW_COMPILING
+    if (rule.code in _SCRIPTABLE and known and not forms) or not site.scripted:
         return verdict
-    reason = "this file is written for TorchScript as well, which does not compile the form for torch.compile"
+    if rule.code in _SCRIPTABLE and not known and not forms:
+        needed, supported = ".".join(map(str, torch_api.SCRIPTS_KNOW_COMPILING)), ".".join(map(str, target or ()))
+        reason = (
+            f"TorchScript takes `torch.compiler.is_compiling()` since torch {needed}; the project supports {supported}"
+        )
+        return verdict._replace(edit=None, declined=reason)
+    reason = "TorchScript compiles this function as well, and does not take the form for torch.compile"
     return verdict._replace(edit=None, declined=reason)
 
 
@@ -349,8 +382,8 @@ def _conditional_expressions(place: Place, evaluator: Evaluator) -> Iterator[ast
             put_children(node, NODE_FIELDS[node.__class__], stack)
 
 
-def _judge(site: Site, codes: frozenset[str], asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:
-    """The verdict of the first rule that has an edit, or else of the first that has a reason, if it is selected.
+def _judge(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:
+    """The verdict of the first rule that has an edit, or else of the first that has a reason.
 
     A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.
     """
@@ -360,6 +393,6 @@ def _judge(site: Site, codes: frozenset[str], asked: Sequence[tuple[Rule, Match]
         if verdict is None:
             continue
         if verdict.edit is not None:
-            return (rule, verdict) if rule.code in codes else None
+            return rule, verdict
         declined = declined or (rule, verdict)
-    return declined if declined is not None and declined[0].code in codes else None
+    return declined

@@ -54,12 +54,25 @@ class Helper(NamedTuple):
     """A module-level definition that an edit uses; placed once a file however many edits ask for it.
 
     `source` is dedented text with `\\n` newlines and four spaces a level, without blank lines around it. It is placed
-    after the imports and after the last top-level statement that binds one of `after`, before the first use.
+    after the imports and after the last top-level statement that binds one of `after`, before the first use. Helpers
+    that name each other get their numbers together, but for those that are `shared` by edits of all kinds.
     """
 
     name: str
     source: str
     after: tuple[str, ...] = ()
+    shared: bool = False
+
+
+class Form(enum.Enum):
+    """How an edit leaves eager mode alone.
+
+    `BESIDE`: the author's statements stay, word for word, beside a compile path, which is proven for each edit.
+    `ONE_PATH`: eager mode runs the rewritten code, which only the setting `one-path` and unsafe fixes ask for.
+    """
+
+    BESIDE = "beside"
+    ONE_PATH = "one path"
 
 
 class Edit(NamedTuple):
@@ -68,6 +81,7 @@ class Edit(NamedTuple):
     replacements: tuple[Replacement, ...]
     imports: tuple[str, ...] = ()
     helpers: tuple[Helper, ...] = ()
+    form: Form = Form.BESIDE
 
 
 class Finding(NamedTuple):
@@ -92,13 +106,23 @@ class Finding(NamedTuple):
         """True when an edit exists, safe or not."""
         return self.edit is not None
 
+    def is_applied(self, unsafe_fixes: bool) -> bool:
+        """Whether fixing writes the edit: a safe one, an unsafe one if those are asked for, one path if that was."""
+        if self.edit is None or self.safety is Safety.ADVICE:
+            return False
+        return self.safety is Safety.SAFE or unsafe_fixes or self.edit.form is Form.ONE_PATH
+
 
 class Problem(NamedTuple):
-    """Something that kept a file from being checked: exit code 2, one line on standard error."""
+    """Something that kept a file from being checked: exit code 2, one line on standard error.
+
+    One that is `aside` is in a file that has nothing to do with torch; it is counted in the summary and costs no more.
+    """
 
     path: str
     message: str
     line: int | None = None
+    aside: bool = False
 
     @classmethod
     def internal(cls, path: str, error: Exception) -> Problem:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.checking import Checker
-from graphmend_codemod.findings import Finding, Problem, Safety
+from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile
 
@@ -104,9 +104,7 @@ class Fixing:
         return first_line(source.text, finding.span.start_line)
 
     def _applies(self, finding: Finding) -> bool:
-        if finding.edit is None:
-            return False
-        return finding.safety is Safety.SAFE or (finding.safety is Safety.UNSAFE and self._settings.unsafe_fixes)
+        return finding.is_applied(self._settings.unsafe_fixes)
 
     def _pass(self, findings: Sequence[Finding], refused: dict[Finding, str]) -> bool:
         by_path: dict[str, list[Finding]] = {}
@@ -128,6 +126,9 @@ class Fixing:
             after = source.with_text(applied.text)
         except SourceError as error:
             self.problems = (*self.problems, Problem(path, str(error), error.line))
+            return False
+        except Exception as error:  # said in full, with exit code 2; the other files get their fixes
+            self.problems = (*self.problems, Problem.internal(path, error))
             return False
         fixed = self._fixed.setdefault(path, _Fixed(source))
         fixed.source = after

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphmend_codemod import GraphmendError
+from graphmend_codemod.source import SourceError, read_bytes
 
 LOG_CALLS = ("once", "guard")
 GUARDS = ("assert", "skip", "advice")
@@ -19,7 +20,8 @@ GUARDS = ("assert", "skip", "advice")
 _CODE = r"GM[0-9]{0,3}"
 _NAME = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 _MODEL = f"{_NAME}:{_NAME}"
-_VERSION = r"([0-9]+)\.([0-9]+)(\.[0-9]+)?"
+_VERSION = r"([0-9]{1,4})\.([0-9]{1,4})(\.[0-9]+)?"
+MOST_BYTES = 2 * 2**20  # of a file that settings or requirements are read from
 
 
 TITLE_NAMES = ("repository", "sites", "files")
@@ -54,6 +56,7 @@ class Settings(NamedTuple):
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclude: tuple[str, ...] = ()
     unsafe_fixes: bool = False
+    one_path: bool = False
     module_bases: tuple[str, ...] = ()
     log_calls: str = "once"
     guards: str = "assert"
@@ -256,6 +259,7 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "per-file-ignores": _per_file_ignores,
     "exclude": _strings,
     "unsafe-fixes": _boolean,
+    "one-path": _boolean,
     "module-bases": _matching(_NAME, "mylib.layers.BaseModule"),
     "log-calls": _one_of(LOG_CALLS),
     "guards": _one_of(GUARDS),
@@ -279,7 +283,7 @@ def _described(value: object) -> str:
 def _did_you_mean(word: str, choices: Collection[str]) -> str:
     import difflib
 
-    close = difflib.get_close_matches(word, sorted(choices), n=3, cutoff=0.6)
+    close = difflib.get_close_matches(word[:80], sorted(choices), n=3, cutoff=0.6)
     return f" (did you mean {' or '.join(f'`{one}`' for one in close)}?)" if close else ""
 
 
@@ -302,7 +306,10 @@ def _own_target_torch(root: Path) -> tuple[int, int] | None:
     data = _read_toml(pyproject) if _mentions(pyproject, b"torch") else {}
     from graphmend_codemod.target_torch import lowest_torch
 
-    return lowest_torch(root, data)
+    try:
+        return lowest_torch(root, data)
+    except RecursionError as error:
+        raise SettingsError(f"{pyproject}: cannot be used: its values are nested too deeply") from error
 
 
 def _mentions(path: Path, word: bytes) -> bool:
@@ -311,9 +318,9 @@ def _mentions(path: Path, word: bytes) -> bool:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SettingsError(f"{path}: cannot be read: {error.strerror or error}") from error
+        return read_bytes(path, MOST_BYTES, "")
+    except SourceError as error:
+        raise SettingsError(f"{path}: {error}") from error
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
@@ -322,6 +329,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         data: dict[str, Any] = toml.loads(_read(path).decode())
     except ValueError as error:  # both TOMLDecodeError and UnicodeDecodeError are one
         raise SettingsError(f"{path}: is not valid TOML: {error}") from error
+    except (RecursionError, MemoryError) as error:
+        raise SettingsError(f"{path}: cannot be read as TOML: its values are nested too deeply") from error
     return data
 
 

@@ -1,7 +1,8 @@
 """Thousands of generated modules through `fix`: `python evaluation/benchmarks/property_run.py --cases 5000 --seed 0`.
 
-Prints how often each rule was applied and declined, and every case in which eager mode can tell the difference, made
-small. Exit code 1 when there is one.
+Prints how often each rule was applied and declined, and every case in which eager mode can tell the difference, or in
+which compiled code (with and without gradients) is worse and no page tells of it, made small. Where a page does tell,
+its sentence is printed with the number of modules. Exit code 1 when there is a case.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def run_batch(seeds: Iterable[int], compiled_every: int, tries: int) -> tuple[Co
         counts["without"] += outcome.changed and "is_compiling" not in outcome.after
         counts["compiled"] += outcome.compiled and outcome.changed
         counts["different"] += bool(outcome.complaints)
+        counts["company"] += outcome.changed and bool(outcome.program.company)
+        counts.update(f"page {page}" for page in {page for _, page in outcome.expected})
         counts.update(f"applied {code}" for code in outcome.applied.elements())
         counts.update(f"cases {code}" for code in outcome.applied)
         counts.update(f"declined {code}" for code in outcome.declined.elements())
@@ -84,9 +87,12 @@ def _print_table(totals: Counter[str], seconds: float) -> None:
     print(
         f"{totals['cases']} modules in {seconds:.0f} s: {totals['changed']} changed "
         f"({totals['without']} without a second path), "
-        f"{totals['compiled']} of them compiled, {totals['different']} different"
+        f"{totals['company']} with a second file that matters, {totals['compiled']} of them compiled, "
+        f"{totals['different']} different"
     )
-    codes = sorted({key.rpartition(" ")[2] for key in totals if " " in key})
+    for key in sorted(key for key in totals if key.startswith("page ")):
+        print(f"compiled code differs as a page says, {totals[key]} modules: {key.removeprefix('page ')}")
+    codes = sorted({key.rpartition(" ")[2] for key in totals if " " in key and not key.startswith("page ")})
     print(f"{'rule':<8}{'applied':>10}{'in cases':>10}{'declined':>10}")
     for code in codes:
         row = (totals[f"{kind} {code}"] for kind in ("applied", "cases", "declined"))

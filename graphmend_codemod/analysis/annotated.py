@@ -63,7 +63,7 @@ def value_of(annotation: str | None, names: Names, origin: Origin = Origin.OTHER
         return UNKNOWN
     kind, what, optional = _meaning(annotation)
     if kind is Kind.TENSOR:
-        return names.tensor(what, optional=optional)
+        return names.tensor(what, optional=optional, hint=True)
     if kind is Kind.PYTHON:
         return python(origin)
     return UNKNOWN if what is None else Value(Kind.UNKNOWN, instance_of=what)

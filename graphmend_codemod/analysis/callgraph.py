@@ -179,6 +179,14 @@ class ModuleCalls:
             return self._attribute(base, node.attr) if base is not None else None
         return None
 
+    def has_class(self, name: str) -> bool:
+        """True for a class at the top level of the module."""
+        return name in self._classes
+
+    def class_of(self, caller: Definition, node: ast.expr) -> str | None:
+        """The class of the module whose instance an expression of a function spells."""
+        return self._class_of(node, caller.owner, self._loops(caller))
+
     def callee(self, caller: Definition, call: ast.Call) -> Definition | None:
         """The function of the module that a call runs."""
         function, key = call.func, None

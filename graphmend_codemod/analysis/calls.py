@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from graphmend_codemod.analysis import annotated, torch_api
+from graphmend_codemod.analysis import aliasing, annotated, effects, torch_api
 from graphmend_codemod.analysis.values import (
     BOOL,
     INT64,
@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.values import (
     Origin,
     Value,
     canonical_dtype,
+    is_certainly_no_byte,
     python,
 )
 
@@ -33,6 +34,15 @@ def keyword(node: ast.Call, name: str) -> ast.expr | None:
 
 def value_of_call(evaluator: Evaluator, node: ast.Call, env: Env) -> Value:
     """The abstract value of a call expression."""
+    value = _value_of_call(evaluator, node, env)
+    if value.fresh:
+        effect = effects.effect_of(evaluator, node, env)
+        if effect.shares or not effect.known:
+            return value._replace(fresh=False)
+    return value
+
+
+def _value_of_call(evaluator: Evaluator, node: ast.Call, env: Env) -> Value:
     qualified = evaluator.resolve(node.func, env)
     if qualified is not None:
         return _resolved_call(evaluator, node, env, qualified)
@@ -42,7 +52,8 @@ def value_of_call(evaluator: Evaluator, node: ast.Call, env: Env) -> Value:
             return _self_call(evaluator, node, env, node.func.attr)
         base = evaluator.value(owner, env)
         if base.kind is Kind.TENSOR:
-            return tensor_function(evaluator, node.func.attr, base, node, env, node.args)
+            result = tensor_function(evaluator, node.func.attr, base, node, env, node.args)
+            return result._replace(hint=True) if base.hint and result.kind is Kind.TENSOR else result
         if base.instance_of is not None:
             return _method_result(evaluator, base.instance_of, node.func.attr)
         if node.func.attr == "size" and base.origin is Origin.SHAPE:
@@ -67,6 +78,8 @@ def _resolved_call(evaluator: Evaluator, node: ast.Call, env: Env, qualified: st
         return annotated.value_of(facts.returns, evaluator.names)
     if evaluator.scope.index.class_facts(qualified) is not None:
         return Value(Kind.UNKNOWN, instance_of=qualified)
+    if qualified.rpartition(".")[2] in torch_api.PREDICATES_ELSEWHERE:
+        return Value(Kind.PYTHON, truth=True, origin=Origin.META, compiling=True)
     if qualified.partition(".")[0] in {"math", "os", "sys", "time", "operator"}:
         return python()
     return UNKNOWN
@@ -121,13 +134,13 @@ def _module_call(evaluator: Evaluator, qualified: str, node: ast.Call, env: Env)
     if layer is None:
         return _method_result(evaluator, qualified, "forward")
     argument = evaluator.value(node.args[0], env) if node.args else UNKNOWN
-    if layer in torch_api.TENSOR_MODULES_FRESH:
-        shape = argument.shape if layer in torch_api.KEEPS_SHAPE else None
-        dtype = f"float:{evaluator.names.new('dtype')}" if layer in torch_api.FLOATING_MODULES else None
-        return evaluator.names.tensor(dtype, shape, fresh=True)
-    if layer in torch_api.TENSOR_MODULES_ALIASING:
+    if layer in aliasing.FRESH_LAYERS:
+        dtype = f"float:{evaluator.names.new('layer')}" if layer in torch_api.FLOATING_MODULES else None
+        return evaluator.names.tensor(dtype, fresh=True, hint=True)
+    if layer in aliasing.ALIASING_LAYERS:
         keeps = "latten" not in layer
-        return evaluator.names.tensor(argument.dtype if keeps else None, argument.shape if keeps else None)
+        kept = (argument.dtype, argument.shape) if keeps else (None, None)
+        return evaluator.names.tensor(*kept, hint=True)
     return UNKNOWN
 
 
@@ -158,7 +171,7 @@ def _torch_call(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Va
         same = all(arm.kind is Kind.TENSOR for arm in arms) and arms[0].dtype == arms[1].dtype
         values = [evaluator.value(argument, env) for argument in node.args]
         return evaluator.names.tensor(arms[0].dtype if same else None, evaluator.broadcast(values), fresh=True)
-    if name in torch_api.RETURNS_TENSOR or name in torch_api.RANDOM:
+    if name in torch_api.RETURNS_TENSOR or name in aliasing.RANDOM:
         empty = bool(node.args) and isinstance(node.args[0], (ast.List, ast.Tuple)) and not node.args[0].elts
         return evaluator.names.tensor(None, SCALAR if empty else None, fresh=True)
     return UNKNOWN
@@ -199,29 +212,44 @@ def tensor_function(
     if name in torch_api.BINARY:
         other = evaluator.value(rest[0], env) if rest else UNKNOWN
         return evaluator.arithmetic(base, other, rest[0] if rest else None)
-    if name in torch_api.RANDOM:
-        return names.tensor(base.dtype, base.shape, grad=base.grad)
+    if name in aliasing.RANDOM:
+        return names.tensor(base.dtype, base.shape, grad=base.grad, fresh=True)
     if name in torch_api.SAME_ANY_DTYPE or (name in torch_api.SAME_IF_FLOATING and base.is_floating):
         if name in {"clamp", "clip", "clamp_min", "clamp_max"} and not _python_bounds(evaluator, node, env, rest):
             return names.tensor(grad=base.grad, fresh=True)
-        fresh = name not in {"contiguous", "detach", "positive"}
         if name == "masked_fill":
             mask = evaluator.value(rest[0], env) if rest else UNKNOWN
             return names.tensor(base.dtype, evaluator.broadcast([base, mask]), grad=base.grad, fresh=True)
         kept = None if name in torch_api.AUTOCAST_TO_FLOAT32 else base.dtype
         dtype = _dtype_argument(evaluator, node, env) or kept
-        return names.tensor(dtype, base.shape, grad=base.grad and name != "detach", fresh=fresh)
+        if name in {"softmax", "log_softmax", "cumsum", "cumprod"} and _may_give_dtype(evaluator, node, env, rest):
+            dtype = None
+        return names.tensor(dtype, base.shape, grad=base.grad and name != "detach", fresh=True)
     if name in torch_api.CASTS:
         return names.tensor(torch_api.CASTS[name], base.shape, grad=base.grad)
     if name == "to":
         return names.tensor(_cast_dtype(evaluator, node, env, base), base.shape, grad=base.grad)
+    if name == "type_as":
+        other = evaluator.value(rest[0], env) if rest else UNKNOWN
+        return names.tensor(other.dtype if other.is_tensor else None, base.shape, grad=base.grad)
     if name.endswith("_") and not name.startswith("_"):
-        return base._replace(optional=False)
+        return base._replace(optional=False, hint=False)
     if name in torch_api.RETURNS_TENSOR or name.startswith("new_"):
-        aliasing = name in torch_api.VIEWS
+        keeps = name in torch_api.LAYOUT and not (name == "view" and _may_give_dtype(evaluator, node, env, rest))
         shape = base.shape if name in torch_api.SAME_IF_FLOATING else None
-        return names.tensor(base.dtype if aliasing else None, shape, grad=base.grad, fresh=not aliasing)
+        return names.tensor(base.dtype if keeps else None, shape, grad=base.grad, fresh=True)
     return UNKNOWN
+
+
+def _may_give_dtype(evaluator: Evaluator, node: ast.Call, env: Env, rest: list[ast.expr]) -> bool:
+    """True where an argument without the name `dtype` may be one: `x.view(torch.int32)`, `x.softmax(-1, dtype)`."""
+    values = [evaluator.value(each, env) for each in rest]
+    words = any(word.arg is None for word in node.keywords)
+    return words or any(
+        value.callee is not None or (value.kind is Kind.UNKNOWN or value.origin in (Origin.META, Origin.OTHER))
+        for value in values
+        if value.kind is not Kind.TENSOR and value.elements is None
+    )
 
 
 def _python_bounds(evaluator: Evaluator, node: ast.Call, env: Env, rest: list[ast.expr]) -> bool:
@@ -233,7 +261,9 @@ def _reduction(evaluator: Evaluator, name: str, base: Value, node: ast.Call, res
     dimension = rest or any(word.arg in {"dim", "axis", "keepdim", "other"} for word in node.keywords)
     if dimension and name in {"max", "min", "median"}:
         return UNKNOWN
-    dtype = {"any": BOOL, "all": BOOL, "argmax": INT64, "argmin": INT64, "count_nonzero": INT64}.get(name)
+    dtype = {"argmax": INT64, "argmin": INT64, "count_nonzero": INT64}.get(name)
+    if name in {"any", "all"}:
+        dtype = BOOL if is_certainly_no_byte(base.dtype) else f"bool:{evaluator.names.new('dtype')}"
     if dtype is None and (base.is_floating or name in {"max", "min", "amax", "amin", "median"}):
         dtype = base.dtype
     return evaluator.names.tensor(dtype, None if dimension else SCALAR, grad=base.grad, fresh=True)

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.scope import NODE_FIELDS, children, walk
-from graphmend_codemod.analysis.values import Kind
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.evaluate import Env, Evaluator
@@ -56,27 +56,9 @@ def _escaping(evaluator: Evaluator, node: ast.expr, env: Env, kept: bool) -> Ite
 
 
 def _call(evaluator: Evaluator, node: ast.Call, env: Env, kept: bool) -> Iterator[str]:
-    arguments = [*node.args, *(word.value for word in node.keywords)]
-    name = torch_api.torch_function(evaluator.resolve(node.func, env))
-    if name is None and isinstance(node.func, ast.Attribute):
-        if evaluator.value(node.func.value, env).kind is Kind.TENSOR:
-            name = node.func.attr
-            arguments.insert(0, node.func.value)
-        else:
-            layer = torch_api.torch_module_class(evaluator.value(node.func, env).instance_of)
-            name = "linear" if layer in torch_api.TENSOR_MODULES_FRESH else None
-    pure = name is not None and (
-        name in torch_api.PYTHON_METHODS
-        or name in {"finfo", "iinfo", "is_tensor"}
-        or (
-            name in torch_api.RETURNS_TENSOR
-            and name not in torch_api.VIEWS | {"contiguous", "detach", "as_tensor", "from_numpy", "positive"}
-        )
-    )
-    if name is None and isinstance(node.func, ast.Attribute):
-        yield from _escaping(evaluator, node.func.value, env, True)
-    resolved = evaluator.resolve(node.func, env)
-    if resolved in {"builtins.isinstance", "builtins.len", "builtins.hasattr", "builtins.type"}:
-        pure = True
-    for argument in arguments:
-        yield from _escaping(evaluator, argument, env, kept if name in torch_api.VIEWS else not pure)
+    effect = effect_of(evaluator, node, env)
+    keeps = {id(each) for each in effect.keeps}
+    shares = {id(each) for each in effect.shares} if kept else set()
+    given = aliasing.operands(node, node.func.value if isinstance(node.func, ast.Attribute) else None)
+    for argument in given:
+        yield from _escaping(evaluator, argument, env, id(argument) in keeps or id(argument) in shares)

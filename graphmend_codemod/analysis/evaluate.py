@@ -134,7 +134,7 @@ class Evaluator:
     def _fact_value(self, fact: AttributeFact) -> Value:
         kind = fact.kind
         if kind is AttributeKind.PARAMETER or kind is AttributeKind.BUFFER:
-            return self.names.tensor()
+            return self.names.tensor(hint=True)
         if kind is AttributeKind.CONSTANT:
             return python(Origin.CONSTANT)
         if kind is AttributeKind.CONFIG:
@@ -157,7 +157,7 @@ class Evaluator:
         if origin is not None:
             return python(Origin(origin))
         if name in torch_api.TENSOR_ATTRIBUTES:
-            return self.names.tensor(base.dtype, grad=base.grad and name != "data")
+            return self.names.tensor(base.dtype, grad=base.grad and name != "data", hint=base.hint)
         return UNKNOWN
 
     # operators
@@ -189,7 +189,9 @@ class Evaluator:
         if value.kind is Kind.TENSOR:
             same = not isinstance(node.op, ast.Invert) or value.dtype == BOOL
             dtype = value.dtype if same else None
-            return self.names.tensor(dtype, value.shape, grad=value.grad, fresh=True)
+            return self.names.tensor(
+                dtype, value.shape, grad=value.grad, fresh=not isinstance(node.op, ast.UAdd), hint=value.hint
+            )
         return value._replace(truth=None) if value.is_python else UNKNOWN
 
     def _compare(self, node: ast.Compare, env: Env) -> Value:
@@ -201,7 +203,7 @@ class Evaluator:
             return python(worst_origin(operands))
         kinds = [value.kind for value in operands]
         if Kind.TENSOR in kinds:
-            return self.names.tensor(BOOL, self.broadcast(operands), fresh=True)
+            return self.names.tensor(BOOL, self.broadcast(operands), fresh=True, hint=_all_hints(operands))
         return UNKNOWN if Kind.UNKNOWN in kinds else python(worst_origin(operands))
 
     def _identity_truth(self, node: ast.Compare, operands: list[Value]) -> bool | None:
@@ -226,7 +228,8 @@ class Evaluator:
     def _bin_op(self, node: ast.BinOp, env: Env) -> Value:
         left, right = self.value(node.left, env), self.value(node.right, env)
         if left.kind is Kind.TENSOR or right.kind is Kind.TENSOR:
-            return self.arithmetic(left, right, node.right if left.kind is Kind.TENSOR else node.left)
+            result = self.arithmetic(left, right, node.right if left.kind is Kind.TENSOR else node.left)
+            return result._replace(hint=_all_hints([left, right]))
         if left.is_python and right.is_python:
             return python(worst_origin([left, right]))
         return UNKNOWN
@@ -246,7 +249,7 @@ class Evaluator:
     def _subscript(self, node: ast.Subscript, env: Env) -> Value:
         base = self.value(node.value, env)
         if base.kind is Kind.TENSOR:
-            return self.names.tensor(base.dtype, grad=base.grad)
+            return self.names.tensor(base.dtype, grad=base.grad, hint=base.hint)
         if base.elements is not None and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
             position = node.slice.value
             if -len(base.elements) <= position < len(base.elements):
@@ -292,6 +295,10 @@ _HANDLERS: dict[type[ast.expr], Callable[[Evaluator, Any, Env], Value]] = {
     ast.JoinedStr: Evaluator._joined,
     ast.NamedExpr: Evaluator._named_expression,
 }
+
+
+def _all_hints(operands: list[Value]) -> bool:
+    return all(value.hint for value in operands if value.kind is Kind.TENSOR)
 
 
 def _is_number(node: ast.expr | None) -> bool:

@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.escape import escaping_names
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.origins import Origins
 from graphmend_codemod.analysis.places import LeaksUnknown, Place, State
-from graphmend_codemod.analysis.scope import Scope, bound_in, parameters, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, Scope, bound_in, parameters, walk_scope
 from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, python
 
 _LOOP_PASSES = 4
@@ -62,8 +62,11 @@ class Flow:
         for name in self.scope.locals:
             env.pop(name, None)
         facts = self._signature()
+        absent = _absent_by_default(function)
         for argument in parameters(function):
-            env[argument.arg] = annotated.value_of(facts.get(argument.arg), self.evaluator.names)
+            value = annotated.value_of(facts.get(argument.arg), self.evaluator.names)
+            optional = argument.arg in absent and value.kind is Kind.TENSOR
+            env[argument.arg] = value._replace(optional=True) if optional else value
         for name, source in self.lists.items():
             tensor = self.evaluator.names.tensor(INT64, grad=False, optional=not env[name].is_tensor)
             env[name] = tensor._replace(built_from=source)
@@ -118,7 +121,7 @@ class Flow:
                 # What follows a compile path that returns is the original text beside it, unless the path is for one
                 # type of an argument: then it is what the others take.
                 path = self.evaluator.value(statement.test, before.env).compiling is True
-                self._handled += path and not _asks_for_type(statement.test)
+                self._handled += path and (bool(statement.orelse) or not _asks_for_type(statement.test))
         self._handled, self._blocks = handled, around
         return state
 
@@ -418,6 +421,15 @@ _COMPOUND: dict[type[ast.stmt], Callable[[Flow, Any, State], State | None]] = {
     ast.AsyncWith: Flow._with,
     ast.Match: Flow._match,
 }
+
+
+def _absent_by_default(function: FunctionNode) -> set[str]:
+    """The parameters that are None where nobody gives them, whatever their annotation says."""
+    args = function.args
+    named = [*args.posonlyargs, *args.args]
+    pairs = [*zip(reversed(named), reversed(args.defaults), strict=False)]
+    pairs += [pair for pair in zip(args.kwonlyargs, args.kw_defaults, strict=True) if pair[1] is not None]  # type: ignore[misc]
+    return {each.arg for each, default in pairs if isinstance(default, ast.Constant) and default.value is None}
 
 
 def _asks_for_type(test: ast.expr) -> bool:

@@ -7,6 +7,8 @@ leads to other leaves, a select would add zero gradients where there were none.
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
@@ -39,7 +41,7 @@ def roots(evaluator: Evaluator, node: ast.expr, env: Env) -> frozenset[str]:
         if node.attr in torch_api.PYTHON_ATTRIBUTES or node.attr == "data":
             return frozenset()
         if isinstance(node.value, ast.Name) and node.value.id == evaluator.scope.self_name:
-            return frozenset({f"self.{node.attr}"})
+            return frozenset() if evaluator.value(node, env).is_python else frozenset({f"self.{node.attr}"})
         return roots(evaluator, node.value, env)
     if isinstance(node, ast.Call):
         return _call(evaluator, node, env)
@@ -64,3 +66,30 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> frozenset[str]:
     for operand in operands:
         found |= roots(evaluator, operand, env)
     return found
+
+
+_OFF = frozenset(f"{owner}.{name}" for owner in ("torch", "torch.autograd", "torch.autograd.grad_mode")
+                 for name in ("no_grad", "inference_mode"))  # fmt: skip
+_NEUTRAL = torch_api.name_set(
+    """torch.autocast torch.amp.autocast torch.cuda.amp.autocast torch.cpu.amp.autocast contextlib.nullcontext
+    contextlib.suppress torch.profiler.record_function torch.autograd.profiler.record_function torch.device
+    warnings.catch_warnings torch.cuda.device torch.cuda.stream torch.nn.attention.sdpa_kernel"""
+)
+_BY_STATEMENT = re.compile(r"set_grad_enabled|__enter__|__exit__|enter_context")
+
+
+def set_by_statement(text: str) -> bool:
+    """True for a file that may turn gradients on or off by a statement, so that no `with` around says what holds."""
+    return _BY_STATEMENT.search(text) is not None
+
+
+def certainly_off(around: Iterable[ast.expr], resolve: Callable[[ast.expr], str | None]) -> bool:
+    """True when gradients are off in what these contexts and decorators, innermost first, stand around."""
+    for node in around:
+        called = node.func if isinstance(node, ast.Call) else node
+        name = resolve(called)
+        if name in _OFF:
+            return not isinstance(node, ast.Call) or not (node.args or node.keywords)
+        if name not in _NEUTRAL:
+            return False
+    return False

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.scope import NODE_FIELDS, put_children, walk
 from graphmend_codemod.analysis.values import FLOATING, NONE, Kind, Origin, Value, canonical_dtype, is_floating_dtype
 
@@ -67,21 +67,23 @@ def _narrow_compare(evaluator: Evaluator, test: ast.Compare, truth: bool, env: E
 def _narrow_dtype(evaluator: Evaluator, tensor: ast.expr, op: ast.cmpop, right: ast.expr, env: Env) -> None:
     key = _key(evaluator, tensor)
     value = env.get(key) if key else None
-    if value is None or value.kind is not Kind.TENSOR or value.dtype is None:
+    if key is None or value is None or value.kind is not Kind.TENSOR or value.dtype is None:
         return
     if isinstance(op, ast.Eq):
         known = evaluator.value(right, env).callee
         if known and known.startswith("torch."):
+            env[key] = value._replace(hint=False)
             rename_dtype(env, value.dtype, canonical_dtype(known))
     elif isinstance(op, ast.In) and isinstance(right, (ast.Tuple, ast.List, ast.Set)):
         members = {canonical_dtype(evaluator.value(element, env).callee or "") for element in right.elts}
         if members and members <= FLOATING:
+            env[key] = value._replace(hint=False)
             rename_dtype(env, value.dtype, f"float:{value.dtype}")
 
 
 def rename_dtype(env: Env, old: str, new: str) -> None:
     """Every tensor in `env` whose dtype is called `old` now has the dtype `new`."""
-    if old.startswith("torch.") or is_floating_dtype(old):
+    if old.startswith("torch.") or (is_floating_dtype(old) and not (is_floating_dtype(new) and new in FLOATING)):
         return
     for name, value in env.items():
         if value.dtype == old:
@@ -111,13 +113,13 @@ def _mark_floating(evaluator: Evaluator, tensor: ast.expr, env: Env) -> None:
         rename_dtype(env, value.dtype, f"float:{value.dtype}")
 
 
-def _become_tensor(evaluator: Evaluator, key: str, env: Env) -> None:
+def _become_tensor(evaluator: Evaluator, key: str, env: Env, hint: bool = False) -> None:
     value = env.get(key)
     if value is None or value.kind is Kind.UNKNOWN:
         if value is None or value.origin is not Origin.CONFIG:
-            env[key] = evaluator.names.tensor()
-    elif value.optional:
-        env[key] = value._replace(optional=False)
+            env[key] = evaluator.names.tensor(hint=hint)
+    elif value.optional or (value.hint and not hint):
+        env[key] = value._replace(optional=False, hint=value.hint and hint)
 
 
 # evidence: a call that only takes tensors returned, so its argument is one
@@ -132,7 +134,7 @@ def add_evidence(evaluator: Evaluator, statement: ast.stmt, env: Env) -> None:
         return
     bound: set[str] | None = None
     for expression in _expressions(statement):
-        for key in _tensor_arguments(evaluator, expression, env):
+        for key, hint in _tensor_arguments(evaluator, expression, env):
             if bound is None:
                 bound = {
                     node.id
@@ -140,7 +142,7 @@ def add_evidence(evaluator: Evaluator, statement: ast.stmt, env: Env) -> None:
                     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
                 }
             if key not in bound:
-                _become_tensor(evaluator, key, env)
+                _become_tensor(evaluator, key, env, hint)
 
 
 def add_test_evidence(evaluator: Evaluator, test: ast.expr, truth: bool, env: Env) -> None:
@@ -154,13 +156,13 @@ def add_test_evidence(evaluator: Evaluator, test: ast.expr, truth: bool, env: En
         add_test_evidence(evaluator, test.operand, not truth, env)
         return
     if _may_tell(evaluator, test, env):
-        for key in _tensor_arguments(evaluator, test, env):
-            _become_tensor(evaluator, key, env)
+        for key, hint in _tensor_arguments(evaluator, test, env):
+            _become_tensor(evaluator, key, env, hint)
 
 
 def evidence(evaluator: Evaluator, expression: ast.expr, env: Env) -> list[str]:
     """Keys of names that are not known as tensors in `env`, and must be ones once `expression` was evaluated."""
-    return list(_tensor_arguments(evaluator, expression, env))
+    return [key for key, _ in _tensor_arguments(evaluator, expression, env)]
 
 
 def _may_tell(evaluator: Evaluator, node: ast.stmt | ast.expr, env: Env) -> bool:
@@ -172,7 +174,7 @@ def _may_tell(evaluator: Evaluator, node: ast.stmt | ast.expr, env: Env) -> bool
     lines, keys = evaluator.argument_names
     for key in keys[bisect_left(lines, node.lineno) : bisect_right(lines, node.end_lineno or 0)]:
         value = env.get(key)
-        if value is None or value.kind is Kind.UNKNOWN:
+        if value is None or value.kind is Kind.UNKNOWN or value.hint:
             return True
     return False
 
@@ -222,16 +224,17 @@ def _first_arguments(evaluator: Evaluator, expression: ast.expr) -> list[tuple[a
     return known[1]
 
 
-def _tensor_arguments(evaluator: Evaluator, expression: ast.expr, env: Env) -> Iterator[str]:
+def _tensor_arguments(evaluator: Evaluator, expression: ast.expr, env: Env) -> Iterator[tuple[str, bool]]:
+    """Keys of what must be tensors, with whether only a layer's class says so."""
     for node, key in _first_arguments(evaluator, expression):
         value: Value | None = env.get(key)
-        if value is not None and value.kind is not Kind.UNKNOWN:
+        if value is not None and value.kind is not Kind.UNKNOWN and not value.hint:
             continue
         name = torch_api.torch_function(evaluator.resolve(node.func, env))
         if name is not None:
             if name in torch_api.RETURNS_TENSOR and name not in torch_api.NOT_FIRST_TENSOR:
-                yield key
+                yield key, False
         elif isinstance(node.func, ast.Attribute):
             layer = torch_api.torch_module_class(evaluator.value(node.func, env).instance_of)
-            if layer in torch_api.TENSOR_MODULES_FRESH or layer in torch_api.TENSOR_MODULES_ALIASING:
-                yield key
+            if layer in aliasing.FRESH_LAYERS or layer in aliasing.ALIASING_LAYERS:
+                yield key, True

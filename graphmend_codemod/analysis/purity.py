@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_floating_dtype
+from graphmend_codemod.project.facts import AttributeKind
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.evaluate import Env, Evaluator
@@ -27,12 +30,15 @@ _ANY_DTYPE = torch_api.SAME_ANY_DTYPE | frozenset(
 _NOT_FOR_EMPTY = frozenset("max min amax amin argmax argmin median".split())
 _NOT_FOR_EVERY_SHAPE = frozenset("tril triu flip normalize cumsum cumprod softmax log_softmax".split())
 _CLAMPS = frozenset("clamp clip clamp_min clamp_max hardtanh full_like".split())
+_TAKES_SLOPE = frozenset({"leaky_relu"})
 _TENSORS_ALONE = frozenset(
     """maximum minimum fmax fmin atan2 arctan2 logaddexp logaddexp2 hypot heaviside nextafter isclose
     logical_and logical_or logical_xor""".split()
 )
 _WIDE = frozenset({"torch.bfloat16", "torch.float32", "torch.float64"})
 _LARGEST_HALF = 65504.0
+_LARGEST_FLOAT = 3.4e38
+_SMALLEST_FLOAT = 1.2e-38
 
 
 class Verdict(NamedTuple):
@@ -177,24 +183,47 @@ def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Verdict:
         for operand, value in ((node.left, left), (node.right, right))
         if value.kind is Kind.TENSOR and not is_floating_dtype(value.dtype)
     )
-    return verdict & Verdict(needs_floating=needs, finite=_finite_operator(node, left, right))
+    return verdict & Verdict(needs_floating=needs, finite=_finite_operator(evaluator, node, left))
 
 
-def _finite_operator(node: ast.BinOp, left: Value, right: Value) -> bool:
-    if isinstance(node.op, (ast.Add, ast.Sub)):
+def _finite_operator(evaluator: Evaluator, node: ast.BinOp, left: Value) -> bool:
+    """True where a zero gradient stays zero: the operator multiplies it with nothing but a finite number."""
+    if isinstance(node.op, (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)):
         return True
-    literal = node.right if left.kind is Kind.TENSOR else node.left
-    if isinstance(literal, ast.UnaryOp):
-        literal = literal.operand
-    other = right if left.kind is Kind.TENSOR else left
-    number = isinstance(literal, ast.Constant) and isinstance(literal.value, (int, float))
-    if isinstance(node.op, ast.Mult) and other.is_python and other.origin is Origin.CONSTANT:
-        return True
+    factor = _number(evaluator, node.right if left.kind is Kind.TENSOR else node.left)
+    if factor is None:
+        return False
     if isinstance(node.op, ast.Mult):
-        return number
-    if isinstance(node.op, ast.Div):
-        return number and literal is not node.left and bool(getattr(literal, "value", 0))
-    return isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor))
+        return abs(factor) <= _LARGEST_FLOAT
+    # A divisor that rounds to zero in float32 makes an infinite factor, as does a number that is divided.
+    return (
+        isinstance(node.op, ast.Div) and left.kind is Kind.TENSOR and _SMALLEST_FLOAT <= abs(factor) <= _LARGEST_FLOAT
+    )
+
+
+def _number(evaluator: Evaluator, node: ast.expr) -> float | None:
+    """The number that `node` spells, or that is the only value of a constant of the module."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        return _number(evaluator, node.operand)
+    if isinstance(node, ast.Constant):
+        return _as_float(node.value) if isinstance(node.value, (int, float)) else None
+    if not isinstance(node, ast.Name) or evaluator.scope.is_local(node.id):
+        return None
+    fact = evaluator.scope.index.global_fact(evaluator.scope.module, node.id)
+    if fact is None or fact.kind is not AttributeKind.CONSTANT:
+        return None
+    try:
+        value = ast.literal_eval(fact.text)
+    except (ValueError, SyntaxError):
+        return None
+    return _as_float(value) if isinstance(value, (int, float)) else None
+
+
+def _as_float(value: float) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Verdict:
@@ -251,10 +280,11 @@ def _builtin(evaluator: Evaluator, node: ast.Call, env: Env, qualified: str | No
 
 
 def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr | None) -> Verdict:
-    if name in torch_api.RANDOM:
-        return Verdict(impure=f"`{short(node)}` draws random numbers")
-    if name.endswith("_") and not name.endswith("__"):
+    effect = effect_of(evaluator, node, env)
+    if effect.writes and effect.known:
         return Verdict(impure=f"`{short(node)}` writes in place")
+    if effect.random and effect.known:
+        return Verdict(impure=f"`{short(node)}` draws random numbers")
     if name in _COSTLY:
         return Verdict(impure=f"`{short(node)}` is work that eager skips")
     if name in torch_api.PYTHON_METHODS:
@@ -264,7 +294,12 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
         return Verdict(impure=f"`{short(node)}` may have effects or be costly")
     if name in _TENSORS_ALONE and any(evaluator.value(each, env).is_python for each in node.args):
         return Verdict(impure=f"`{short(node)}` raises: it takes tensors alone")
-    finite = name in torch_api.FINITE_DERIVATIVE
+    finite = name in torch_api.FINITE_DERIVATIVE and not any(word.arg == "alpha" for word in node.keywords)
+    if name in _TAKES_SLOPE:
+        finite = finite and all(
+            abs(_number(evaluator, each) or math.inf) <= _LARGEST_FLOAT for each in node.args if each is not first
+        )
+        finite = finite and not any(word.arg != "inplace" for word in node.keywords)
     if first is None:
         return Verdict(finite=finite)
     value = evaluator.value(first, env)

@@ -6,6 +6,8 @@ Read from torch 2.13's documentation and `native_functions.yaml`. Function names
 
 from __future__ import annotations
 
+from graphmend_codemod.analysis.aliasing import RANDOM, VIEWS
+
 
 def name_set(text: str) -> frozenset[str]:
     """The words of `text`: tables read better without quotes and commas."""
@@ -14,7 +16,7 @@ def name_set(text: str) -> frozenset[str]:
 
 TORCH_PREFIXES = ("torch.nn.functional.", "torch.special.", "torch.")
 
-SAME_ANY_DTYPE = name_set("clone contiguous detach flip tril triu masked_fill fill_diagonal nan_to_num positive")
+SAME_ANY_DTYPE = name_set("clone contiguous detach flip tril triu masked_fill nan_to_num positive")
 """Elementwise or layout only: the first argument's dtype and shape, whatever they are."""
 
 SAME_IF_FLOATING = name_set(
@@ -31,6 +33,17 @@ AUTOCAST_TO_FLOAT32 = name_set(
 )
 """Under autocast these return float32 for a half precision argument (torch.amp's op reference)."""
 
+AUTOCAST = AUTOCAST_TO_FLOAT32 - name_set("sum prod pow cumsum cumprod") | name_set(
+    """matmul mm bmm mv dot inner outer vdot kron tensordot einsum addmm addmv addr addbmm baddbmm bilinear linear
+        prelu conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention
+        cdist cosine_similarity pairwise_distance pdist dist norm renorm erfinv cross_entropy nll_loss mse_loss l1_loss
+        smooth_l1_loss huber_loss kl_div poisson_nll_loss gaussian_nll_loss hinge_embedding_loss margin_ranking_loss
+        cosine_embedding_loss triplet_margin_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss
+        soft_margin_loss binary_cross_entropy binary_cross_entropy_with_logits trapezoid trapz addcdiv addcmul atan2
+        cross index_put scatter_add grid_sample interpolate upsample cov corrcoef rms_norm local_response_norm"""
+)
+"""What autocast computes in another dtype, or what it asks one dtype of (sums of integers stay as they are)."""
+
 TO_BOOL = name_set(
     """isinf isnan isfinite isposinf isneginf logical_not logical_and logical_or logical_xor eq ne gt lt ge le greater
     less greater_equal less_equal not_equal isclose isin isreal signbit"""
@@ -46,12 +59,12 @@ BINARY = name_set(
     hypot"""
 )
 
-VIEWS = name_set(
-    """view reshape permute transpose t squeeze unsqueeze expand expand_as view_as flatten unflatten narrow select
-    swapaxes swapdims movedim diagonal real imag broadcast_to ravel reshape_as type_as to float half bfloat16 double
-    long int bool cpu cuda type requires_grad_ index_select squeeze_ chunk split"""
+LAYOUT = name_set(
+    """view reshape permute transpose t adjoint squeeze unsqueeze expand expand_as view_as flatten unflatten narrow
+    select swapaxes swapdims movedim moveaxis diagonal broadcast_to ravel reshape_as unfold contiguous chunk split
+    split_with_sizes tensor_split unbind index_select"""
 )
-"""May share storage with their first argument (`to` and its kin when nothing has to change)."""
+"""Elements of the first argument in another layout, or some of them: its dtype, but for `view` with a dtype."""
 
 CASTS = {
     "float": "torch.float32",
@@ -68,11 +81,6 @@ CREATION = name_set(
     empty_like tril_indices triu_indices new_zeros new_ones new_full new_empty new_tensor scalar_tensor"""
 )
 
-RANDOM = name_set(
-    """rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson dropout
-    dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rrelu gumbel_softmax"""
-)
-
 RETURNS_TENSOR = (
     name_set(
         """matmul mm bmm mv dot inner outer addmm baddbmm einsum tensordot cat concat concatenate stack hstack vstack
@@ -82,7 +90,7 @@ RETURNS_TENSOR = (
         adaptive_avg_pool2d adaptive_max_pool2d scaled_dot_product_attention cross_entropy mse_loss l1_loss nll_loss
         binary_cross_entropy binary_cross_entropy_with_logits smooth_l1_loss huber_loss kl_div cosine_similarity
         one_hot roll rot90 repeat repeat_interleave tile cumsum cumprod diff diag diag_embed lerp addcmul addcdiv cdist
-        bucketize searchsorted histc bincount nonzero unique masked_select masked_scatter fft bitwise_and bitwise_or
+        bucketize searchsorted histc bincount nonzero masked_select masked_scatter bitwise_and bitwise_or
         bitwise_not bitwise_xor pixel_shuffle pixel_unshuffle unfold fold grid_sample glu argsort"""
     )
     | SAME_ANY_DTYPE
@@ -91,9 +99,14 @@ RETURNS_TENSOR = (
     | REDUCTIONS
     | BINARY
     | VIEWS
+    | LAYOUT
     | CREATION
     | RANDOM
-) - name_set("chunk split unique")
+) - name_set(
+    """chunk split split_with_sizes tensor_split hsplit vsplit dsplit unsafe_chunk unsafe_split unbind broadcast_tensors
+    meshgrid"""
+)
+"""One tensor, whatever the other arguments are (but `max`, `min` and `median` along a dimension)."""
 
 NOT_FIRST_TENSOR = CREATION | name_set(
     "cat concat concatenate stack hstack vstack einsum broadcast_tensors rand randn randint randperm normal where"
@@ -148,6 +161,9 @@ COMPILING_PREDICATES = name_set(
     torch._dynamo.external_utils.is_compiling torch._utils.is_compiling torch.compiler.is_exporting_or_compiling"""
 )
 
+PREDICATES_ELSEWHERE = name_set("is_compiling is_dynamo_compiling is_torchdynamo_compiling is_torch_compiling")
+"""What packages call their own wrappers of these, which nobody looks into."""
+
 SINCE = {
     "compiler.is_compiling(": (2, 1),
     "compiler.assume_constant_result": (2, 1),
@@ -155,9 +171,13 @@ SINCE = {
     "compiler.is_dynamo_compiling(": (2, 1),
     "library.custom_op(": (2, 4),
     ".cond(": (2, 6),
+    "compiler.is_exporting(": (2, 7),
     "fx.experimental.symbolic_shapes.has_static_value": (2, 8),
 }
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
+
+SCRIPTS_KNOW_COMPILING = (2, 4)
+"""The first torch release of which it is certain that TorchScript compiles a call of `torch.compiler.is_compiling`."""
 
 FALSE_PREDICATES = name_set(
     "torch.jit.is_scripting torch.onnx.is_in_onnx_export torch._C._get_tracing_state torch.jit.is_tracing"
@@ -181,20 +201,6 @@ That leaves out every derivative that multiplies with the argument or the result
 that eager skipped may well hold nan.
 """
 
-TENSOR_MODULES_FRESH = name_set(
-    """Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LayerNorm RMSNorm GroupNorm
-    BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm Embedding
-    EmbeddingBag GELU SiLU Tanh Sigmoid Softmax LogSoftmax Softplus ELU AvgPool1d AvgPool2d AvgPool3d
-    AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d MaxPool1d MaxPool2d MaxPool3d Mish Hardswish Hardsigmoid GLU
-    Upsample LocalResponseNorm CrossEntropyLoss MSELoss"""
-)
-"""Modules of torch.nn that take a tensor and return a tensor of its own storage."""
-
-TENSOR_MODULES_ALIASING = name_set(
-    "Dropout Dropout1d Dropout2d Dropout3d AlphaDropout Identity ReLU ReLU6 LeakyReLU Hardtanh Flatten Unflatten"
-)
-"""Modules of torch.nn that return a tensor which may share storage with their argument."""
-
 FLOATING_MODULES = name_set(
     """Linear Bilinear Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d LayerNorm RMSNorm GroupNorm
     BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm Embedding GELU SiLU
@@ -208,10 +214,6 @@ LAYERS_WITH_PARAMETERS = name_set(
     MultiheadAttention Transformer TransformerEncoderLayer TransformerDecoderLayer"""
 )
 """Modules of torch.nn that make parameters."""
-
-KEEPS_SHAPE = name_set(
-    "LayerNorm RMSNorm GroupNorm BatchNorm1d BatchNorm2d BatchNorm3d GELU SiLU Tanh Sigmoid Mish Softplus ELU"
-)
 
 
 def torch_function(qualified: str | None) -> str | None:

@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 BOOL = "torch.bool"
+UINT8 = "torch.uint8"
 INT64 = "torch.int64"
 SCALAR = "()"
 """The shape of a 0-dim tensor."""
@@ -33,6 +34,16 @@ def canonical_dtype(qualified: str) -> str:
 def is_floating_dtype(dtype: str | None) -> bool:
     """True for a floating dtype, known by name or only by a test such as `x.is_floating_point()`."""
     return dtype is not None and (dtype in FLOATING or dtype.startswith("float:"))
+
+
+def is_certainly_no_byte(dtype: str | None) -> bool:
+    """True for a dtype that is not uint8, whose `any()` and `all()` are uint8 as well."""
+    return dtype is not None and (dtype.startswith("float:") or (dtype.startswith("torch.") and dtype != UINT8))
+
+
+def is_bool_or_byte(dtype: str | None) -> bool:
+    """True for what tests give: bool, or uint8 where the tensor under test may be. Only `BOOL` is bool for certain."""
+    return dtype is not None and (dtype == BOOL or dtype.startswith("bool:"))
 
 
 class Kind(enum.Enum):
@@ -62,7 +73,9 @@ class Value(NamedTuple):
     two values with one token are one object. `truth` is the truth value that Dynamo folds the expression to.
     `roots` name what a gradient of the tensor flows into; None means the tensor itself. `elements` are the values
     of a tuple or list whose length is known. `callee` is the qualified name of a function,
-    class or module object; `instance_of` the qualified class of an object.
+    class or module object; `instance_of` the qualified class of an object. `hint` means that only an annotation, what a
+    constructor registers, or the class that it gives a layer says that this is a tensor: code elsewhere can make that
+    false, so a compile path that relies on it has to ask.
     """
 
     kind: Kind
@@ -80,6 +93,7 @@ class Value(NamedTuple):
     built_from: str | None = None
     roots: frozenset[str] | None = None
     compiling: bool | None = None
+    hint: bool = False
 
     @property
     def is_tensor(self) -> bool:
@@ -137,6 +151,7 @@ class Names:
         grad: bool = True,
         fresh: bool = False,
         optional: bool = False,
+        hint: bool = False,
     ) -> Value:
         """A tensor; facts that are not given get names of their own."""
         dtype = dtype or self.new("dtype")
@@ -144,10 +159,11 @@ class Names:
             Kind.TENSOR,
             dtype=dtype,
             shape=shape or self.new("shape"),
-            grad=grad and (is_floating_dtype(dtype) or not dtype.startswith("torch.")),
+            grad=grad and (is_floating_dtype(dtype) or not dtype.startswith(("torch.", "bool:"))),
             fresh=fresh,
             optional=optional,
             token=self.new("tensor"),
+            hint=hint,
         )
 
     def join(self, one: Value, other: Value) -> Value:
@@ -172,6 +188,7 @@ class Names:
             fresh=one.fresh and other.fresh,
             roots=_join_roots(one, other),
             token=one.token if one.token == other.token else self.new("tensor"),
+            hint=one.hint or other.hint,
         )
 
 

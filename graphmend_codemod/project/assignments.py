@@ -8,10 +8,14 @@ from typing import Any
 
 from graphmend_codemod.project.body import Body
 from graphmend_codemod.project.spelling import dotted
+from graphmend_codemod.project.summary import Write
 
 _REGISTRATIONS = {"register_buffer": "buffer", "register_parameter": "parameter"}
 REGISTRATIONS = frozenset(_REGISTRATIONS)
 """Methods that give an instance an attribute by name."""
+HOOKS = frozenset({"register_forward_hook", "register_forward_pre_hook"})
+SETTERS = HOOKS | {"setattr", "__setattr__", "delattr", "add_module", "register_module", "set_submodule"}
+"""What else sets attributes by name, or lets other code into a module."""
 
 
 def assign(node: ast.Assign, body: Body, stack: list[Any]) -> None:
@@ -45,6 +49,7 @@ def augmented(node: ast.AugAssign, body: Body, stack: list[Any]) -> None:
     elif isinstance(target, ast.Attribute) and dotted(target.value) == body.own:
         body.attributes.append((target.attr, "changed", None))
     else:
+        written(target, body)
         stack.append(target)
     stack.append(node.value)
 
@@ -63,6 +68,7 @@ def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> N
         if body.own and type(inner) is ast.Name and inner.id == body.own:
             body.attributes.append((target.attr, "", value))
         else:
+            written(target, body)
             stack.append(inner)
     elif isinstance(target, (ast.Tuple, ast.List)):
         if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
@@ -75,7 +81,25 @@ def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> N
         if body.loops and type(target) is ast.Subscript:
             index = target.slice
             body.rows = body.rows or _may_be_mask(index, body.indexed) or _fills_row(index, body.dynamic)
+        written(target, body)
         stack.append(target)
+
+
+def written(target: ast.expr, body: Body) -> None:
+    """Note what is assigned behind a dot, unless it is an attribute of the own instance, or changed by an index."""
+    if isinstance(target, ast.Attribute):
+        body.writes[Write(target.attr, dotted(target.value), "assigned")] = None
+    elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Attribute):
+        body.writes[Write(target.value.attr, dotted(target.value.value), "changed")] = None
+
+
+def changed(spelled: str, body: Body) -> None:
+    """Note `model.scale.fill_(1)` and `model.scale.data.fill_(1)`, of which `spelled` is what is called."""
+    if spelled[-1:] != "_" or spelled[-2:] == "__":
+        return
+    receiver, _, name = spelled.rpartition(".")[0].removesuffix(".data").rpartition(".")
+    if receiver:
+        body.writes[Write(name, receiver, "changed")] = None
 
 
 def _unpacked(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> None:
@@ -86,6 +110,9 @@ def _unpacked(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -
         body.keep(target.id, value)
     elif isinstance(target, ast.Attribute) and body.own and dotted(target.value) == body.own:
         body.attributes.append((target.attr, "other", None))
+    elif isinstance(target, ast.Attribute):
+        written(target, body)
+        stack.append(target.value)
     elif isinstance(target, (ast.Tuple, ast.List)):
         for part in target.elts:
             _unpacked(part, value, body, stack)
@@ -146,6 +173,22 @@ def registration(node: ast.Call, spelled: str, body: Body) -> None:
         if isinstance(first, ast.Constant) and isinstance(first.value, str):
             value = node.args[1] if len(node.args) > 1 else None
             body.attributes.append((first.value, _REGISTRATIONS[last], value))
+    elif last in _REGISTRATIONS or last in SETTERS:
+        _set_by_name(node, owner, last, body)
+
+
+def _set_by_name(node: ast.Call, owner: str, last: str, body: Body) -> None:
+    """Note `setattr(module, "name", value)`, `module.register_buffer("name", value)` and hooks into a module."""
+    if last in HOOKS:
+        above, _, name = owner.rpartition(".")
+        body.writes[Write(name, above, "hooked")] = None
+        return
+    given = node.args
+    if last == "setattr" and not owner:
+        owner, given = (dotted(given[0]) if given else ""), given[1:]
+    first = given[0] if given else None
+    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+        body.writes[Write(first.value.rpartition(".")[2], owner, "assigned")] = None
 
 
 def types_of(value: ast.expr) -> Iterator[str]:

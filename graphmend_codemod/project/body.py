@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 
 from graphmend_codemod.project.candidates import is_python_annotation, needs
 from graphmend_codemod.project.spelling import Lines
+from graphmend_codemod.project.summary import Write
 
 
 class Body:
@@ -49,6 +50,8 @@ class Body:
         self.compiles: list[tuple[str, str]] = []
         self.attributes: list[tuple[str, str, ast.expr | None]] = []
         self.definitions: list[ast.stmt] = []
+        self.writes: dict[Write, None] = {}
+        self.catching: list[ast.Try | ast.With | ast.AsyncWith] = []
 
     def keep(self, name: str, value: ast.expr) -> None:
         """Note that a local name is assigned a value."""

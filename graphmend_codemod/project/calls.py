@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from graphmend_codemod.project.assignments import REGISTRATIONS, registration
+from graphmend_codemod.project.assignments import REGISTRATIONS, SETTERS, changed, registration
 from graphmend_codemod.project.body import Body
 from graphmend_codemod.project.candidates import (
     CASTS,
@@ -23,9 +23,12 @@ from graphmend_codemod.project.candidates import (
     is_log_call,
 )
 from graphmend_codemod.project.spelling import dotted
+from graphmend_codemod.project.summary import Write
 
 _MAY_BE_REFUSED = frozenset({"one_hot", *REFUSED, *(name.rpartition(".")[2] for name in REFUSED_WITH_OWNER)})
-_SPECIAL_CALLS = frozenset({"compile", "isinstance", *REGISTRATIONS})
+_SCRIPTS = frozenset({"script", "script_if_tracing"})
+_SPECIAL_CALLS = frozenset({"compile", "isinstance", *_SCRIPTS, *REGISTRATIONS, *SETTERS})
+_KEEPS_MODULE = frozenset("eval train to cpu cuda half float double bfloat16 requires_grad_".split())
 _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
     | CHOOSES_ROWS | REDUCES | _MAY_BE_REFUSED
@@ -49,9 +52,15 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         stack.append(function)
     if last in _NOTED:
         _note(node, spelled, last, body)
+    elif last[-1:] == "_":
+        changed(spelled, body)
+        if node.args and type(node.args[0]) is ast.Attribute:  # `nn.init.zeros_(model.scale)`
+            changed(f"{dotted(node.args[0])}._", body)
     stack += node.args
     for keyword in node.keywords:
         stack.append(keyword.value)
+        if keyword.arg == "out" and type(keyword.value) is ast.Attribute:
+            body.writes[Write(keyword.value.attr, dotted(keyword.value.value), "changed")] = None
 
 
 def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
@@ -88,10 +97,22 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
 def _special(node: ast.Call, spelled: str, last: str, body: Body) -> None:
     if last == "compile" and (node.args or node.keywords):
         body.compiles.append((spelled, dotted(node.args[0] if node.args else node.keywords[0].value)))
+    elif last in _SCRIPTS and (node.args or node.keywords):
+        body.compiles.append((spelled, _scripted(node.args[0] if node.args else node.keywords[0].value)))
     elif last == "isinstance" and len(node.args) == 2:
         _isinstance(node.args, body)
     else:
         registration(node, spelled, body)
+
+
+def _scripted(node: ast.expr) -> str:
+    """`Model()` for `Model(config).eval()`, `model` for `model.to(device)`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPS_MODULE:
+        node = node.func.value
+    if isinstance(node, ast.Call):
+        made = dotted(node.func)
+        return f"{made}()" if made else ""
+    return dotted(node)
 
 
 def _isinstance(arguments: list[ast.expr], body: Body) -> None:

@@ -8,17 +8,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
+from graphmend_codemod.analysis import aliasing, torch_api
+
 COMPUTES = "only torch"
 """How a summary notes that a function only computes, as far as `torch` means torch where it stands."""
 _LONGEST = 40
-OPERATIONS = frozenset(
-    """abs all any arange argmax argmin bool bucketize cat clamp clone concat concatenate cumsum detach diff div eq
-    expand expand_as eye flatten flip full full_like ge gather gt int isfinite isin isinf isnan le linspace
-    logical_and logical_not logical_or long lt masked_fill max maximum mean min minimum mul ne new_full new_ones
-    new_tensor new_zeros nonzero numel ones ones_like permute repeat reshape roll searchsorted size split squeeze
-    stack sub sum tensor tile topk transpose tril triu type_as unsqueeze view where zeros zeros_like""".split()
+OPERATIONS = (
+    (aliasing.FRESH | aliasing.VIEWS | aliasing.PYTHON_RESULTS)
+    - aliasing.RANDOM
+    - torch_api.AUTOCAST
+    - aliasing.CONTAINER_METHODS
+    - frozenset("fill to cpu cuda float half double bfloat16 type requires_grad_ is_grad_enabled".split())
 )
-"""Functions of torch and methods of tensors that make new tensors, or views, and do nothing else."""
+"""Functions of torch and methods of tensors that do nothing but return something, under autocast the same.
+
+Without those that modules, lists or arrays have as well, which they change.
+"""
 _STATEMENTS = (ast.Assign, ast.If, ast.Return)
 _EXPRESSIONS = (
     ast.Attribute, ast.BinOp, ast.BoolOp, ast.Call, ast.Compare, ast.Constant, ast.IfExp, ast.List, ast.Name, ast.Slice,
@@ -53,8 +58,10 @@ def _only_computes(statement: ast.AST) -> bool:
         if isinstance(part, ast.Assign):
             if not all(isinstance(target, ast.Name) for target in part.targets):
                 return False
-        elif isinstance(part, ast.keyword):
-            if part.arg is None or part.arg in {"out", "inplace"}:
+        elif isinstance(part, ast.Call):
+            # Whether it is a method of a tensor or a function of torch is open here; an argument more says too much.
+            name = part.func.attr if isinstance(part.func, ast.Attribute) else None
+            if not aliasing.of_operator(name, part).pure:
                 return False
         elif part.__class__ not in _KNOWN:
             return False

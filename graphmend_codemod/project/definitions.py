@@ -111,7 +111,10 @@ class Definitions:
         key = (module, dotted)
         if key not in self._resolved:
             self._resolved[key] = None  # a cycle of aliases binds nothing
-            self._resolved[key] = self._resolve(module, dotted)
+            try:
+                self._resolved[key] = self._resolve(module, dotted)
+            except RecursionError:  # nor does a chain of thousands
+                return None
         return self._resolved[key]
 
     def _resolve(self, module: str, dotted: str) -> str | None:

@@ -10,6 +10,8 @@ import enum
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
+from graphmend_codemod.project.summary import Write
+
 _NONE: Mapping[str, Any] = {}
 
 
@@ -49,6 +51,12 @@ class FunctionFacts(NamedTuple):
     )
     counts: bool = False  # it may return a 0-dim tensor, `mask.sum()`, whatever its annotation says
     computes: bool = False  # it calls nothing but known operations of torch, and writes nothing but its own names
+    loud: bool = False  # as a property, or a method that messages call, it may do more than read
+    swallows: bool = False  # as `__exit__` or as a context manager, it may keep an exception from going further
+
+
+class NeedsProject(Exception):
+    """The answer depends on files that nobody has read: only the named ones were."""
 
 
 class ClassFacts(NamedTuple):
@@ -83,6 +91,33 @@ class IndexView(Protocol):
 
     def global_fact(self, module: str, name: str) -> AttributeFact | None:
         """How a module-level name is assigned in `module`, after imports are followed; None if it is not assigned."""
+
+    def heirs(self, qualified: str) -> tuple[str, ...]:
+        """The classes of the project that inherit from this one, at any depth. NeedsProject if not all were read."""
+
+    def users(self, qualified: str) -> tuple[str, ...]:
+        """Paths of modules, packages left out, that name a definition of another module. NeedsProject as above."""
+
+    def is_scripted(self, path: str, qualname: str, line: int) -> bool:
+        """True for a function that a file of the project gives to TorchScript, alone or with what calls it."""
+
+    def caught(self, path: str, qualname: str, line: int) -> str | None:
+        """What may catch the exceptions of a function in its callers, in words. NeedsProject if not all were read."""
+
+    def is_loud(self, name: str) -> bool:
+        """True if a class of the project has a property or method of this name that may do more than read.
+
+        NeedsProject if not all were read.
+        """
+
+    def readers(self, attribute: str) -> tuple[str, ...]:
+        """Paths of modules in which a function reads an attribute of this name of a known object. NeedsProject too."""
+
+    def writers(self, attribute: str) -> tuple[tuple[str, Write], ...]:
+        """What modules of the project do to an attribute of this name behind another receiver than the own instance.
+
+        Each with the path of the module. NeedsProject if not all were read.
+        """
 
 
 class ReachedFunction(NamedTuple):

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from graphmend_codemod.project import families
 from graphmend_codemod.project.candidates import COUNT
 from graphmend_codemod.project.computing import COMPUTES
+from graphmend_codemod.project.context_managers import SWALLOWS
 from graphmend_codemod.project.definitions import Definitions, Load, Module
-from graphmend_codemod.project.facts import AttributeFact, AttributeKind, ClassFacts, FunctionFacts
+from graphmend_codemod.project.facts import (
+    AttributeFact,
+    AttributeKind,
+    ClassFacts,
+    FunctionFacts,
+    NeedsProject,
+    ReachedFunction,
+)
 from graphmend_codemod.project.modules import Layout
-from graphmend_codemod.project.summary import ClassSummary, FunctionSummary, Value
+from graphmend_codemod.project.quiet import LOUD
+from graphmend_codemod.project.summary import ClassSummary, FunctionSummary, Value, Write
 
+_LOOKED_UP = re.compile(r"\btorch\.(?:compiler|_dynamo)\b.*\bis_(?:dynamo_)?compiling\b")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
@@ -24,6 +34,154 @@ class ProjectIndex(Definitions):
         self._facts: dict[str, ClassFacts | None] = {}
         self._own: dict[str, ClassFacts] = {}
         self._functions: dict[str, FunctionFacts | None] = {}
+        self._every: tuple[str, ...] | None = None
+        self._loud: frozenset[str] | None = None
+        self._reached: Mapping[str, Sequence[ReachedFunction]] | None = None
+        self._caught: Mapping[tuple[str, str, int], str] | None = None
+        self._scripted: frozenset[tuple[str, str, int]] | None = None
+        self._mentioning: Callable[[], Iterable[str]] | None = None
+        self._heirs: dict[str, list[str]] | None = None
+        self._users: dict[str, tuple[str, ...]] = {}
+        self._renamed: dict[str, set[str]] = {}
+        self._writers: dict[str, list[tuple[str, Write]]] | None = None
+        self._others: Callable[[], Iterable[tuple[str, bytes]]] = tuple
+        self._may_write: dict[str, list[str]] = {}
+
+    def has_every_file(self, paths: Iterable[str], others: Callable[[], Iterable[tuple[str, bytes]]] = tuple) -> None:
+        """Say that the modules at these paths are all that matter in the project; `others` tells of all other files."""
+        self._every = tuple(sorted(paths))
+        self._others = others
+
+    @property
+    def is_whole(self) -> bool:
+        """True when all modules that matter are known."""
+        return self._every is not None
+
+    def _all(self) -> list[Module]:
+        if self._every is None:
+            raise NeedsProject
+        return [module for path in self._every if (module := self.module_at(path)) is not None]
+
+    def heirs(self, qualified: str) -> tuple[str, ...]:
+        """See `IndexView.heirs`."""
+        if self._heirs is None:
+            found: dict[str, list[str]] = {}
+            for module in self._all():
+                for item in module.summary.classes:
+                    own = f"{module.summary.name}.{item.qualname}"
+                    for ancestor in self.linear(own)[1:] if item.bases else ():
+                        found.setdefault(ancestor, []).append(own)
+            self._heirs = found
+        return tuple(sorted(self._heirs.get(qualified, ())))
+
+    def users(self, qualified: str) -> tuple[str, ...]:
+        """See `IndexView.users`."""
+        if qualified not in self._users:
+            home = self.entity(qualified)
+            known_by = self._names_of(qualified.rpartition(".")[2])
+            self._users[qualified] = tuple(
+                module.summary.path
+                for module in self._all()
+                if not module.summary.package
+                and (home is None or module.summary.path != home[0].summary.path)
+                and qualified in self._named(module, known_by)
+            )
+        return self._users[qualified]
+
+    def _names_of(self, name: str) -> frozenset[str]:
+        """A name, with those by which modules of the project import what they find under it."""
+        if not self._renamed:
+            for module in self._all():
+                for binding in module.summary.bindings:
+                    if binding.kind == "import" and not binding.target.endswith(binding.name):
+                        self._renamed.setdefault(binding.target.rpartition(":")[2], set()).add(binding.name)
+        todo, found = [name], set[str]()
+        while todo:
+            each = todo.pop()
+            if each not in found:
+                found.add(each)
+                todo += self._renamed.get(each, ())
+        return frozenset(found)
+
+    def _named(self, module: Module, names: frozenset[str]) -> Iterator[str | None]:
+        """What a module imports under one of these names, or names so behind a module that it imports."""
+        targets = [each.target for each in module.summary.bindings if each.kind == "import" and not each.for_types]
+        targets += [target for each in module.summary.functions for _, target in each.imports]
+        for target in targets:
+            if target.rpartition(":")[2] in names and ":" in target:
+                yield self.imported(module, target)
+        spelled = [ref.removesuffix("()") for each in module.summary.functions for ref in each.refs]
+        spelled += [base for each in module.summary.classes for base in each.bases]
+        for name in spelled:
+            root, dot, last = name.rpartition(".")
+            if dot and last in names and root not in {"self", "?", "super()"}:
+                yield self.resolve(module.summary.name, name)
+
+    def look_for_scripts(self, paths: Callable[[], Iterable[str]]) -> None:
+        """Say how to find, among files that were not read, those that may give something to TorchScript."""
+        self._mentioning = paths
+
+    def is_scripted(self, path: str, qualname: str, line: int) -> bool:
+        """See `IndexView.is_scripted`."""
+        if self._scripted is None:
+            from graphmend_codemod.project.scripted import scripted_functions
+
+            if self._every is None and self._mentioning is not None:
+                modules = [module for each in self._mentioning() if (module := self.module_at(each)) is not None]
+            else:
+                modules = self._all()
+            self._scripted = scripted_functions(self, modules)
+        return (path, qualname, line) in self._scripted
+
+    def has_reached(self, reached: Mapping[str, Sequence[ReachedFunction]]) -> None:
+        """Say what was reached, where that was searched for already."""
+        self._reached = reached
+
+    def caught(self, path: str, qualname: str, line: int) -> str | None:
+        """See `IndexView.caught`."""
+        if self._caught is None:
+            from graphmend_codemod.project.caught import caught_functions
+            from graphmend_codemod.project.reach import reached_functions
+
+            modules = self._all()
+            reached = reached_functions(self, modules) if self._reached is None else self._reached
+            self._caught = caught_functions(self, modules, reached)
+        return self._caught.get((path, qualname, line))
+
+    def is_loud(self, name: str) -> bool:
+        """See `IndexView.is_loud`."""
+        if self._loud is None:
+            functions = (each for module in self._all() for each in module.summary.functions)
+            self._loud = frozenset(each.name for each in functions if LOUD in each.returned)
+        return name in self._loud
+
+    def readers(self, attribute: str) -> tuple[str, ...]:
+        """See `IndexView.readers`."""
+        ends = (f".{attribute}", f".{attribute}()")
+        return tuple(
+            module.summary.path
+            for module in self._all()
+            if any(ref.endswith(ends) for function in module.summary.functions for ref in function.refs)
+        )
+
+    def writers(self, attribute: str) -> tuple[tuple[str, Write], ...]:
+        """See `IndexView.writers`."""
+        if self._writers is None:
+            known: dict[str, list[tuple[str, Write]]] = {}
+            for module in self._all():
+                for write in module.summary.writes:
+                    known.setdefault(write.name, []).append((module.summary.path, write))
+            self._writers = known
+            from graphmend_codemod.project.outside import may_write
+
+            for path, raw in self._others():
+                for name in may_write(raw):
+                    self._may_write.setdefault(name, []).append(path)
+        for path in self._may_write.pop(attribute, ()):
+            other = self.module_at(path)
+            found = other.summary.writes if other is not None else ()
+            self._writers.setdefault(attribute, []).extend((path, each) for each in found if each.name == attribute)
+        return tuple(self._writers.get(attribute, ()))
 
     def class_facts(self, qualified: str) -> ClassFacts | None:
         """See `IndexView.class_facts`."""
@@ -113,6 +271,8 @@ class ProjectIndex(Definitions):
             self._says_compiling(module, function),
             COUNT in function.returned,
             COMPUTES in function.returned and self._is_plain(module, function),
+            LOUD in function.returned,
+            SWALLOWS in function.returned,
         )
 
     def _is_plain(self, module: Module, function: FunctionSummary) -> bool:
@@ -132,9 +292,15 @@ class ProjectIndex(Definitions):
                 return False
             if callee not in families.IS_COMPILING:
                 facts = self.function(callee)
-                if facts is None or not facts.compiling_predicate:
+                if not (self._is_predicate(callee) if facts is None else facts.compiling_predicate):
                     return False
         return True
+
+    def _is_predicate(self, name: str) -> bool:
+        """True for a name of the project that is looked up in torch: `f = getattr(torch.compiler, "is_compiling")`."""
+        home, _, last = name.rpartition(".")
+        fact = self.global_fact(home, last)
+        return fact is not None and _LOOKED_UP.search(fact.text) is not None
 
     def _annotation(self, module: Module, function: FunctionSummary | None, text: str) -> str:
         if not text:

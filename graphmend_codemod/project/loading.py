@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.digests import blake2b
-from graphmend_codemod.discovery import can_matter, is_generated
+from graphmend_codemod.discovery import can_matter, is_generated, uses_torch
 from graphmend_codemod.findings import Problem
 from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.scan import summarise
 from graphmend_codemod.project.summary import ModuleSummary, from_json
-from graphmend_codemod.source import SourceError, SourceFile
+from graphmend_codemod.source import SourceError, SourceFile, read_bytes
 
 if TYPE_CHECKING:
     from graphmend_codemod.cache import Cache
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 class Loaded(NamedTuple):
     """One file as a stage found it. There is no summary when nothing in the file can matter.
-
     `encoded` is the summary as JSON, as workers send it. `digest` is empty for a text that is kept in memory.
     """
 
@@ -78,9 +78,13 @@ def without_cyclic_collector() -> Iterator[None]:
 def load(path: str, root: str, *, wanted: bool = False, cache: Cache | None = None) -> Loaded:
     """Load the file at `path` below `root`. Files in which nothing can matter are summarised only if `wanted`."""
     try:
-        source = SourceFile.below(root, path)
+        raw = read_bytes(os.path.join(root, path))
     except SourceError as error:
         return Loaded(path, "", problem=Problem(path, str(error), error.line))
+    try:
+        source = SourceFile.decoded(raw, path)
+    except SourceError as error:
+        return _failed(path, "", raw, error)
     return of_source(source, wanted=wanted, cache=cache)
 
 
@@ -93,13 +97,28 @@ def recalled(path: str, root: str, cache: Cache) -> Loaded | None:
     return _remembered(source, digest_of(source.raw), cache)
 
 
+def _failed(path: str, digest: str, raw: bytes, error: SourceError) -> Loaded:
+    matters = can_matter(raw) or uses_torch(raw) or (path.endswith("setup.py") and b"torch" in raw)
+    return Loaded(path, digest, problem=Problem(path, str(error), error.line, aside=not matters))
+
+
+def _passed_over(source: SourceFile, digest: str) -> Loaded:
+    """A file in which nothing can matter; a mistake may be why it looks like that."""
+    try:
+        if (uses_torch(source.raw) or source.path.endswith("setup.py")) and not is_generated(source.raw):
+            source.parse()
+    except SourceError as error:
+        return _failed(source.path, digest, source.raw, error)
+    return Loaded(source.path, digest)
+
+
 def _matters(source: SourceFile) -> bool:
     return can_matter(source.raw) and not is_generated(source.raw)
 
 
 def _remembered(source: SourceFile, digest: str, cache: Cache, *, wanted: bool = False) -> Loaded | None:
     if not wanted and not _matters(source):
-        return Loaded(source.path, digest)
+        return _passed_over(source, digest)
     summary = cache.read("summaries", source.path, digest, from_json)
     return None if summary is None else Loaded(source.path, digest, summary)
 
@@ -108,7 +127,7 @@ def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None =
     """Load a file that was read already. A text that is `kept` in memory needs no digest."""
     path = source.path
     if cache is None and not (wanted or _matters(source)):
-        return Loaded(path, "")
+        return _passed_over(source, "")
     digest = "" if kept else digest_of(source.raw)
     remembered = _remembered(source, digest, cache, wanted=wanted) if cache is not None else None
     if remembered is not None:
@@ -117,9 +136,11 @@ def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None =
         with without_cyclic_collector():
             summary = summarise(source.parse(), source.text)
     except SourceError as error:
-        return Loaded(path, digest, problem=Problem(path, str(error), error.line))
+        return _failed(path, digest, source.raw, error)
     except RecursionError:
         return Loaded(path, digest, problem=Problem(path, "cannot be analysed: its expressions are nested too deeply"))
+    except MemoryError:
+        return Loaded(path, digest, problem=Problem(path, "cannot be analysed: there is not enough memory for it"))
     except Exception as error:  # said in full, with exit code 2; the other files get their findings
         return Loaded(path, digest, problem=Problem.internal(path, error))
     if cache is not None:

@@ -22,7 +22,7 @@ _CALLS = ("forward", "__call__")
 _Assigned = tuple[str, Module, ClassSummary, Value]
 
 
-class _Step(NamedTuple):
+class Step(NamedTuple):
     """A function to look at. `own` is the class that `self` has in it, of a closure as well."""
 
     module: Module
@@ -45,9 +45,9 @@ class Search:
         self._index = index
         self._modules = sorted(modules, key=lambda module: module.summary.path)
         self._receivers = Receivers(index)
-        self._todo: deque[_Step] = deque()
+        self._todo: deque[Step] = deque()
         self._seen: set[tuple[str, str, int, str | None]] = set()
-        self._found: dict[tuple[str, str, int], tuple[_Step, set[str | None]]] = {}
+        self._found: dict[tuple[str, str, int], tuple[Step, set[str | None]]] = {}
         self._heirs: dict[str, list[str]] = {}
         self._definers: dict[str, list[str]] = {}
         self._assigned: dict[str, list[_Assigned]] = {}
@@ -102,7 +102,7 @@ class Search:
             for callee, argument in function.compiles:
                 if argument and self._index.scoped(module, function, callee) in families.COMPILERS:
                     own = self._closure_class(module, function)
-                    self._follow(_Step(module, function, own, f"torch.compile of {argument}"), f"{argument}()")
+                    self._follow(Step(module, function, own, f"torch.compile of {argument}"), f"{argument}()")
 
     def _closure_class(self, module: Module, function: FunctionSummary | None) -> str | None:
         while function is not None and not function.owner:
@@ -116,7 +116,7 @@ class Search:
         if (*place, own) in self._seen or self._is_stopped(place, module, function):
             return
         self._seen.add((*place, own))
-        step = _Step(module, function, own, via)
+        step = Step(module, function, own, via)
         self._found.setdefault(place, (step, set()))[1].add(own)
         self._todo.append(step)
 
@@ -126,7 +126,7 @@ class Search:
             stopped = self._stops[place] = self._index.is_disabled(module, function)
         return stopped
 
-    def _expand(self, step: _Step) -> None:
+    def _expand(self, step: Step) -> None:
         local = {name for name, _ in step.function.types}
         for ref in step.function.refs:
             self._follow(step, ref, local)
@@ -137,7 +137,7 @@ class Search:
             if found is not None:
                 self._decorated(found, step)
 
-    def _decorated(self, decorator: str, step: _Step) -> None:
+    def _decorated(self, decorator: str, step: Step) -> None:
         """The functions that a decorator of the project puts around the one in `step`."""
         known = self._index.function_summary(decorator)
         if known is not None:
@@ -146,7 +146,7 @@ class Search:
         elif self._index.class_summary(decorator) is not None:
             self._method(decorator, "__call__", step.via)
 
-    def _follow(self, step: _Step, ref: str, local: Set[str] | None = None) -> None:
+    def _follow(self, step: Step, ref: str, local: Set[str] | None = None) -> None:
         """Reach what a reference leads to. `local` are the names in the function of which the class may be known."""
         if local is None:
             local = {name for name, _ in step.function.types}
@@ -163,7 +163,7 @@ class Search:
         else:
             self._named(step, spelled, ref)
 
-    def _on_self(self, step: _Step, rest: str, ref: str) -> None:
+    def _on_self(self, step: Step, rest: str, ref: str) -> None:
         if step.own is None:
             return
         if not rest:
@@ -182,7 +182,7 @@ class Search:
         elif not self._method(step.own, rest, step.via):
             self._attribute(step, rest, ref.endswith("()"))
 
-    def _on_super(self, step: _Step, method: str) -> None:
+    def _on_super(self, step: Step, method: str) -> None:
         owner = step.own
         if step.function.owner:
             owner = f"{step.module.summary.name}.{step.function.owner}"
@@ -193,7 +193,7 @@ class Search:
                 line = self._index.linear(heir)
                 self._first(line[line.index(owner) + 1 :], method, step.via)
 
-    def _by_name(self, step: _Step, ref: str) -> None:
+    def _by_name(self, step: Step, ref: str) -> None:
         name = ref.removesuffix("()")
         for item in step.module.summary.classes:
             qualified = f"{step.module.summary.name}.{item.qualname}"
@@ -201,7 +201,7 @@ class Search:
             if method is not None and self._index.is_module(qualified):
                 self._add(step.module, method, qualified, step.via)
 
-    def _on_local(self, step: _Step, root: str, rest: str, ref: str) -> None:
+    def _on_local(self, step: Step, root: str, rest: str, ref: str) -> None:
         head, _, method = rest.rpartition(".")
         owners = self._receivers.of(step.module, step.function, step.own, f"{root}.{head}" if head else root)
         for owner in owners:
@@ -216,12 +216,12 @@ class Search:
         elif not owners:
             self._named(step, f"{root}.{rest}", ref)
 
-    def _alias(self, step: _Step, source: str) -> None:
+    def _alias(self, step: Step, source: str) -> None:
         root = source.partition(".")[0]
         if not any(name == root for name, _ in step.function.types):
             self._follow(step, f"{source}()")
 
-    def _named(self, step: _Step, spelled: str, ref: str) -> None:
+    def _named(self, step: Step, spelled: str, ref: str) -> None:
         found = self._index.scoped(step.module, step.function, spelled)
         if found is None:
             return
@@ -243,7 +243,7 @@ class Search:
             if outer and not self._index.entity(found):
                 self._named(step, outer, outer)
 
-    def _target(self, found: str, called: bool, step: _Step) -> bool:
+    def _target(self, found: str, called: bool, step: Step) -> bool:
         """Reach a resolved function, or construct a class; False when it is neither."""
         known = self._index.function_summary(found)
         if known is not None:
@@ -313,7 +313,7 @@ class Search:
             for name in ("forward", "setup_context", "backward"):
                 self._first(self._index.linear(owner), name, via)
 
-    def _attribute(self, step: _Step, name: str, called: bool) -> None:
+    def _attribute(self, step: Step, name: str, called: bool) -> None:
         """Reach what the attribute of an instance may hold, in the class, its ancestors and its subclasses."""
         own = step.own
         if own is None or (own, name, called) in self._looked_up:
@@ -326,7 +326,7 @@ class Search:
         for owner, module, item, value in rows:
             if owner in family:
                 scope = module.functions.get(f"{item.qualname}.__init__")
-                self._value(module, value, scope, _Step(module, scope or step.function, owner, step.via), called)
+                self._value(module, value, scope, Step(module, scope or step.function, owner, step.via), called)
 
     def _assigned_to(self, name: str) -> list[_Assigned]:
         """Assignments to an attribute of this name, in any class, of what may be or hold functions."""
@@ -350,9 +350,9 @@ class Search:
             return False
         return not self._index.is_module(callee)
 
-    def _value(self, module: Module, value: Value, scope: FunctionSummary | None, step: _Step, called: bool) -> None:
+    def _value(self, module: Module, value: Value, scope: FunctionSummary | None, step: Step, called: bool) -> None:
         """Reach what an assigned value is or holds: a function, also a wrapped one, a table's members, an instance."""
-        inside = _Step(module, scope or _NOWHERE, step.own, step.via)
+        inside = Step(module, scope or _NOWHERE, step.own, step.via)
         names = [*value.holds]
         if value.kind == "other" and value.spelled:
             names.append(value.spelled)
@@ -368,7 +368,7 @@ class Search:
         for name in names:
             self._passed(inside, name)
 
-    def _passed(self, step: _Step, name: str) -> None:
+    def _passed(self, step: Step, name: str) -> None:
         root, _, rest = name.partition(".")
         if root == "self":
             if step.own is not None and rest and "." not in rest:
@@ -395,7 +395,7 @@ class Search:
         for module, item in filter(None, map(self._index.class_summary, self._index.linear(owner))):
             for attribute in item.attributes:
                 if attribute.value.holds:
-                    self._value(module, attribute.value, None, _Step(module, _NOWHERE, None, via), False)
+                    self._value(module, attribute.value, None, Step(module, _NOWHERE, None, via), False)
 
 
 _NOWHERE = FunctionSummary("", 0, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from graphmend_codemod.digests import blake2b
 from graphmend_codemod.project.facts import AttributeFact, ClassFacts, FunctionFacts
 from graphmend_codemod.project.index import ProjectIndex
+from graphmend_codemod.project.summary import Write
 
 Question = tuple[str, str, str]
 
@@ -27,6 +28,22 @@ class Answers:
                 name = _digest(self._index.function(first))
             elif kind == "class":
                 name = _digest(self._index.class_facts(first))
+            elif kind == "heirs":
+                name = " ".join(self._index.heirs(first))
+            elif kind == "users":
+                name = " ".join(self._index.users(first))
+            elif kind == "scripted":
+                qualname, _, line = second.rpartition(":")
+                name = str(self._index.is_scripted(first, qualname, int(line)))
+            elif kind == "caught":
+                qualname, _, line = second.rpartition(":")
+                name = self._index.caught(first, qualname, int(line)) or ""
+            elif kind == "loud":
+                name = str(self._index.is_loud(first))
+            elif kind == "readers":
+                name = " ".join(self._index.readers(first))
+            elif kind == "writers":
+                name = repr(self._index.writers(first))
             else:
                 name = _digest(self._index.global_fact(first, second))
             self._names[question] = name
@@ -65,6 +82,41 @@ class RecordingView:
         """See `IndexView.global_fact`."""
         self.asked["global", module, name] = None
         return self._index.global_fact(module, name)
+
+    def heirs(self, qualified: str) -> tuple[str, ...]:
+        """See `IndexView.heirs`."""
+        self.asked["heirs", qualified, ""] = None
+        return self._index.heirs(qualified)
+
+    def users(self, qualified: str) -> tuple[str, ...]:
+        """See `IndexView.users`."""
+        self.asked["users", qualified, ""] = None
+        return self._index.users(qualified)
+
+    def is_scripted(self, path: str, qualname: str, line: int) -> bool:
+        """See `IndexView.is_scripted`."""
+        self.asked["scripted", path, f"{qualname}:{line}"] = None
+        return self._index.is_scripted(path, qualname, line)
+
+    def caught(self, path: str, qualname: str, line: int) -> str | None:
+        """See `IndexView.caught`."""
+        self.asked["caught", path, f"{qualname}:{line}"] = None
+        return self._index.caught(path, qualname, line)
+
+    def is_loud(self, name: str) -> bool:
+        """See `IndexView.is_loud`."""
+        self.asked["loud", name, ""] = None
+        return self._index.is_loud(name)
+
+    def readers(self, attribute: str) -> tuple[str, ...]:
+        """See `IndexView.readers`."""
+        self.asked["readers", attribute, ""] = None
+        return self._index.readers(attribute)
+
+    def writers(self, attribute: str) -> tuple[tuple[str, Write], ...]:
+        """See `IndexView.writers`."""
+        self.asked["writers", attribute, ""] = None
+        return self._index.writers(attribute)
 
 
 def _digest(facts: FunctionFacts | ClassFacts | AttributeFact | None) -> str:

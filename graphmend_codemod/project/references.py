@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from itertools import compress
 from typing import NamedTuple
 
@@ -13,9 +13,11 @@ from graphmend_codemod.project.assignments import types_of
 from graphmend_codemod.project.body import Body, chooses_by_mask, chooses_rows
 from graphmend_codemod.project.candidates import COUNT, is_python_annotation
 from graphmend_codemod.project.computing import COMPUTES
+from graphmend_codemod.project.context_managers import SWALLOWS, caught_by
 from graphmend_codemod.project.held import Held
+from graphmend_codemod.project.quiet import LOUD
 from graphmend_codemod.project.summary import FunctionSummary
-from graphmend_codemod.project.walking import import_root
+from graphmend_codemod.project.walking import import_root, walk
 
 _BUILTINS = frozenset(dir(builtins)) - {"super"}
 UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {
@@ -88,7 +90,26 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
         _returned(body.returned, inner),
         tuple(body.compiles),
         tuple(compress(_CANDIDATES, flags)),
+        tuple(_caught(pending, around, types, inner)) if body.catching else (),
     )
+
+
+def _caught(pending: Pending, around: Around, types: Collection[str], inner: set[str]) -> Iterator[tuple[str, str]]:
+    """What is used where an exception may be caught, with what may catch it."""
+    whole = pending.body
+    for node in whole.catching:
+        body = Body(whole.lines, whole.own, whole.parameters, whole.python)
+        walk(node.body, body)
+        body.values, body.imports = whole.values, whole.imports
+        part = Pending(pending.head, body, pending.local, pending.owner, pending.outer)
+        found = _references(part, around, types, inner)
+        if not body.calls.isdisjoint(whole.dynamic):
+            # A loop over `self.layers` calls each: what such attributes hold is called as well.
+            found += [
+                f"self.{name[len(whole.own) + 1 :]}()" for name in whole.reads if name.startswith(f"{whole.own}.")
+            ]
+        for used in found:
+            yield used, caught_by(node)
 
 
 def _references(pending: Pending, around: Around, types: Collection[str], inner: set[str]) -> list[str]:
@@ -132,7 +153,7 @@ def _types(refs: list[str], body: Body, types: dict[str, list[str]]) -> tuple[tu
     values = body.values
     if not types and not values:
         return ()
-    todo = sorted({ref.partition(".")[0].removesuffix("()") for ref in refs})
+    todo = sorted({ref.partition(".")[0].removesuffix("()") for ref in [*refs, *(given for _, given in body.compiles)]})
     seen: set[str] = set()
     pairs: dict[tuple[str, str], None] = {}
     while todo:
@@ -155,5 +176,5 @@ def _returned(returned: dict[str, None], inner: set[str]) -> tuple[str, ...]:
         names = [f"{name}()" if name in called else name for name in returned if name in inner]
     if all(name.endswith("ing()") or name in ("True", "False") for name in returned):
         names += returned
-    names += [mark for mark in (COUNT, COMPUTES) if mark in returned]
+    names += [mark for mark in (COUNT, COMPUTES, LOUD, SWALLOWS) if mark in returned]
     return tuple(names)

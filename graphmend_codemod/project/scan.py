@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from graphmend_codemod.project.assignments import written
 from graphmend_codemod.project.body import Body, settle
 from graphmend_codemod.project.candidates import RECURRENT, is_python_annotation
 from graphmend_codemod.project.computing import COMPUTES, only_computes
+from graphmend_codemod.project.context_managers import LEAVES, SWALLOWS, may_swallow
 from graphmend_codemod.project.held import Held
+from graphmend_codemod.project.quiet import LOUD, is_loud
 from graphmend_codemod.project.references import UNINTERESTING_ROOTS, Around, Head, Pending, finish
 from graphmend_codemod.project.spelling import Lines, decorator, dotted, value_of
 from graphmend_codemod.project.summary import (
@@ -20,8 +24,9 @@ from graphmend_codemod.project.summary import (
     FunctionSummary,
     ModuleSummary,
     Value,
+    Write,
 )
-from graphmend_codemod.project.walking import import_root, imported, imported_from, walk, walk_construction
+from graphmend_codemod.project.walking import import_root, imported, imported_from, set_by_call, walk, walk_construction
 
 _COMPILE_CALL = re.compile(r"compile\s*\(")
 _NONE: frozenset[str] = frozenset()
@@ -43,6 +48,7 @@ class _Scan:
         self.lines = Lines(text)
         first = text.find("compile")  # faster than the engine of `re`
         self.compiles = first >= 0 and _COMPILE_CALL.search(text, first) is not None
+        self.scripts = "script" in text and "jit" in text
         self.bindings: list[Binding] = []
         self.stars: list[str] = []
         self.exports: tuple[str, ...] | None = None
@@ -50,15 +56,16 @@ class _Scan:
         self.classes: list[ClassSummary] = []
         self.methods: set[str] = set()
         self.held = Held()
+        self.top = Body(self.lines)
 
 
 def summarise(tree: ast.Module, text: str) -> ModuleSummary:
     """The summary of the module whose source is `text` and whose tree is `tree`; it keeps no reference to either."""
     scan = _Scan(text)
-    body = Body(scan.lines)
+    body = scan.top
     _module(tree.body, scan, False)
     loose = [node for node in tree.body if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
-    if scan.compiles:
+    if scan.compiles or scan.scripts:
         walk([*loose], body)
     top = FunctionSummary("", 1, 1, compiles=tuple(body.compiles))
     bound = {binding.name for binding in scan.bindings if _may_lead_home(binding)}
@@ -70,7 +77,15 @@ def summarise(tree: ast.Module, text: str) -> ModuleSummary:
         exports=scan.exports,
         functions=(*_with_lists(functions, tree, text), *([top] if top.compiles else [])),
         classes=tuple(scan.classes),
+        writes=_writes(scan),
     )
+
+
+def _writes(scan: _Scan) -> tuple[Write, ...]:
+    every: dict[Write, None] = dict(scan.top.writes)
+    for pending in scan.functions:
+        every |= pending.body.writes
+    return tuple(sorted(every))
 
 
 def _with_modules(functions: list[FunctionSummary], classes: list[ClassSummary]) -> list[FunctionSummary]:
@@ -135,10 +150,36 @@ def _module(statements: list[ast.stmt], scan: _Scan, conditional: bool, for_type
                     scan.bindings.append(Binding(name, "import", target, conditional, for_types=for_types))
         elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             _global(node, scan, conditional)
+        elif isinstance(node, ast.Expr):
+            set_by_call(node.value, scan.top)
+        elif isinstance(node, ast.Delete):
+            _rebound(node.targets, scan)
         else:
+            _rebound(_targets(node), scan)
             typing = isinstance(node, ast.If) and dotted(node.test).rpartition(".")[2] == "TYPE_CHECKING"
             for block in _blocks(node):
                 _module(block, scan, True, for_types or (typing and block is node.body))  # type: ignore[attr-defined]
+
+
+def _targets(node: ast.stmt) -> list[ast.expr]:
+    """What the head of a compound statement binds."""
+    if isinstance(node, (ast.For, ast.AsyncFor)):
+        return [node.target]
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return [item.optional_vars for item in node.items if item.optional_vars is not None]
+    if isinstance(node, ast.Try):
+        return [ast.Name(handler.name, ast.Store()) for handler in node.handlers if handler.name]
+    return []
+
+
+def _rebound(targets: Sequence[ast.expr], scan: _Scan) -> None:
+    """Note that names no longer mean what an import made them mean."""
+    for target in targets:
+        if isinstance(target, ast.Name):
+            if any(each.name == target.id and each.kind == "import" for each in scan.bindings):
+                scan.bindings.append(Binding(target.id, "value", "", True, Value("changed")))
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            _rebound(target.elts, scan)
 
 
 def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
@@ -154,6 +195,7 @@ def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
 def _global(node: ast.Assign | ast.AnnAssign | ast.AugAssign, scan: _Scan, conditional: bool) -> None:
     if isinstance(node, ast.AugAssign):
         name = dotted(node.target)
+        written(node.target, scan.top)
         if name == "__all__":
             scan.exports = None
         elif name and "." not in name:
@@ -171,6 +213,10 @@ def _global(node: ast.Assign | ast.AnnAssign | ast.AugAssign, scan: _Scan, condi
             for part in target.elts:
                 if isinstance(part, ast.Name):
                     scan.bindings.append(Binding(part.id, "value", "", conditional, Value("other")))
+                else:
+                    written(part, scan.top)
+        else:
+            written(target, scan.top)
 
 
 def _strings(node: ast.List | ast.Tuple) -> tuple[str, ...] | None:
@@ -277,6 +323,10 @@ def _function(
     scan.functions.append(Pending(head, body, local, owner, outer))
     if not owner and not outer and only_computes(node, body.calls, local):
         body.returned[COMPUTES] = None
+    if (node.name in LEAVES or decorators) and may_swallow(node, decorators):
+        body.returned[SWALLOWS] = None
+    if owner and is_loud(node, decorators):
+        body.returned[LOUD] = None
     settle(body)
     if body.asked and not body.test:
         body.test = (bool(outer) and _free(body, local)) or (not owner and _asks_self(body))

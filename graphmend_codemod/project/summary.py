@@ -50,6 +50,18 @@ class Attribute(NamedTuple):
     value: Value
 
 
+class Write(NamedTuple):
+    """One attribute of something other than the own instance that a module gives a value, changes or hooks into.
+
+    `receiver` is what it is an attribute of, as spelled (`model.encoder`, `self` in a nested function), empty where
+    that is no name. `how` is `assigned`, `changed` (in place, or through `out=`) or `hooked` (`name` is the layer's).
+    """
+
+    name: str
+    receiver: str
+    how: str
+
+
 class FunctionSummary(NamedTuple):
     """One function, method or nested function. The module body is the function with an empty `qualname`.
 
@@ -58,7 +70,8 @@ class FunctionSummary(NamedTuple):
     `:Optional[Cache]` an annotation or `isinstance` test, `other` an alias. `compiles` pairs the spelling of a
     `compile` callee with that of its argument. `candidates` says what there is for rules to look at: `test`, `log`,
     `value` (a number read out of a tensor), `list` (a tensor built from a list), `rows` and `masked` (elements that a
-    condition chooses), `module` (a recurrent layer, or a module that is made outside of `__init__`).
+    condition chooses), `module` (a recurrent layer, or a module that is made outside of `__init__`). `caught` pairs
+    references with what around them may catch an exception: `except ValueError`, `with suppress`.
     """
 
     qualname: str
@@ -76,6 +89,7 @@ class FunctionSummary(NamedTuple):
     returned: tuple[str, ...] = ()
     compiles: tuple[tuple[str, str], ...] = ()
     candidates: tuple[str, ...] = ()
+    caught: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -97,7 +111,8 @@ class ClassSummary(NamedTuple):
 class ModuleSummary(NamedTuple):
     """One module. `name` and `path` (relative to the root, forward slashes) come from where the file stands.
 
-    `exports` is `__all__` where it is a plain list of strings; `stars` are the modules of `from M import *`.
+    `exports` is `__all__` where it is a plain list of strings; `stars` are the modules of `from M import *`. `writes`
+    has no assignment of a method to its own instance: these are attributes of its class.
     """
 
     name: str = ""
@@ -108,6 +123,7 @@ class ModuleSummary(NamedTuple):
     exports: tuple[str, ...] | None = None
     functions: tuple[FunctionSummary, ...] = ()
     classes: tuple[ClassSummary, ...] = ()
+    writes: tuple[Write, ...] = ()
 
     def placed(self, name: str, path: str, package: bool) -> ModuleSummary:
         """The same summary for the module `name` at `path`."""
@@ -116,7 +132,7 @@ class ModuleSummary(NamedTuple):
 
 def from_json(data: Sequence[Any]) -> ModuleSummary:
     """The summary that `json.dumps` wrote. Raises ValueError or TypeError when the data has another shape."""
-    name, path, package, bindings, stars, exports, functions, classes = data
+    name, path, package, bindings, stars, exports, functions, classes, writes = data
     return ModuleSummary(
         name,
         path,
@@ -126,6 +142,7 @@ def from_json(data: Sequence[Any]) -> ModuleSummary:
         None if exports is None else tuple(exports),
         tuple([_function(row) for row in functions]),
         tuple([_class(row) for row in classes]),
+        tuple([Write(*row) for row in writes]),
     )
 
 
@@ -141,7 +158,7 @@ def _value(row: Sequence[Any]) -> Value:
 
 def _function(row: Sequence[Any]) -> FunctionSummary:
     (qualname, line, end_line, owner, outer, parameters, annotations, returns, decorators, imports, refs, types,
-     returned, compiles, candidates) = row  # fmt: skip
+     returned, compiles, candidates, caught) = row  # fmt: skip
     return FunctionSummary(
         qualname,
         line,
@@ -158,6 +175,7 @@ def _function(row: Sequence[Any]) -> FunctionSummary:
         tuple(returned),
         _pairs(compiles),
         tuple(candidates),
+        _pairs(caught),
     )
 
 

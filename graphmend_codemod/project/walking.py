@@ -9,10 +9,19 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphmend_codemod.project.assignments import annotated, assign, augmented, loop_target, named, registration
+from graphmend_codemod.project.assignments import (
+    annotated,
+    assign,
+    augmented,
+    changed,
+    loop_target,
+    named,
+    registration,
+)
 from graphmend_codemod.project.body import Body
 from graphmend_codemod.project.calls import call
 from graphmend_codemod.project.candidates import COUNT
+from graphmend_codemod.project.context_managers import caught_by
 from graphmend_codemod.project.spelling import dotted
 
 _IGNORED_FIELDS = frozenset({"ctx", "op", "ops", "type_comment", "kind", "conversion", "annotation", "type_params"})
@@ -65,9 +74,7 @@ def walk_construction(roots: list[ast.stmt], body: Body) -> None:
         elif kind is ast.AnnAssign or kind is ast.AugAssign:
             _HANDLERS[kind](node, body, ignored)
         elif kind is ast.Expr:
-            made = node.value
-            if type(made) is ast.Call and type(made.func) is ast.Attribute:
-                registration(made, dotted(made.func), body)
+            set_by_call(node.value, body)
         elif kind in _BLOCKS:
             for name in _BLOCKS[kind]:
                 stack += getattr(node, name)
@@ -75,6 +82,13 @@ def walk_construction(roots: list[ast.stmt], body: Body) -> None:
                 loop_target(node.target, node.iter, body)
         elif kind in _ASIDE:
             _HANDLERS[kind](node, body, ignored)
+
+
+def set_by_call(made: ast.expr, body: Body) -> None:
+    """Note what a call that is a statement of its own sets, or changes in place."""
+    if type(made) is ast.Call and (spelled := dotted(made.func)):
+        registration(made, spelled, body)
+        changed(spelled, body)
 
 
 def _rest(node: Any, body: Body, stack: list[Any]) -> None:
@@ -159,7 +173,15 @@ def _comprehension(node: ast.comprehension, body: Body, stack: list[Any]) -> Non
     _rest(node, body, stack)
 
 
+def _try(node: ast.Try, body: Body, stack: list[Any]) -> None:
+    if caught_by(node):
+        body.catching.append(node)
+    _rest(node, body, stack)
+
+
 def _with(node: ast.With | ast.AsyncWith, body: Body, stack: list[Any]) -> None:
+    if caught_by(node):
+        body.catching.append(node)
     for item in node.items:
         if isinstance(item.optional_vars, ast.Name):
             body.dynamic.add(item.optional_vars.id)
@@ -183,6 +205,8 @@ def _returned(value: ast.expr, body: Body) -> None:
     if type(value) is ast.BoolOp and type(value.op) is ast.And:
         value = _after_hasattr(value)
     spelled = dotted(value)
+    if type(value) is ast.Call and dotted(value.func) == "bool" and [type(each) for each in value.args] == [ast.Call]:
+        value = value.args[0]
     if type(value) is ast.Call:
         if getattr(value.func, "attr", "") == "sum" and not value.args and not value.keywords:
             body.returned[COUNT] = None
@@ -282,6 +306,7 @@ _HANDLERS: dict[type[ast.AST], Handler] = {
     ast.For: _for,
     ast.AsyncFor: _for,
     ast.comprehension: _comprehension,
+    ast.Try: _try,
     ast.With: _with,
     ast.AsyncWith: _with,
     ast.Return: _return,

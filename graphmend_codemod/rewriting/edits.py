@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from graphmend_codemod.findings import Edit, Helper
+from graphmend_codemod.findings import Edit, Form, Helper
 from graphmend_codemod.rewriting.blocks import Blocks
+from graphmend_codemod.rewriting.eager_view import same_in_eager_mode
 from graphmend_codemod.rewriting.helpers import Needed, check_condition, named, new_helpers
 from graphmend_codemod.rewriting.imports import new_imports
 from graphmend_codemod.rewriting.insertions import placed
 from graphmend_codemod.rewriting.names import Names
 from graphmend_codemod.rewriting.place import changes
 from graphmend_codemod.rewriting.render import offsets
-from graphmend_codemod.rewriting.text import Change, Layout, RewriteError, splice
+from graphmend_codemod.rewriting.text import Change, Layout, Region, RewriteError, splice
 from graphmend_codemod.rewriting.verify import parsed, verify
 from graphmend_codemod.source import SourceError, SourceFile
 
@@ -35,6 +37,7 @@ class _Planned:
     changes: tuple[Change, ...]
     imports: tuple[str, ...]
     helpers: tuple[Needed, ...]
+    form: Form
 
 
 def apply(source: SourceFile, edits: Sequence[Edit]) -> Applied:
@@ -93,7 +96,7 @@ def _planned(blocks: Blocks, names: Names, index: int, edit: Edit, before: Seque
             check_condition(names, needed.helper, places)
     elsewhere = "\n".join(needed.helper.source for needed in helpers)
     made = tuple(change for one in edit.replacements for change in changes(blocks, one, elsewhere))
-    return _Planned(index, made, imports, helpers)
+    return _Planned(index, made, imports, helpers, edit.form)
 
 
 def _must_import(names: Names, dotted: str, places: Sequence[int], helpers: bool) -> bool:
@@ -118,7 +121,30 @@ def _made(blocks: Blocks, planned: Sequence[_Planned]) -> str:
     wanted += placed(blocks.layout, [*imports, *new_helpers(blocks, list(helpers.values()), imports)])
     text, regions, moved = splice(blocks.layout.source.text, wanted)
     try:
-        verify(blocks, parsed(blocks.layout.source.with_text(text)), regions, moved)
+        result = parsed(blocks.layout.source.with_text(text))
     except SourceError as error:
         raise RewriteError(str(error)) from error
+    verify(blocks, result, regions, moved)
+    changed = [change for plan in planned if plan.form is not Form.BESIDE for change in plan.changes]
+    _demand_same_in_eager_mode(blocks, result, regions, {(change.start, change.end) for change in changed})
     return text
+
+
+def _demand_same_in_eager_mode(
+    old: Blocks, new: Blocks, regions: Sequence[Region], others: Collection[tuple[int, int]]
+) -> None:
+    """RewriteError where eager mode would run something else, but for top-level statements that `others` are in."""
+    left_alone = [region for region in regions if (region.old_start, region.old_end) in others]
+    before = [node for node in old.tree.body if _is_in(old, node, regions, new=False)]
+    after = [node for node in new.tree.body if _is_in(new, node, regions, new=True)]
+    before = [node for node in before if not _is_in(old, node, left_alone, new=False)]
+    after = [node for node in after if not _is_in(new, node, left_alone, new=True)]
+    if not same_in_eager_mode(before, after, old.tree):
+        raise RewriteError("eager mode would run something else than before")
+
+
+def _is_in(blocks: Blocks, node: ast.stmt, regions: Sequence[Region], *, new: bool) -> bool:
+    """True for a statement that a region touches."""
+    start, end = blocks.start(node), blocks.end(node)
+    places = [(region.new_start, region.new_end) if new else (region.old_start, region.old_end) for region in regions]
+    return any(first < end and start < last for first, last in places)

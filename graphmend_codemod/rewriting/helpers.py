@@ -32,13 +32,24 @@ def named(names: Names, edit: Edit, taken: Sequence[Needed]) -> tuple[Edit, tupl
     `taken` are helpers of other edits. RewriteError if a helper's text is not one definition of its name.
     """
     needed: list[Needed] = []
-    for group in _groups(edit.helpers):
+    alone = [[helper] for helper in edit.helpers if helper.shared]
+    todo = [*alone, *_groups([helper for helper in edit.helpers if not helper.shared])]
+    while todo:
+        group = todo.pop(0)
         chosen = _chosen(names, group, (*taken, *needed))
         needed += chosen
         for helper, own in zip(group, chosen, strict=True):
             if own.helper.name != helper.name:
                 edit = edit._replace(replacements=tuple(_renamed(one, helper, own) for one in edit.replacements))
+                if helper.shared:
+                    todo = [[_naming(other, helper, own) for other in others] for others in todo]
     return edit, tuple(needed)
+
+
+def _naming(other: Helper, helper: Helper, own: Needed) -> Helper:
+    """The other helper where `helper` has the name that it got."""
+    after = tuple(own.helper.name if name == helper.name else name for name in other.after)
+    return other._replace(source=_word(helper.name).sub(own.helper.name, other.source), after=after)
 
 
 def _groups(helpers: Sequence[Helper]) -> list[list[Helper]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,12 +14,30 @@ if TYPE_CHECKING:
     from graphmend_codemod.rules.site import Site
 
 
-class Contract(NamedTuple):
-    """What holds under `torch.compile`; in eager mode everything is kept, always.
+class Cost(enum.Enum):
+    """What compiled code does more after a fix than before, breaks and syncs aside.
 
-    Each field is one of `kept`, `once per compilation`, `dropped`, or a sentence.
+    `BOTH_ARMS` computes or compiles what a test would have skipped, or looks at all elements where some were chosen:
+    elementwise work, or one more arm. `MULTIPLIED` does the work of chosen rows for every row, and is never safe.
+    `OUTLINED` runs a region as one operator, in eager mode: Inductor does not see inside, and with gradients its
+    forward is computed again.
     """
 
+    NONE = "none"
+    BOTH_ARMS = "both arms"
+    MULTIPLIED = "multiplied"
+    OUTLINED = "outlined"
+
+
+class Contract(NamedTuple):
+    """What holds under `torch.compile`; in eager mode everything is kept, always, and costs the same.
+
+    `cost` says what the compiled code does more, `cost_note` in what way, in one line. Each other field is one of
+    `kept`, `once per compilation`, `dropped`, or a sentence.
+    """
+
+    cost: Cost
+    cost_note: str = ""
     compiled_exceptions: str = "kept"
     compiled_logs: str = "kept"
     compiled_state: str = "kept"
@@ -56,7 +75,8 @@ class Clean(NamedTuple):
 class Verdict(NamedTuple):
     """A match's answer: a message with an edit, or with the condition that failed.
 
-    `safety` overrides the rule's own; `node` moves the finding away from the node that was matched.
+    `safety` and `cost` override the rule's own; `node` moves the finding away from the node that was matched. A fix
+    that multiplies work is never safe, whatever `safety` says.
     """
 
     message: str
@@ -64,6 +84,7 @@ class Verdict(NamedTuple):
     declined: str | None = None
     safety: Safety | None = None
     node: ast.AST | None = None
+    cost: Cost | None = None
 
 
 Match = Callable[["Site", Any], "Verdict | None"]
@@ -109,6 +130,15 @@ class Rule:
         self.contract = contract
         self.examples = examples
         self.matches: dict[type[ast.AST], list[Asked]] = {}
+        if contract.cost is Cost.MULTIPLIED and safety is Safety.SAFE:
+            raise ValueError(f"{code} multiplies work, so its fix cannot be safe")
+
+    def safety_of(self, verdict: Verdict) -> Safety:
+        """How safe the fix of one verdict is: one that multiplies work is unsafe at best."""
+        safety = verdict.safety or self.safety
+        if safety is Safety.SAFE and (verdict.cost or self.contract.cost) is Cost.MULTIPLIED:
+            return Safety.UNSAFE
+        return safety
 
     def on(
         self,

@@ -71,6 +71,10 @@ class Blocks:
             node = around
         return found
 
+    def runs(self, part: ast.AST) -> bool:
+        """False for decorators and defaults: they run where the function is defined, not where it is called."""
+        return part in self._holding
+
     def statement_of(self, part: ast.AST) -> ast.stmt:
         """The innermost statement that holds a node of the function."""
         return self._holding[part]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.aliasing import RANDOM
+from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import parameters, walk
-from graphmend_codemod.analysis.torch_api import RANDOM
 from graphmend_codemod.rules.site import Site
 
 
@@ -33,6 +34,19 @@ def cached_value(site: Site, statement: ast.stmt, own: str | None) -> ast.Assign
         if isinstance(element, ast.Attribute) and isinstance(element.value, ast.Name) and element.value.id == own
     ]
     return inner if written == [wanted] else None
+
+
+def why_it_is_needed(site: Site, attribute: str, node: ast.Assign) -> str | None:
+    """Why anything outside of the branch may need the attribute, which the compile path does not create."""
+    branch = site.place.parents[-1] if site.place.parents else node
+    inside = range(branch.lineno, (branch.end_lineno or branch.lineno) + 1)  # type: ignore[attr-defined]
+    for part in walk(tree_of(site.source.text)):
+        named = isinstance(part, ast.Constant) and part.value == attribute
+        read = isinstance(part, ast.Attribute) and part.attr == attribute
+        if (named or read) and part.lineno not in inside:  # type: ignore[attr-defined]
+            return f"`{attribute}` is used outside of the branch, which does not keep it when compiled"
+    readers = [path for path in site.evaluator.scope.index.readers(attribute) if path != site.summary.path]
+    return f"`{attribute}` is used in {readers[0]}, and the branch does not keep it when compiled" if readers else None
 
 
 def why_it_may_change(site: Site, node: ast.expr, own: str | None) -> str | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin
+from graphmend_codemod.analysis.torch_api import torch_function
+from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin, is_bool_or_byte
 from graphmend_codemod.rules.site import Site
 
 _IDENTITY = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
@@ -18,7 +20,7 @@ class Condition(NamedTuple):
     `text` is an expression for one 0-dim bool tensor that is true exactly when all tensor conjuncts are; `inverse` the
     same for its negation. `facts` are trace-time conditions that must hold for `text` to be that expression. `several`
     names a part that may hold more than one element, None if none may. `verdict` judges the parts that Python's `and`
-    and `or` would have skipped.
+    and `or` would have skipped. `choice` is `text` for a select: 0-dim whatever has one element.
     """
 
     static: tuple[ast.expr, ...]
@@ -28,6 +30,7 @@ class Condition(NamedTuple):
     several: str | None
     verdict: purity.Verdict
     facts: tuple[str, ...] = ()
+    choice: str = ""
 
 
 def reads_tensor(site: Site, node: ast.expr) -> bool:
@@ -46,7 +49,7 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
     value = site.value(inner)
     if isinstance(inner, (ast.Name, ast.Attribute)) and value.kind is Kind.TENSOR:
         # `if output_attentions:` with a wrong annotation is common; a real tensor of several elements would raise.
-        return value.shape == SCALAR or value.dtype == BOOL
+        return value.shape == SCALAR or is_bool_or_byte(value.dtype)
     return value.kind is Kind.TENSOR
 
 
@@ -80,7 +83,11 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
         verdict = verdict & site.judge(_unwrapped(site, operand))
     several = next((part.several for part in parts if part.several), None)
     facts = tuple(fact for part in parts for fact in part.facts)
-    return Condition(static, tensors, text, inverse, several, verdict._replace(finite=True), facts)
+    chosen = text
+    if any(part.any_shape for part in parts):
+        # Raises, as eager mode does, where there is more than one element, or none.
+        chosen = f"{parts[0].tight if len(parts) == 1 else f'({text})'}.reshape(())"
+    return Condition(static, tensors, text, inverse, several, verdict._replace(finite=True), facts, chosen)
 
 
 def _skipped(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> purity.Verdict:
@@ -105,12 +112,18 @@ class _Part(NamedTuple):
     several: str | None = None
     verdict: purity.Verdict = purity.FREE
     facts: tuple[str, ...] = ()
+    any_shape: bool = False
+
+    @property
+    def inverted(self) -> _Part:
+        """The part for the negated test."""
+        tight = self.inverse if self.inverse.startswith("~") else f"({self.inverse})"
+        return self._replace(text=self.inverse, tight=tight, inverse=self.text)
 
 
 def _part(site: Site, node: ast.expr) -> _Part:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        inner = _part(site, node.operand)
-        return _Part(inner.inverse, inner.inverse, inner.text, inner.several, inner.verdict, inner.facts)
+        return _part(site, node.operand).inverted
     if isinstance(node, ast.BoolOp):
         return _connective(site, node)
     call = _comparison_call(site, node)
@@ -137,16 +150,17 @@ def _connective(site: Site, node: ast.BoolOp) -> _Part:
     text = sign.join(part.tight for part in parts)
     several = next((part.several for part in parts if part.several), None)
     facts = tuple(fact for part in parts for fact in part.facts)
-    return _Part(text, f"({text})", f"~({text})", several, verdict, facts)
+    any_shape = any(part.any_shape for part in parts)
+    return _Part(text, f"({text})", f"~({text})", several, verdict, facts, any_shape)
 
 
 def _unwrapped(site: Site, node: ast.expr) -> ast.expr:
-    """`t` for `bool(t)`, and for `t.item()` where `t` is bool."""
+    """`t` for `bool(t)`, and for `t.item()` where `t` is bool, or uint8 as what it asks about."""
     while isinstance(node, ast.Call):
         if site.resolve(node.func) == "builtins.bool" and len(node.args) == 1 and not node.keywords:
             node = node.args[0]
         elif isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-            if site.value(node.func.value).dtype != BOOL:
+            if not is_bool_or_byte(site.value(node.func.value).dtype):
                 break
             node = node.func.value
         else:
@@ -164,9 +178,21 @@ def _leaf(site: Site, node: ast.expr) -> _Part:
         several = site.text(node)
     text = site.text(node)
     tight = site.operand(node)
+    any_shape = not _is_zero_dim(site, node)
     if value.dtype == BOOL:
-        return _Part(text, tight, _opposite(site, node) or f"~{tight}", several)
-    return _Part(f"{tight} != 0", f"({tight} != 0)", f"{tight} == 0", several)
+        return _Part(text, tight, _opposite(site, node) or f"~{tight}", several, any_shape=any_shape)
+    return _Part(f"{tight} != 0", f"({tight} != 0)", f"{tight} == 0", several, any_shape=any_shape)
+
+
+def _is_zero_dim(site: Site, node: ast.expr) -> bool:
+    """A 0-dim tensor, or one compared with a literal or with another one, whatever callers pass."""
+    if isinstance(node, ast.Compare):
+        return all(_is_zero_dim(site, side) or _is_literal(side) for side in (node.left, *node.comparators))
+    return site.value(node).is_single
+
+
+def _is_literal(node: ast.expr) -> bool:
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 def _opposite(site: Site, node: ast.expr) -> str | None:
@@ -187,26 +213,43 @@ def _scalar_comparison(site: Site, node: ast.expr) -> bool:
     return len(scalar) == 1 and all(value.is_python or value.origin is Origin.CONFIG for value in other)
 
 
-def _comparison_call(site: Site, node: ast.expr) -> _Part | None:
-    """`torch.equal(a, b)` and `torch.allclose(a, b)`, which return a Python bool."""
-    if not isinstance(node, ast.Call) or len(node.args) != 2:
+_ARGUMENTS = {"equal": 2, "allclose": 2, "is_nonzero": 1}
+
+
+def _predicate(site: Site, node: ast.Call) -> tuple[str, list[ast.expr]] | None:
+    """`equal`, `allclose` or `is_nonzero` with the tensors that it takes, as a function of torch or as a method."""
+    if isinstance(node.func, (ast.Name, ast.Attribute)) and (name := torch_function(site.resolve(node.func))):
+        arguments = list(node.args)
+    elif isinstance(node.func, ast.Attribute) and site.value(node.func.value).kind is Kind.TENSOR:
+        name, arguments = node.func.attr, [node.func.value, *node.args]
+    else:
         return None
-    qualified = site.resolve(node.func)
-    left, right = node.args
-    if qualified in {"torch.equal", "torch.allclose"}:
-        for argument in node.args:
+    wanted = _ARGUMENTS.get(name)
+    return (name, arguments) if wanted is not None and len(arguments) >= wanted else None
+
+
+def _comparison_call(site: Site, node: ast.expr) -> _Part | None:
+    """`torch.equal(a, b)`, `torch.allclose(a, b)` and `torch.is_nonzero(a)`, which return a Python bool."""
+    found = _predicate(site, node) if isinstance(node, ast.Call) else None
+    if not isinstance(node, ast.Call) or found is None or any(isinstance(part, ast.Starred) for part in node.args):
+        return None
+    name, arguments = found
+    tensors = arguments[: _ARGUMENTS[name]]
+    if name == "is_nonzero":
+        tensor = site.operand(tensors[0])
+        any_shape = not site.value(tensors[0]).is_single
+        return _Part(f"{tensor} != 0", f"({tensor} != 0)", f"{tensor} == 0", any_shape=any_shape)
+    if name == "equal":
+        for argument in tensors:
             if not isinstance(argument, (ast.Name, ast.Attribute)):
-                verdict = purity.Verdict(impure=f"`{purity.short(argument)}` would be computed twice")
+                verdict = purity.Verdict(impure=f"`{purity.short(argument)}` would be computed twice; name it first")
                 return _Part("", "", "", verdict=verdict)
-    if qualified == "torch.equal":
-        text = f"({site.operand(left)} == {site.operand(right)}).all()"
-        fact = f"{site.operand(left)}.shape == {site.operand(right)}.shape"
-        return _Part(text, text, f"~{text}", facts=(fact,))
-    if qualified == "torch.allclose":
-        arguments = ", ".join(site.text(argument) for argument in [*node.args, *node.keywords])
-        text = f"{site.torch}.isclose({arguments}).all()"
-        return _Part(text, text, f"~{text}")
-    return None
+        left, right = (site.operand(tensor) for tensor in tensors)
+        text = f"({left} == {right}).all()"
+        return _Part(text, text, f"~{text}", facts=(f"{left}.shape == {right}.shape",))
+    rest = [site.text(argument) for argument in [*arguments, *node.keywords]]
+    text = f"{site.torch}.isclose({', '.join(rest)}).all()"
+    return _Part(text, text, f"~{text}")
 
 
 _OPPOSITES: dict[type[ast.cmpop], tuple[str, str]] = {
@@ -247,6 +290,13 @@ def _numbers_compared(site: Site, node: ast.expr) -> _Part | None:
     for inner, side in zip(found, sides, strict=True):
         if inner is None and site.value(side).kind is Kind.TENSOR and not site.value(side).is_single:
             return None
+    facts: list[str] = []
+    for inner, side in zip(found, sides, strict=True):
+        fact = _whole_number(site, side, inner) if inner is not None else ""
+        if fact is None:
+            impure = f"`{purity.short(side)}` cuts off what is behind the point, and its dtype is not known"
+            return _Part("", "", "", verdict=purity.Verdict(impure=impure))
+        facts += [fact] if fact else []
     left, right = (site.operand(inner or side) for inner, side in zip(found, sides, strict=True))
     sign, opposite = _OPPOSITES[type(node.ops[0])]
     text = f"{left} {sign} {right}"
@@ -256,4 +306,33 @@ def _numbers_compared(site: Site, node: ast.expr) -> _Part | None:
     whole = all(site.value(inner).dtype in (BOOL, INT64) for inner in found if inner is not None)
     if not whole and sign not in {"==", "!="}:
         inverse = f"~({text})"  # nan is neither more nor less
-    return _Part(text, f"({text})", inverse, verdict=verdict)
+    return _Part(text, f"({text})", inverse, verdict=verdict, facts=tuple(facts))
+
+
+def _whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:
+    """The trace-time condition under which `int(t)` is the number in `t`, empty if it always is, None if none is known.
+
+    An integer dtype is asked of what `max` and `min` were taken of.
+    """
+    if not any(
+        isinstance(part, ast.Call) and site.resolve(part.func) == "builtins.int" for part in _calls(side, inner)
+    ):
+        return ""
+    source: ast.expr = inner
+    called = inner.func if isinstance(inner, ast.Call) and not inner.args and not inner.keywords else None
+    if isinstance(called, ast.Attribute) and called.attr in {"sum", "max", "min", "amax", "amin"}:
+        source = called.value
+    dtypes = {site.value(inner).dtype or "", site.value(source).dtype or ""}
+    if any(dtype == BOOL or dtype.startswith(("torch.int", "torch.uint")) for dtype in dtypes):
+        return ""
+    root = source
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return f"not {site.text(source)}.is_floating_point()" if isinstance(root, ast.Name) else None
+
+
+def _calls(side: ast.expr, inner: ast.expr) -> Iterator[ast.expr]:
+    """The calls around `inner` that make a number of it."""
+    while side is not inner and isinstance(side, ast.Call):
+        yield side
+        side = side.func.value if isinstance(side.func, ast.Attribute) else side.args[0]

@@ -54,7 +54,7 @@ class Hits:
 
 def hits_of(site: Site, node: ast.For) -> Hits:
     """What a loop over experts runs over; NotRowwise where no loop over all of them can take its place."""
-    statements = _before(site, node)
+    statements = statements_before(site, node)
     if not statements and not _data_dependent(site, node.iter):
         return Hits(f"for {site.text(node.target)} in {site.text(node.iter)}:")
     if not isinstance(node.target, ast.Name):
@@ -68,7 +68,7 @@ def hits_of(site: Site, node: ast.For) -> Hits:
     return hits
 
 
-def _before(site: Site, node: ast.For) -> list[ast.stmt]:
+def statements_before(site: Site, node: ast.For) -> list[ast.stmt]:
     """The statements from the one that computes what the loop runs over, where that depends on the routing."""
     if not isinstance(node.iter, ast.Name):
         return []

@@ -8,8 +8,7 @@ where it is told all that the loop changes: the filled tensors, made just before
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity, torch_api
@@ -24,7 +23,10 @@ from graphmend_codemod.rules.operators import (
     base,
     call,
     decorator,
+    definition_before,
     head,
+    moved,
+    naming,
     test,
 )
 from graphmend_codemod.rules.site import Site
@@ -113,22 +115,17 @@ def edit(site: Site, filling: Filling) -> Edit:
     arguments = Arguments(site, node, filling.filled).found()
     name = f"_fill_{'_and_'.join(filling.filled)}"
     operator = f"{name}_operator"
-    replacement = Replacement(site.span(node), (site.call(f"{name}(", [each.given for each in arguments]),))
-    after = _definition_before(site)
+    owner = site.evaluator.scope.self_name
+    own = [owner] if owner is not None and any(each.attribute for each in arguments) else []
+    given = [*own, *(each.given for each in arguments if not each.attribute)]
+    replacement = Replacement(site.span(node), (site.call(f"{name}(", given),))
+    after = definition_before(site)
     helpers = (
+        naming(site),
         Helper(name, _function(site, filling, arguments, name, operator), after=after),
-        Helper(operator, _operator(site, filling, arguments, name, operator), after=(*after, name)),
+        Helper(operator, _operator(site, filling, arguments, name, operator), after=(*after, name, "_operator_name")),
     )
     return Edit((replacement,), imports=site.imports, helpers=helpers)
-
-
-def _definition_before(site: Site) -> tuple[str, ...]:
-    """The name of the definition before the one that holds the loop, at the top of the module."""
-    tops = [(each.line, each.qualname) for each in site.summary.classes if "." not in each.qualname]
-    tops += [(each.line, each.qualname) for each in site.summary.functions if each.qualname.isidentifier()]
-    line = site.evaluator.scope.node.lineno
-    before = sorted(top for top in tops if top[0] <= line and top[1] != site.function.partition(".")[0])
-    return (before[-1][1],) if before else ()
 
 
 def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
@@ -171,13 +168,13 @@ def _function(site: Site, filling: Filling, arguments: list[Argument], name: str
     documented = [f'    """{about}"""'] if not shapes else [f'    """{about}', "", *shapes, '    """']
     return "\n".join(
         [
-            head(site, name, arguments, "None"),
+            head(site, name, _of_function(site, arguments), "None"),
             *documented,
             _COMMENT,
             test(site, conditions),
-            call(site, operator, [each.name for each in arguments], 2),
+            call(site, operator, [each.given for each in arguments], 2),
             "        return",
-            _moved(site, filling.node, arguments),
+            moved(site, [filling.node]),
         ]
     )
 
@@ -206,6 +203,10 @@ def _shapes(site: Site, filling: Filling) -> Iterator[str]:
 
 def _operator(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:
     marks = iter("abcdefghij")
+    attributes = [each for each in arguments if each.attribute]
+    own = [site.evaluator.scope.self_name or ""] if attributes else []
+    stand_in = [f"    {own[0]} = {site.torch}.nn.Module()"] if own else []
+    stand_in += [f"    {own[0]}.{each.attribute} = {each.name}" for each in attributes]
     described = [
         f"Tensor({next(marks)}!) {each.name}" if each.name in filling.filled else each.described for each in arguments
     ]
@@ -214,50 +215,13 @@ def _operator(site: Site, filling: Filling, arguments: list[Argument], name: str
             *decorator(site, operator, f"({', '.join(described)}) -> ()", filling.filled),
             head(site, operator, arguments, "None"),
             f'    """`{name}` as one operator for torch.compile."""',
-            call(site, name, [each.name for each in arguments], 1),
+            *stand_in,
+            call(site, name, [*own, *(each.name for each in arguments if not each.attribute)], 1),
         ]
     )
 
 
-def _moved(site: Site, node: ast.For, arguments: list[Argument]) -> str:
-    """The loop's own text, one level deep, with parameters in the place of attributes of the instance."""
-    for part in walk(node):
-        if isinstance(part, (ast.Constant, ast.JoinedStr)) and part.lineno != part.end_lineno:
-            raise NotAnOperator("a text in the loop spans lines")
-    unit, written = site.source.indent, site.source.segment(site.span(node))
-    margin = site.source.text[: site.source.offset(node.lineno, node.col_offset)].rpartition("\n")[2]
-    lines = []
-    for number, line in enumerate(re.split(r"\r\n|\r|\n", written)):
-        text = line if number == 0 else line.removeprefix(margin) if line.startswith(margin) else line.lstrip()
-        bare = text.lstrip(" \t")
-        levels = len(text[: len(text) - len(bare)]) // len(unit)
-        rest = text[len(unit) * levels :]
-        lines.append(f"    {'    ' * levels}{rest}" if bare else "")
-    moved = "\n".join(lines)
-    for each in arguments:
-        if each.given != each.name:
-            moved = re.sub(rf"(?<![\w.]){re.escape(each.given)}(?!\w)", each.name, moved)
-    _check_same(node, moved, arguments)
-    return moved
-
-
-class _Renaming(ast.NodeTransformer):
-    def __init__(self, names: Mapping[str, str]) -> None:
-        self._names = names
-
-    def visit_Attribute(self, part: ast.Attribute) -> ast.AST:
-        name = self._names.get(ast.unparse(part))
-        return ast.Name(name, part.ctx) if name is not None else self.generic_visit(part)
-
-
-def _check_same(node: ast.For, moved: str, arguments: list[Argument]) -> None:
-    """The moved text must parse to the loop, but for the attributes that are parameters now."""
-    renaming = _Renaming({each.given: each.name for each in arguments if each.given != each.name})
-    original = ast.parse(ast.unparse(node)).body[0]
-    try:
-        parsed = ast.parse("def f():\n" + moved).body[0]
-    except SyntaxError:
-        parsed = original
-    expected = ast.dump(ast.parse(ast.unparse(renaming.visit(original))).body[0])
-    if not isinstance(parsed, ast.FunctionDef) or [ast.dump(each) for each in parsed.body] != [expected]:
-        raise NotAnOperator("the loop's text cannot be moved as it is")
+def _of_function(site: Site, arguments: list[Argument]) -> list[Argument]:
+    """What the function takes that holds the loop: the instance in the place of its attributes."""
+    plain = [each for each in arguments if not each.attribute]
+    return plain if len(plain) == len(arguments) else [Argument(site.evaluator.scope.self_name or "", "", ""), *plain]

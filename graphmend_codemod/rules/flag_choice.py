@@ -16,10 +16,11 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import children, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.findings import Safety
+from graphmend_codemod.rules.certain_calls import Link
 from graphmend_codemod.rules.constant_floats import floats_read
+from graphmend_codemod.rules.module_memory import is_name
 from graphmend_codemod.rules.one_dtype import why_not_one_dtype
 from graphmend_codemod.rules.packed_rows import Packed, packed_in, why_not_static
-from graphmend_codemod.rules.shared_memory import is_name
 from graphmend_codemod.rules.traceable import is_compile_path, why_not_traced
 
 _READ = re.compile(r"=\s*(?:bool\(\s*)?\w+(?:\s*\.\w+\([-\d]*\))?\s*\.any\(\s*\w*\s*\)\s*(?:\.item\(\)|\))")
@@ -35,7 +36,8 @@ class Choice:
     `reader` and `decider` are functions with the flag's name in each, `mask` is what it is read from. `guards` are
     names that must be false in the reader for the flag to stay a tensor; neither may there be gradients or autocast.
     `packed` is the statement in the decider that packs rows, `guards_below` are its names of the guards. `floats` is
-    what may be a float among all that is read below, `unknown` such a read that the decider has no words for.
+    what may be a float among all that is read below, `unknown` such a read that the decider has no words for. `links`
+    are the calls that hand the flag down.
     """
 
     reader: Definition
@@ -49,11 +51,15 @@ class Choice:
     reason: str | None = None
     floats: tuple[str, ...] = ()
     unknown: str | None = None
+    links: tuple[Link, ...] = ()
 
     @property
     def safety(self) -> Safety:
-        """Unsafe where something that is read below cannot be asked whether it is a constant."""
-        return Safety.SAFE if self.unknown is None else Safety.UNSAFE
+        """Unsafe where something that is read below cannot be asked whether it is a constant, and with packed rows.
+
+        Packing multiplies work (GM506), and without it the flag must not stay a tensor.
+        """
+        return Safety.SAFE if self.unknown is None and self.packed is None else Safety.UNSAFE
 
 
 @lru_cache(maxsize=4)
@@ -122,6 +128,7 @@ class _Following:
         own = {node.id: node.id for node in walk_scope(self.reader.node) if isinstance(node, ast.Name)}
         todo, deciders, reasons = [_Step(self.reader, self.flag, own)], [], []
         seen: dict[tuple[str, int], _Step] = {}
+        self.links: list[Link] = []
         while todo:
             step = todo.pop(0)
             key = (step.function.qualname, step.function.node.lineno)
@@ -135,6 +142,7 @@ class _Following:
                 continue
             below, other = self._handed_down(step)
             todo += below
+            self.links += self._links_of(step)
             if step.function is not self.reader:
                 reasons += [f"`{step.flag}` is used as a Python value in `{short(each)}`" for each in other]
         if not deciders:
@@ -213,8 +221,28 @@ class _Following:
         reason = reason or why_not_one_dtype(self.calls, decider, step.flag, below)
         floats, unknown = floats_read(self.calls, decider, step.flag) if reason is None else ((), None)
         return Choice(
-            self.reader, self.flag, self.mask, decider, step.flag, guards, below, packed, reason, floats, unknown
+            self.reader,
+            self.flag,
+            self.mask,
+            decider,
+            step.flag,
+            guards,
+            below,
+            packed,
+            reason,
+            floats,
+            unknown,
+            tuple(self.links),
         )
+
+    def _links_of(self, step: _Step) -> Iterator[Link]:
+        for node in walk_scope(step.function.node):
+            call = _called_by_name(node) if isinstance(node, ast.Call) else None
+            callee = self.calls.callee(step.function, call) if call is not None else None
+            if call is not None and callee is not None:
+                given = callee.arguments(call).values()
+                if any(isinstance(each, ast.Name) and each.id == step.flag for each in given):
+                    yield Link(step.function, call, callee)
 
     def _why_no_mask(self, step: _Step, packed: Packed | None) -> str | None:
         if packed is None:

@@ -3,11 +3,19 @@
 Dynamo cannot know the branch while it traces, so it ends the graph, waits for the device, and starts another graph
 behind the test. `torch.where` computes both values and selects on the device.
 
-The select replaces the branch where the source proves that eager cannot tell: both values are tensors of one dtype
-and one shape, computing the one that eager skips has no effect, cannot raise and is cheap, its derivative is finite,
-and nothing else refers to a tensor that is now replaced by a copy (the sign of a zero gradient may differ). Otherwise
-the select stands under `torch.compiler.is_compiling()` with the facts that it needs, and the original branch stays
-behind it, word for word.
+The select goes in front, under `torch.compiler.is_compiling()`; the original branch stays behind it, word for word,
+and eager mode runs it. The value that eager mode skips must have no effect, cost little and be unable to raise; a
+tensor that a branch leaves alone must not be written in place later. Facts about tensors that the source does not
+prove (that a value is a tensor, its dtype, its shape) become conditions next to `is_compiling()`: Dynamo folds them
+while it traces, and where one does not hold, the original branch runs and breaks the graph as before. Where a skipped
+derivative may be infinite, its arguments are selected as well, so that the gradient stays finite. Where the two values
+lead to different parameters, the compile path is for `torch.no_grad()` alone: eager mode leaves the gradient of a
+parameter that was not used None, and a select would make it zero. A test of more than one element raises another type
+of exception when compiled.
+
+With the setting `one-path = true`, a select that eager mode cannot tell from the branch takes its place (an unsafe
+fix). That saves a device sync in eager mode as well. It assumes that annotations and the layers that a constructor
+makes are right, that no hook or subclass changes them, and that the sign of a zero gradient does not matter.
 """
 
 from __future__ import annotations
@@ -15,10 +23,12 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.findings import Edit, Replacement, Safety, Span
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.findings import Edit, Form, Replacement, Safety, Span
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, reads_tensor, split
-from graphmend_codemod.rules.selection import NotSelectable, expression_selection, select_edit, selection_of, where
+from graphmend_codemod.rules.select_proof import judge
+from graphmend_codemod.rules.select_text import select_verdict, values_of, where
+from graphmend_codemod.rules.selection import NotSelectable, expression_selection, selection_of
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -43,7 +53,7 @@ rule = Rule(
     title="select with torch.where instead of branching",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="both values are computed, and one is selected"),
     examples=(
         Example(
             before="""
@@ -53,8 +63,10 @@ rule = Rule(
             """,
             after="""
             x = self.norm(x)
-            if x.dtype == torch.float32:
+            if torch.compiler.is_compiling() and x.dtype == torch.float32:
                 x = torch.where(x.mean() > 0.5, torch.clamp(x, max=0.5), x)
+            elif x.dtype == torch.float32 and (x.mean() > 0.5):
+                x = torch.clamp(x, max=0.5)
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 4)", "torch.zeros(2, 4) - 3"),
@@ -67,12 +79,37 @@ rule = Rule(
                 x = x - 1.0
             """,
             after="""
-            if torch.compiler.is_compiling() and x.is_floating_point():
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and x.is_floating_point()
+            ):
                 x = torch.where(x.sum() > 0, x * 2.0, x - 1.0)
             elif x.sum() > 0:
                 x = x * 2.0
             else:
                 x = x - 1.0
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)", "-torch.ones(2, 4)"),
+        ),
+        Example(
+            before="""
+            if (x > 0).all():
+                x = x.sqrt()
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and x.is_floating_point()
+            ):
+                condition = (x > 0).all()
+                x = torch.where(
+                    condition, torch.where(condition, x, 1.0).sqrt(), x
+                )
+            elif (x > 0).all():
+                x = x.sqrt()
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 4)", "-torch.ones(2, 4)"),
@@ -88,7 +125,7 @@ rule = Rule(
         Declined(
             source="""
             if x.sum() > 0:
-                x = x[:, :2]
+                x = x.sum()
             """,
             because="may have another shape in each branch",
             setup=_SETUP,
@@ -114,7 +151,7 @@ def branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
         selection = selection_of(site, node)
-        return Verdict(message, edit=select_edit(selection, selection.judge()))
+        return select_verdict(message, selection, judge(selection))
     except NotSelectable as reason:
         return Verdict(message, declined=str(reason))
 
@@ -128,18 +165,19 @@ def conditional_expression(site: Site, node: ast.IfExp) -> Verdict | None:
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
-        return Verdict(message, edit=_expression_edit(site, node, condition))
+        return _expression_verdict(message, site, node, condition)
     except NotSelectable as reason:
         return Verdict(message, declined=str(reason))
 
 
-def _expression_edit(site: Site, node: ast.IfExp, condition: Condition) -> Edit:
-    if condition.several:
-        raise NotSelectable(f"`{condition.several}` may hold more than one element")
-    facts = expression_selection(site, node, condition).judge()
-    select = where(site, "", [condition.text], [site.text(node.body), site.text(node.orelse)], 0)
-    if facts.one_path and not condition.static:
-        return Edit((Replacement(site.span(node), (select,)),), imports=site.imports)
+def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Condition) -> Verdict:
+    selection = expression_selection(site, node, condition)
+    facts = judge(selection)
+    values = values_of(selection, facts, selection.names[0], [condition.choice])
+    select = where(site, "", [condition.choice], values, 0)
+    if site.settings.one_path and facts.one_path and not condition.static:
+        edit = Edit((Replacement(site.span(node), (select,)),), imports=site.imports, form=Form.ONE_PATH)
+        return Verdict(message, edit=edit, safety=Safety.UNSAFE)
     static = [site.operand_of_and(operand) for operand in condition.static]
     conditions = [site.compiling, *static, *facts.conditions]
     statement = site.place.statement
@@ -147,12 +185,12 @@ def _expression_edit(site: Site, node: ast.IfExp, condition: Condition) -> Edit:
         start = Span(statement.lineno, statement.col_offset, node.lineno, node.col_offset)
         before = site.source.segment(start)
         if statement.lineno == node.lineno and not before.rstrip().endswith("("):
-            inner = where(site, before, [condition.text], [site.text(node.body), site.text(node.orelse)], 1)
+            inner = where(site, before, [condition.choice], values, 1)
             two_paths = (f"{site.header('if', conditions)}\n    {inner}\nelse:\n    ", site.original(statement, 1))
-            return Edit((Replacement(site.span(statement), two_paths),), imports=site.imports)
+            return Verdict(message, edit=Edit((Replacement(site.span(statement), two_paths),), imports=site.imports))
     header = " and ".join(conditions)
     line = site.source.line(node.lineno)
     if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
-        raise NotSelectable("the compile path would make the line too long to read")
+        raise NotSelectable("the compile path would make the line too long to read; give the value a name of its own")
     parts = (f"({select} if {header} else (", site.original(node), "))")
-    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))

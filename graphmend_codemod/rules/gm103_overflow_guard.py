@@ -4,9 +4,8 @@ Half precision models test `torch.isinf(x).any()` after a block and clamp when i
 and a device sync, in every layer. The static part of the test (the dtype) stays an `if`, which Dynamo folds; the
 clamped or untouched values are selected on the device.
 
-Applied where eager cannot tell: the clamp keeps dtype and shape, nothing else refers to the tensor that is replaced
-by a copy, and the derivative of both arms is finite (the sign of a zero gradient may differ). Otherwise the select
-stands in front of the original text under `torch.compiler.is_compiling()`.
+The select goes in front of the original text under `torch.compiler.is_compiling()`, so that eager mode runs what was
+there. Conditions and the setting `one-path = true` are those of GM101.
 """
 
 from __future__ import annotations
@@ -17,9 +16,11 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.findings import Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, split
-from graphmend_codemod.rules.selection import NotSelectable, select_edit, selection_of
+from graphmend_codemod.rules.select_proof import judge
+from graphmend_codemod.rules.select_text import select_verdict
+from graphmend_codemod.rules.selection import NotSelectable, selection_of
 from graphmend_codemod.rules.site import Site
 
 _TESTS = frozenset({"isinf", "isnan", "isfinite", "isposinf", "isneginf"})
@@ -44,7 +45,9 @@ rule = Rule(
     title="select clamped values instead of branching on overflow",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS, cost_note="the clamped values are always computed, in one kernel with the select"
+    ),
     examples=(
         Example(
             before="""
@@ -57,13 +60,18 @@ rule = Rule(
             """,
             after="""
             x = self.norm(x)
-            if x.dtype == torch.float16:
+            if torch.compiler.is_compiling() and x.dtype == torch.float16:
                 clamp_value = torch.finfo(x.dtype).max - 1000
                 x = torch.where(
                     torch.isinf(x).any() | torch.isnan(x).any(),
                     torch.clamp(x, min=-clamp_value, max=clamp_value),
                     x,
                 )
+            elif x.dtype == torch.float16 and (
+                torch.isinf(x).any() or torch.isnan(x).any()
+            ):
+                clamp_value = torch.finfo(x.dtype).max - 1000
+                x = torch.clamp(x, min=-clamp_value, max=clamp_value)
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 4)",),
@@ -108,6 +116,6 @@ def overflow_guard(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
         selection = selection_of(site, node)
-        return Verdict(message, edit=select_edit(selection, selection.judge()))
+        return select_verdict(message, selection, judge(selection))
     except NotSelectable as reason:
         return Verdict(message, declined=str(reason))

@@ -1,22 +1,27 @@
 """masked-write-guard (GM104): an `any()` test around a write that its mask already limits.
 
 Without a true element the masked write changes nothing, so the test decides nothing and costs a break and a sync.
-Where the source proves that eager cannot tell the write stands alone; otherwise the test gets
-`torch.compiler.is_compiling() or` in front, so that eager runs as before and the compiler takes the write without
-asking.
+The compile path writes without asking; the original stays behind it, and eager mode runs that. Where all is known, the
+test only gets `torch.compiler.is_compiling() or` in front. Else the compile path asks while tracing whether the mask
+is a bool tensor that leaves the shape of the target as it is, and whether the target's dtype holds what is written.
+
+With the setting `one-path = true`, a write that makes a new tensor stands alone where all is known (an unsafe fix).
 """
 
 from __future__ import annotations
 
 import ast
+import enum
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.torch_api import torch_function
-from graphmend_codemod.analysis.values import BOOL, Kind
-from graphmend_codemod.findings import Edit, Original, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.analysis.values import BOOL, Kind, Value
+from graphmend_codemod.findings import Edit, Form, Original, Replacement, Safety
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
+from graphmend_codemod.rules.select_proof import demand_no_later_write
+from graphmend_codemod.rules.selection import NotSelectable
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -40,20 +45,21 @@ rule = Rule(
     title="write under the mask without testing it first",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="the write is always done"),
     examples=(
         Example(
             before="""
-            scores = self.linear(x)
-            mask = scores > 1.0
+            scores = torch.sigmoid(x.float())
+            mask = torch.gt(scores, 0.7)
             if mask.any():
                 scores = scores.masked_fill(mask, 0.0)
             x = scores
             """,
             after="""
-            scores = self.linear(x)
-            mask = scores > 1.0
-            scores = scores.masked_fill(mask, 0.0)
+            scores = torch.sigmoid(x.float())
+            mask = torch.gt(scores, 0.7)
+            if torch.compiler.is_compiling() or mask.any():
+                scores = scores.masked_fill(mask, 0.0)
             x = scores
             """,
             setup=_SETUP,
@@ -65,7 +71,16 @@ rule = Rule(
                 x = x.masked_fill(mask, 0.0)
             """,
             after="""
-            if torch.compiler.is_compiling() or torch.any(mask):
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and isinstance(mask, torch.Tensor)
+                and mask.dtype == torch.bool
+                and x.is_floating_point()
+                and torch.broadcast_shapes(x.shape, mask.shape) == x.shape
+            ):
+                x = x.masked_fill(mask, 0.0)
+            elif torch.any(mask):
                 x = x.masked_fill(mask, 0.0)
             """,
             setup=_SETUP,
@@ -92,17 +107,26 @@ rule = Rule(
 )
 
 
-class _Write(NamedTuple):
-    """A masked write: `target` under `mask`.
+class _Form(enum.Enum):
+    """How a masked write is spelled: a new tensor, `masked_fill_`, or `x[mask] = fill`."""
 
-    `copies` when it makes a new tensor and binds it to the target's name; `fills` when it takes no mask but a bool one.
-    """
+    COPY = enum.auto()
+    FILL = enum.auto()
+    INDEX = enum.auto()
+
+
+class _Write(NamedTuple):
+    """A masked write of `fill` into `target` under `mask`."""
 
     target: ast.expr
     mask: ast.expr
     fill: ast.expr
-    copies: bool
-    fills: bool = True
+    form: _Form
+
+    @property
+    def copies(self) -> bool:
+        """True when it makes a new tensor and binds it to the target's name."""
+        return self.form is _Form.COPY
 
 
 @rule.on(ast.If, candidate="test")
@@ -118,13 +142,18 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
     message = f"asks whether the mask of a masked write has a true element: `{purity.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
-    reason, proven = _judge(site, inner, write)
-    if reason:
-        return Verdict(message, declined=reason)
-    if proven and not condition.static and not site.flow.splits:
+    try:
+        facts = _facts(site, inner, write)
+    except NotSelectable as reason:
+        return Verdict(message, declined=str(reason))
+    if site.settings.one_path and not (facts or condition.static or site.flow.splits) and write.copies:
         comments = [part for text in site.comments(node, (node.body[0],)) for part in (text, "\n")]
         alone: tuple[str | Original, ...] = (*comments, site.original(node.body[0], -1))
-        return Verdict(message, edit=Edit((Replacement(site.span(node), alone),)))
+        edit = Edit((Replacement(site.span(node), alone),), form=Form.ONE_PATH)
+        return Verdict(message, edit=edit, safety=Safety.UNSAFE)
+    if facts:
+        static = [site.operand_of_and(operand) for operand in condition.static]
+        return Verdict(message, edit=site.in_front(node, [*static, *facts], [site.original(node.body[0])]))
     test = condition.tensors[0]
     opening, closing = ("(", ")") if condition.static else ("", "")
     parts = (f"{opening}{site.compiling} or ", site.original(test), closing)
@@ -149,13 +178,13 @@ def _masked_write(site: Site, statement: ast.stmt) -> _Write | None:
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target = statement.targets[0]
         if isinstance(target, ast.Subscript):
-            return _Write(target.value, target.slice, statement.value, False, fills=False)
+            return _Write(target.value, target.slice, statement.value, _Form.INDEX)
         if isinstance(target, ast.Name):
             return _copying(site, target, statement.value)
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         if isinstance(call.func, ast.Attribute) and call.func.attr == "masked_fill_" and len(call.args) == 2:
-            return _Write(call.func.value, call.args[0], call.args[1], False)
+            return _Write(call.func.value, call.args[0], call.args[1], _Form.FILL)
     return None
 
 
@@ -171,23 +200,56 @@ def _copying(site: Site, target: ast.Name, value: ast.expr) -> _Write | None:
         return None
     if len(arguments) != 3 or not (isinstance(arguments[0], ast.Name) and arguments[0].id == target.id):
         return None
-    return _Write(arguments[0], arguments[1], arguments[2], name == "masked_fill")
+    return _Write(arguments[0], arguments[1], arguments[2], _Form.COPY)
 
 
-def _judge(site: Site, inner: Site, write: _Write) -> tuple[str | None, bool]:
-    """Why the write cannot be taken, and whether it can stand alone in eager too."""
+def _facts(site: Site, inner: Site, write: _Write) -> list[str]:
+    """Trace-time conditions under which the write does nothing where the mask has no true element."""
     target, mask, fill = inner.value(write.target), inner.value(write.mask), inner.value(write.fill)
     verdict = inner.judge(write.fill) & inner.judge(write.mask)
-    if verdict.impure:
-        return verdict.impure, False
-    if target.kind is not Kind.TENSOR:
-        return f"`{site.text(write.target)}` is not known to be a tensor", False
-    if mask.dtype != BOOL and not write.fills:
-        return f"`{site.text(write.mask)}` is not known to be a bool tensor", False
-    if not write.copies and not (fill.is_python or fill.is_single):
-        return f"`{site.text(write.fill)}` may hold more than one element, whose number depends on the mask", False
-    same_shape = mask.shape == target.shape
-    owner = isinstance(write.target, ast.Name) and site.sole_owner(write.target.id)
-    fitting = purity.fits(inner.evaluator, write.fill, inner.place.env, target)
-    proven = write.copies and owner and same_shape and fitting and not verdict.raises and not verdict.needs_floating
-    return None, proven and target.is_tensor
+    if verdict.impure or verdict.raises:
+        raise NotSelectable(verdict.impure or f"{verdict.raises} where eager mode skips it")
+    if write.form is not _Form.COPY and not (fill.is_python or fill.is_single):
+        raise NotSelectable(
+            f"`{site.text(write.fill)}` may hold more than one element, whose number depends on the mask"
+        )
+    texts = {id(each): site.operand(each) for each in (write.target, write.mask)}
+    name, mask_name = texts[id(write.target)], texts[id(write.mask)]
+    facts = []
+    for node in (write.target, write.mask):
+        known = site.value(node)
+        if not known.is_tensor or known.hint:
+            facts.append(f"isinstance({texts[id(node)]}, {site.torch}.Tensor)")
+    if site.value(write.mask).dtype != BOOL or mask.hint:
+        facts.append(f"{mask_name}.dtype == {site.torch}.bool")
+    facts += [f"{text}.is_floating_point()" for text in sorted(verdict.needs_floating)]
+    facts += _fitting(site, inner, write, target, fill, name)
+    if mask.shape != target.shape:
+        facts.append(_same_places(site, write, name, mask_name))
+    if write.copies:
+        if target.hint or not (isinstance(write.target, ast.Name) and site.sole_owner(write.target.id)):
+            demand_no_later_write(site, [write.target], [name])
+    else:
+        facts.append(f"not ({name}.is_leaf and {name}.requires_grad)")
+    return list(dict.fromkeys(facts))
+
+
+def _fitting(site: Site, inner: Site, write: _Write, target: Value, fill: Value, name: str) -> list[str]:
+    """What must be asked for the target to hold the fill: torch raises where a number does not fit."""
+    if fill.kind is Kind.TENSOR:
+        if write.form is _Form.COPY and not fill.is_single:
+            raise NotSelectable(f"`{site.text(write.fill)}` may have another shape than `{name}`")
+        return [f"{site.operand(write.fill)}.dtype == {name}.dtype"]
+    if purity.fits(inner.evaluator, write.fill, inner.place.env, target) and not target.hint:
+        return []
+    floating = inner.evaluator.names.tensor(f"float:{inner.evaluator.names.new('dtype')}")
+    if not purity.fits(inner.evaluator, write.fill, inner.place.env, floating):
+        raise NotSelectable(f"`{site.text(write.fill)}` may not fit into the dtype of `{name}`, which raises")
+    return [f"{name}.is_floating_point()"]
+
+
+def _same_places(site: Site, write: _Write, name: str, mask: str) -> str:
+    """The condition under which the mask chooses places of the target and makes it no larger."""
+    if write.form is _Form.INDEX:
+        return f"{name}.shape[: {mask}.dim()] == {mask}.shape"
+    return f"{site.torch}.broadcast_shapes({name}.shape, {mask}.shape) == {name}.shape"

@@ -1,17 +1,18 @@
 """branch-writes-state (GM105): a tensor's value decides which tensor an attribute or a buffer holds.
 
 Rotary embeddings keep several frequency tables and register the one that fits the longest position. The compile path
-computes what both branches would write, without touching anything else, and writes the selected tensor under the same
-name. It never copies in place: attributes often alias each other (`self.original_inv_freq = self.inv_freq`), and a copy
-into one would change the other. Eager mode runs the original statements, word for word.
+computes what both branches would write, without touching anything else, asks whether both have one shape and dtype, and
+writes the selected tensor under the same name. It never copies in place: attributes often alias each other
+(`self.original_inv_freq = self.inv_freq`), and a copy into one would change the other. Eager mode runs the original
+statements, word for word.
 
 A branch without `else` selects between the new value and the one that the attribute has: a state that grows with the
-longest input (dynamic rotary embeddings) is computed for every input, and kept where it would not be replaced. A
-Python number that the same call gives is written in any case.
+longest input (dynamic rotary embeddings) is computed for every input, and kept where it would not be replaced. A Python
+number that the same call gives is written in any case.
 
 A value that a branch caches for itself (`if not hasattr(self, "a"): self.a = ...`) is computed in the graph instead of
-stored, where every call would compute the same one. An attribute that a branch only moves to a device is moved there
-for the select alone.
+stored, where every call would compute the same one and nothing else in the project reads it. An attribute that a branch
+only moves to a device is moved there for the select alone.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.findings import Edit, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.cached_values import cached_value, why_it_may_change
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.cached_values import cached_value, why_it_is_needed, why_it_may_change
 from graphmend_codemod.rules.conditions import Condition, split
-from graphmend_codemod.rules.growing_state import NotGrowing, growing_edit, larger_of
+from graphmend_codemod.rules.growing_state import NotGrowing, alike, growing_edit, larger_of
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -76,7 +77,11 @@ rule = Rule(
     title="select the written tensor instead of branching around the write",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(compiled_state="the selected tensor is written; values that a branch caches are not stored"),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS,
+        cost_note="what each branch would write is always computed, and one is selected",
+        compiled_state="the selected tensor is written; values that a branch caches are not stored",
+    ),
     examples=(
         Example(
             before="""
@@ -89,7 +94,12 @@ rule = Rule(
             """,
             after="""
             if torch.compiler.is_compiling():
+                # What either branch writes, before it is known which one is taken.
                 long_scale = self.build(2.0)
+            if (
+                torch.compiler.is_compiling()
+                and (long_scale.shape, long_scale.dtype) == (self.short_scale.shape, self.short_scale.dtype)
+            ):
                 self.register_buffer(
                     "scale",
                     torch.where(longest > 3, long_scale, self.short_scale),
@@ -114,8 +124,15 @@ rule = Rule(
             """,
             after="""
             if torch.compiler.is_compiling() and hasattr(self, "scale"):
+                # What either branch writes, before it is known which one is taken.
+                scale, factor = self.scaled(length)
+            if (
+                torch.compiler.is_compiling()
+                and hasattr(self, "scale")
+                and (scale.shape, scale.dtype) == (self.scale.shape, self.scale.dtype)
+            ):
                 outgrown = length > self.longest
-                scale, self.factor = self.scaled(length)
+                self.factor = factor
                 self.register_buffer(
                     "scale",
                     torch.where(outgrown, scale, self.scale),
@@ -257,9 +274,25 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     for name in sorted(taken.writes.keys() ^ other.writes.keys()):
         raise _NotWritable(f"`self.{name}` is written in one branch only")
     lines = [*taken.lines, *other.lines]
+    facts, selects = list(condition.facts), []
     for name, write in taken.writes.items():
-        lines.append(_selected(site, name, condition.text, write, other.writes[name]))
-    return site.in_front(node, [], ["\n    ".join(lines)])
+        both = [
+            _named(site, f"{first}{name}", each, lines) for first, each in (("", write), ("other_", other.writes[name]))
+        ]
+        facts.append(alike(*both))
+        selects.append(_selected(site, name, condition.text, both[0], both[1], write, other.writes[name]))
+    return site.computed_in_front(node, [], lines, facts, selects)
+
+
+def _named(site: Site, name: str, write: _Write, lines: list[str]) -> str:
+    """A name for the value, so that it can be asked for its shape: its own, or one that is bound in a new line."""
+    if site.value(write.node).is_python:
+        raise _NotWritable(f"`{write.value}` is no tensor")
+    if write.value.replace(".", "_").isidentifier():
+        return write.value
+    local = site.free_name(name)
+    lines.append(f"{local} = {write.value}")
+    return local
 
 
 def _branch(site: Site, body: Sequence[ast.stmt]) -> _Branch:
@@ -295,6 +328,9 @@ def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
         attribute = _attribute(site, element)
         if attribute is not None:
             local = site.free_name(attribute)
+            reader = why_it_is_needed(site, attribute, node)
+            if reader is not None:
+                raise _NotWritable(reader)
             branch.stands_for[attribute] = local
             names.append(local)
         elif isinstance(element, ast.Name):
@@ -379,10 +415,10 @@ def _attribute_of_move(site: Site, node: ast.expr) -> str:
     return ""
 
 
-def _selected(site: Site, name: str, condition: str, taken: _Write, other: _Write) -> str:
+def _selected(site: Site, name: str, condition: str, one: str, two: str, taken: _Write, other: _Write) -> str:
     if (taken.registers, taken.rest) != (other.registers, other.rest):
         raise _NotWritable(f"`self.{name}` is written in another way in each branch")
-    select = f"{site.torch}.where({condition}, {taken.value}, {other.value})"
+    select = f"{site.torch}.where({condition}, {one}, {two})"
     owner = _self(site)
     if taken.registers:
         return site.call(f"{owner}.register_buffer(", [f'"{name}"', select, *taken.rest], deeper=1)

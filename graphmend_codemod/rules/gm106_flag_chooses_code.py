@@ -9,8 +9,8 @@ What cannot be captured under `torch.cond` is an error, not a graph break. So th
 it calls, may only use operations of torch whose sizes do not depend on data, and layers of torch that change nothing
 when they are called. It must not write into what it gets, and assertions in it must tell the sizes of what it returns.
 Nothing that is only done for one value of the flag may change the dtype of the result. Rows that are packed by a mask
-are one exception, see GM506. Results that have another size or number for each value, such as attention weights on
-request, keep the flag a Python bool.
+are one exception, see GM506: the fix is unsafe there. Results that have another size or number for each value, such as
+attention weights on request, keep the flag a Python bool.
 
 So do gradients and autocast, where the graph breaks as before: parameters that only the other form has would get a
 gradient of zeros where eager mode leaves None, and autocast may give the two forms different dtypes.
@@ -21,8 +21,9 @@ the graph, and so is one that was another number when the code was compiled befo
 (`lift_tracked_freevar_to_input should not be called on root SubgraphTracer`). So the compile path asks, by
 `torch.fx.experimental.symbolic_shapes.has_static_value`, whether floats in general (`torch.pi` is one) and all that
 this code reads are constants. Where they are not, the flag is a Python bool and the graph breaks as before. The fix is
-unsafe where the function has no words for something that may be a float. Modules and hooks that are put in later, not
-by the constructors of this file, are not known: what cannot be captured in them is an error as well.
+unsafe where the function has no words for something that may be a float. Layers of another class than the constructor
+gives, and subclasses, keep the flag a Python bool. A hook that is registered in another project is not known: what
+cannot be captured in it is an error as well.
 
 Both forms are compiled. With dynamic sizes Inductor takes two to three times as long as with static ones, most of it
 in simplifying the formulas of indices for C++ kernels: an encoder of two small layers took 85 CPU seconds for its
@@ -34,10 +35,12 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules import constant_floats
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.certain_calls import CertainCalls, MayDiffer
 from graphmend_codemod.rules.flag_choice import Choice, choices, is_dispatched
 from graphmend_codemod.rules.site import Site
 
@@ -77,7 +80,7 @@ rule = Rule(
     title="choose code by a flag with torch.cond",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="both forms are compiled, and one of them runs"),
     examples=(
         Example(
             before="""
@@ -89,6 +92,8 @@ rule = Rule(
             if (
                 torch.compiler.is_compiling()
                 and isinstance(masked, torch.Tensor)
+                and type(self) is Part
+                and type(self.linear) is nn.Linear
                 and _floats_are_constant()
             ):
                 # The graph holds both forms, and one of them runs.
@@ -140,7 +145,14 @@ def choosing_branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=choice.reason)
     if choice.unknown is not None:
         message += f"; unsafe, since {choice.unknown}"
-    return Verdict(message, safety=choice.safety, edit=_edit(site, choice))
+    certain = CertainCalls(site, calls_in(site.source.text))
+    try:
+        # An heir whose `forward` calls this one would run once more inside.
+        certain.demand_class(certain.start(), choice.decider.owner)
+        certain.demand_all_below(certain.start()._replace(exact=True), choice.decider)
+    except MayDiffer as unsure:
+        return Verdict(message, declined=str(unsure))
+    return Verdict(message, safety=choice.safety, edit=_edit(site, choice, certain.conditions()))
 
 
 def _choice(site: Site) -> Choice | None:
@@ -164,7 +176,7 @@ def _first(site: Site, choice: Choice) -> ast.AST | None:
     return min(tests, key=lambda node: node.lineno, default=None)
 
 
-def _edit(site: Site, choice: Choice) -> Edit:
+def _edit(site: Site, choice: Choice, classes: list[str]) -> Edit:
     function, flag = site.evaluator.scope.node, choice.parameter
     own = function.args.args[0].arg
     name = site.free_name(f"{function.name}_if")
@@ -175,6 +187,7 @@ def _edit(site: Site, choice: Choice) -> Edit:
     conditions = [
         site.compiling,
         f"isinstance({flag}, {site.torch}.Tensor)",
+        *classes,
         f"{constant_floats.NAME}({', '.join(choice.floats)})",
     ]
     header = f"if {' and '.join(conditions)}:"

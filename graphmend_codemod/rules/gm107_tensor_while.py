@@ -11,7 +11,7 @@ import ast
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.findings import Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
 from graphmend_codemod.rules.site import Site
 
@@ -32,7 +32,7 @@ rule = Rule(
     title="bound the rounds of a loop on a tensor",
     documentation=__doc__,
     safety=Safety.ADVICE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Declined(
             source="""

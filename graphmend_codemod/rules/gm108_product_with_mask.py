@@ -15,7 +15,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import blocks_of
 from graphmend_codemod.rules.conditions import split
 from graphmend_codemod.rules.mask_products import Product, is_view, product_of
@@ -41,7 +41,11 @@ rule = Rule(
     title="multiply by the mask without asking whether it holds ones alone",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(compiled_exceptions="kept; a mask of ones alone that does not fit its tensor raises one"),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS,
+        cost_note="the product is always computed",
+        compiled_exceptions="kept; a mask of ones alone that does not fit its tensor raises one",
+    ),
     examples=(
         Example(
             before="""

@@ -30,7 +30,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import Blocks
 from graphmend_codemod.rules.mask_products import Products
 from graphmend_codemod.rules.mask_questions import Question, of_dtype, question_of
@@ -107,7 +107,7 @@ rule = Rule(
     title="keep a mask that may hold ones alone",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="products and sums with the mask are always computed"),
     examples=(
         Example(
             before="""
@@ -117,11 +117,16 @@ rule = Rule(
             """,
             after="""
             kept = mask
-            if torch.compiler.is_compiling() and (
-                mask is None
-                or (
-                    mask.dtype in (torch.bool, torch.int64)
-                    and mask.shape[1:] == positions.shape
+            if (
+                torch.compiler.is_compiling()
+                and type(self.part) is Part
+                and isinstance(positions, torch.Tensor)
+                and (
+                    mask is None
+                    or (
+                        mask.dtype in (torch.bool, torch.int64)
+                        and mask.shape[1:] == positions.shape
+                    )
                 )
             ):
                 # A mask of ones does what None does, so nothing has to be read back.
@@ -148,6 +153,7 @@ rule = Rule(
             if (
                 torch.compiler.is_compiling()
                 and not self.flash
+                and type(self.attention) is Attention
                 and mask.dtype == torch.bool
                 and mask.shape == x.shape[:2]
             ):
@@ -256,7 +262,7 @@ def _edit_for(
         _demand_value(function, own, name, question.mask)
     uses.demand(function, name, own)
     _demand_length(site, uses, function, positions)
-    return _edit(site, node, name, question, positions)
+    return _edit(site, node, name, question, positions, uses.conditions())
 
 
 def _made_none(block: list[ast.stmt]) -> str | None:
@@ -375,20 +381,21 @@ def _renamed(caller: Definition, names: set[str]) -> Iterator[str]:
                 yield node.targets[0].id
 
 
-def _edit(site: Site, node: ast.If, name: str, question: Question, positions: str) -> Edit:
+def _edit(site: Site, node: ast.If, name: str, question: Question, positions: str, classes: list[str]) -> Edit:
     mask = question.mask
     right_dtype = of_dtype(site, mask, question.dtypes)
     of_shape = f"{mask}.shape[1:] == {positions}.shape"
+    asked = [site.compiling, *classes, f"isinstance({positions}, {site.torch}.Tensor)"]
     filled = f"{mask}.masked_fill({site.text(question.others[0])}, 1)"
     word = "elif" if site.is_elif(node) else "if"
     if question.may_be_none:
         filled = f"None if {mask} is None else {filled}"
         whole = f"{mask} is None or ({right_dtype} and {of_shape})"
-        lines = [f"{mask} is None", "or (", f"    {right_dtype}", f"    and {of_shape}", ")"]
+        lines = [f"{mask} is None", "    or (", f"        {right_dtype}", f"        and {of_shape}", "    )"]
         short = site.indentation(1) + len(whole) <= site.line_limit
-        inside = "\n".join(f"    {line}" for line in ([whole] if short else lines))
-        header = f"{word} {site.compiling} and (\n{inside}\n):"
+        inside = whole if short else "\n    ".join(lines)
+        header = site.header(word, [*asked, f"({inside})" if short else f"(\n        {inside}\n    )"])
     else:
-        header = f"{word} {site.compiling} and {right_dtype} and {of_shape}:"
+        header = site.header(word, [*asked, right_dtype, of_shape])
     parts = (f"{header}\n    {_COMMENT}\n    {name} = {filled}\nel", site.original(node))
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)

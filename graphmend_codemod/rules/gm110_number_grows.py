@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import Blocks, blocks_of
 from graphmend_codemod.rules.conditions import Condition, split
 from graphmend_codemod.rules.selection import Assignment, NotSelectable, assignments
@@ -49,7 +49,9 @@ rule = Rule(
     title="let a tensor decide by how much a number grows",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS, cost_note="both forms of what the branch assigns are computed, and one is selected"
+    ),
     examples=(
         Example(
             before="""
@@ -63,6 +65,7 @@ rule = Rule(
             if (
                 torch.compiler.is_compiling()
                 and mask is not None
+                and isinstance(mask, torch.Tensor)
                 and type(count) is int
                 and places.dtype == torch.int64
             ):
@@ -122,12 +125,13 @@ _OF_TENSORS = frozenset({"shape", "device", "dtype", "to", "masked_fill", "expan
 
 @dataclass(frozen=True)
 class _Growth:
-    """A branch: numbers that grow, tensors that are selected, and names that only the branch reads."""
+    """A branch: numbers that grow, tensors that are selected, and names of what may be no tensor."""
 
     condition: Condition
     others: tuple[str, ...]
     numbers: dict[str, int]
     tensors: tuple[str, ...]
+    asked: tuple[str, ...] = ()
 
 
 @rule.on(ast.If, candidate="test")
@@ -207,7 +211,11 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
         _demand_arithmetic(site, node, name)
     if selected:
         _demand_no_write(site, node, set(selected))
-    return _Growth(condition, tuple(_others(site, node)), numbers, tuple(selected))
+    bound = {item.name for item in found}
+    values = {name: site.place.env.get(name) for name in sorted({*tensors, *selected})}
+    unsure = [name for name, value in values.items() if value is None or not value.is_tensor or value.hint]
+    asked = tuple(name for name in unsure if name not in bound or name in selected)
+    return _Growth(condition, tuple(_others(site, node)), numbers, tuple(selected), asked)
 
 
 def _names(node: ast.AST) -> Iterator[ast.Name]:
@@ -318,6 +326,7 @@ def _edit(site: Site, node: ast.If, growth: _Growth) -> Edit:
         *(site.operand_of_and(each) for each in growth.condition.static),
         *(f"not {each}" for each in growth.others),
         *growth.condition.facts,
+        *(f"isinstance({name}, {site.torch}.Tensor)" for name in growth.asked),
         *(f"type({name}) is int" for name in growth.numbers),
         *(f"{name}.dtype == {site.torch}.int64" for name in growth.tensors),
     ]

@@ -6,17 +6,18 @@ level is disabled. Eager mode keeps the statement, its arguments and the place t
 Under `torch.compile` a message that is known while the graph is traced is sent once per compilation, through a helper
 that Dynamo runs as it traces (`torch.compiler.assume_constant_result`). With `log-calls = "guard"`, and for every
 message that is not known then (sizes would specialise the graph on them), the call is left out of the compiled code.
-So it is in files that are written for TorchScript as well, which cannot compile the helper.
+So it is in code that TorchScript compiles as well, which cannot compile the helper.
 """
 
 from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.logcalls import LogCall, effect_in, find_log_call, judge_arguments, why_it_is_read
-from graphmend_codemod.rules.site import Site, is_scripted
+from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety, Span
+from graphmend_codemod.rules.argument_effects import effect_in
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.logcalls import LogCall, find_log_call, judge_arguments, why_it_is_read
+from graphmend_codemod.rules.site import Site
 
 _SETUP = """
 import logging
@@ -44,7 +45,9 @@ rule = Rule(
     title="keep log and warning calls out of the graph",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(compiled_logs="once per compilation, or dropped where the message is not known while tracing"),
+    contract=Contract(
+        cost=Cost.NONE, compiled_logs="once per compilation, or dropped where the message is not known while tracing"
+    ),
     examples=(
         Example(
             before="""
@@ -134,7 +137,7 @@ def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
     if reader is not None:
         return Verdict(message, declined=reader)
     helper = helper_for(site, call)
-    known = arguments.constant and site.torch_at_import and not is_scripted(site.source.text) and not _of_error(call)
+    known = arguments.constant and site.torch_at_import and not site.scripted and not _of_error(call)
     if site.settings.log_calls == "guard" or helper is None or not known:
         effect = effect_in(site, call.call)
         if effect is not None:
@@ -147,6 +150,37 @@ def guard(site: Site, node: ast.stmt) -> Edit:
     """The statement under `if not torch.compiler.is_compiling():`."""
     parts = (f"if not {site.compiling}:\n    ", site.original(node, 1))
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+
+
+def guard_test(site: Site, node: ast.If) -> Edit:
+    """The statement with `not torch.compiler.is_compiling()` before its test, so that the compiler reads neither."""
+    word = "elif" if site.is_elif(node) else "if"
+    parts = (f"{word} not {site.compiling} and ", *_asked(site, node, word))
+    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+
+
+def _asked(site: Site, node: ast.If, word: str) -> list[str | Original]:
+    """The statement behind `if`, its test in parentheses where `and` would split it."""
+    span, test = site.span(node), site.span(node.test)
+    rest = Original(Span(test.end_line, test.end_column, span.end_line, span.end_column))
+    head = Span(span.start_line, span.start_column + len(word), test.start_line, test.start_column)
+    text = site.source.segment(head)
+    if text.strip():
+        first = head._replace(start_column=head.start_column + len(text) - len(text.lstrip(" \t")))
+        return [Original(first), site.original(node.test), rest]
+    if not isinstance(node.test, ast.BoolOp):
+        loose = isinstance(node.test, (ast.IfExp, ast.NamedExpr))
+        return ["(", site.original(node.test), ")", rest] if loose else [site.original(node.test), rest]
+    if isinstance(node.test.op, ast.Or):
+        return ["(", site.original(node.test), ")", rest]
+    # Behind another `and`, the operands of this one are no expression of their own.
+    pieces: list[str | Original] = []
+    line, column = test.start_line, test.start_column
+    for operand in node.test.values:
+        end = site.span(operand)
+        pieces.append(Original(Span(line, column, end.end_line, end.end_column)))
+        line, column = end.end_line, end.end_column
+    return [*pieces, Original(Span(line, column, test.end_line, test.end_column)), rest]
 
 
 def _of_error(call: LogCall) -> bool:

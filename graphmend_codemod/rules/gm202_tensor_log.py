@@ -1,17 +1,21 @@
 """tensor-log (GM202): a log, warning or print call with a tensor among its arguments.
 
 To show the tensor the graph has to end: its values are needed in Python. Eager mode keeps the statement as it is; under
-`torch.compile` the call is left out of the compiled code.
+`torch.compile` the call is left out of the compiled code. So is a test of a tensor's values that decides about messages
+alone, as in `if torch.isnan(x).any(): print("nan")`: the test itself breaks the graph.
 """
 
 from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis import purity
 from graphmend_codemod.findings import Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.gm201_log_call import guard
-from graphmend_codemod.rules.logcalls import effect_in, find_log_call, judge_arguments, why_it_is_read
+from graphmend_codemod.rules.argument_effects import effect_in, effect_of
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.conditions import split
+from graphmend_codemod.rules.gm201_log_call import guard, guard_test
+from graphmend_codemod.rules.logcalls import LogCall, find_log_call, judge_arguments, why_it_is_read
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -35,7 +39,7 @@ rule = Rule(
     title="keep calls that print tensors out of the graph",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(compiled_logs="dropped"),
+    contract=Contract(cost=Cost.NONE, compiled_logs="dropped"),
     examples=(
         Example(
             before="""
@@ -44,6 +48,18 @@ rule = Rule(
             after="""
             if not torch.compiler.is_compiling():
                 print("mean", x.mean())
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)",),
+        ),
+        Example(
+            before="""
+            if torch.isnan(x).any():
+                logger.warning("There are elements that are no numbers.")
+            """,
+            after="""
+            if not torch.compiler.is_compiling() and torch.isnan(x).any():
+                logger.warning("There are elements that are no numbers.")
             """,
             setup=_SETUP,
             inputs=("torch.ones(3)",),
@@ -63,6 +79,36 @@ rule = Rule(
         ),
     ),
 )
+
+
+@rule.on(ast.If, candidate="log", when=lambda node: isinstance(node.body[0], ast.Expr) and not node.orelse)
+def asked_for_a_message(site: Site, node: ast.If) -> Verdict | None:
+    """`if torch.isnan(x).any(): print(...)`: a test of a tensor that decides about messages and nothing else."""
+    condition = split(site, node.test) if not node.orelse else None
+    calls = [find_log_call(site, part.value) if isinstance(part, ast.Expr) else None for part in node.body]
+    if condition is None or not all(calls):
+        return None
+    message = f"reads a tensor to decide about a message: `{purity.short(node.test)}`"
+    reason = _why_not(site, node, [call for call in calls if call is not None])
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    return Verdict(message, edit=guard_test(site, node))
+
+
+def _why_not(site: Site, node: ast.If, calls: list[LogCall]) -> str | None:
+    if site.torch is None:
+        return "the name `torch` is taken by something else in this module"
+    effect = effect_of(site, node.test)
+    if effect is not None:
+        return f"`{effect}` in the test would no longer happen under torch.compile"
+    for call in calls:
+        reader = why_it_is_read(site, call)
+        if reader is not None:
+            return reader
+        effect = effect_in(site, call.call)
+        if effect is not None:
+            return f"`{effect}` in its arguments would no longer happen under torch.compile"
+    return None
 
 
 @rule.on(ast.Expr, candidate="log")

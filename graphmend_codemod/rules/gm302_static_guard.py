@@ -1,7 +1,8 @@
 """static-guard (GM302): a check of a tensor that was built from a Python list, which decides as well.
 
 The tensor's values are those of the list, so under `torch.compile` the same number comes from the list: Dynamo folds
-the check, and the exception keeps its type and message. Eager mode evaluates the original expression. Both may be
+the check, and the exception keeps its type and message. A list that is an argument may hold other numbers, which become
+integers as they do in the tensor. Eager mode evaluates the original expression. Both may be
 parameters: then every call in the module has to give the list and the tensor that was built from it.
 """
 
@@ -10,14 +11,15 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
+from graphmend_codemod.rules.list_changes import ListChanges
 from graphmend_codemod.rules.site import Site
 
-_CHANGES = frozenset("append extend insert pop remove clear sort reverse".split())
 _SETUP = """
 import torch
 from torch import nn
@@ -35,7 +37,7 @@ rule = Rule(
     title="check the Python list that a tensor was built from",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Example(
             before="""
@@ -46,7 +48,7 @@ rule = Rule(
             after="""
             shapes = torch.as_tensor(sizes, dtype=torch.long, device=x.device)
             if (
-                sum(row[0] * row[1] for row in sizes)
+                sum(int(row[0]) * int(row[1]) for row in sizes)
                 if torch.compiler.is_compiling()
                 else (shapes[:, 0] * shapes[:, 1]).sum()
             ) != x.shape[0]:
@@ -105,8 +107,10 @@ def _judge(site: Site, test: ast.expr) -> Verdict | None:
         if site.torch is None:
             return Verdict(message, declined="the name `torch` is taken by something else in this module")
         source = site.place.env[tensor].built_from or ""
-        if _may_differ(site, tensor, source):
-            return Verdict(message, declined=f"`{source}` may have changed since `{tensor}` was built from it")
+        change = _change(site, tensor, source)
+        if change is not None:
+            reason = f"`{source}` may have changed since `{tensor}` was built from it: `{change}`; check before that"
+            return Verdict(message, declined=reason)
         return Verdict(message, edit=_edit(site, operand, text.format(source)))
     return None
 
@@ -127,11 +131,14 @@ def _from_list(site: Site, node: ast.expr) -> tuple[str, str] | None:
     if total is None:
         return None
     if isinstance(total, ast.Name) and _is_built(site, total):
-        return total.id, "sum({})"
+        return total.id, "sum({})" if total.id in site.flow.lists else "sum(int(number) for number in {})"
     if isinstance(total, ast.BinOp) and isinstance(total.op, ast.Mult):
         left, right = _column(total.left), _column(total.right)
         if left and right and left[0].id == right[0].id and _is_built(site, left[0]):
-            return left[0].id, f"sum(row[{left[1]}] * row[{right[1]}] for row in {{}})"
+            numbers = [f"row[{each[1]}]" for each in (left, right)]
+            if left[0].id not in site.flow.lists:
+                numbers = [f"int({each})" for each in numbers]
+            return left[0].id, f"sum({' * '.join(numbers)} for row in {{}})"
     return None
 
 
@@ -162,36 +169,22 @@ def _is_built(site: Site, node: ast.Name) -> bool:
     return value is not None and value.built_from is not None and value.dtype == INT64
 
 
-def _may_differ(site: Site, tensor: str, source: str) -> bool:
-    """True when the list, or the tensor in place, is changed after the tensor was bound."""
-    function = site.evaluator.scope.node
-    bound = [
-        node.lineno
-        for node in walk_scope(function)
-        if isinstance(node, ast.Name) and node.id == tensor and isinstance(node.ctx, ast.Store)
+def _change(site: Site, tensor: str, source: str) -> str | None:
+    """What may have changed the list, or the tensor in place, since the tensor was bound."""
+    stores = [
+        node
+        for node in walk_scope(site.evaluator.scope.node)
+        if isinstance(node, ast.Name) and node.id == tensor and not isinstance(node.ctx, ast.Load)
     ]
-    if tensor in site.flow.lists and not bound:
-        return False
-    if len(bound) != 1 or site.place.in_loop:
-        return True
-    for node in walk_scope(function):
-        if getattr(node, "lineno", 0) < bound[0]:
-            continue
-        if isinstance(node, ast.Name) and node.id == source and not isinstance(node.ctx, ast.Load):
-            return True
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _root(node) in {source, tensor}:
-            return True
-        call = node.func if isinstance(node, ast.Call) else None
-        if isinstance(call, ast.Attribute) and _root(call.value) in {source, tensor} and _changes(call.attr):
-            return True
-    return False
-
-
-def _changes(method: str) -> bool:
-    return method in _CHANGES or method.endswith("_")
-
-
-def _root(node: ast.expr) -> str | None:
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
+    if len(stores) > 1 or (stores and site.place.in_loop):
+        return purity.short(stores[-1])
+    if not stores and tensor not in site.flow.lists:
+        return tensor
+    calls = site.flow.origins.calls if site.flow.origins is not None else calls_in(site.source.text)
+    line = site.place.statement.lineno
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        return site.function
+    changes = ListChanges(calls, lambda name: site.evaluator.scope.index.resolve(site.summary.name, name))
+    found = changes.before(function, tensor, source, line - 1)
+    return None if found is None else " ".join(found.split())

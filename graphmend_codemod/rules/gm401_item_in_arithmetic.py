@@ -2,7 +2,8 @@
 
 `scale = x.max().item(); x / scale` waits for the device and breaks the graph, and the 0-dim tensor itself would
 do. Under `torch.compile` it stays a tensor; eager mode reads the number, as before. `.item()` cuts the gradient, so the
-tensor is detached where it could have one.
+tensor is detached where it could have one, and copied where it may share memory with a tensor that is changed later.
+What only an annotation calls a tensor is asked for while tracing.
 
 A 0-dim tensor means the same where it is compared to decide an error (GM301 then checks it on the device), or is in
 arithmetic with a tensor of its own dtype: with another one, a Python number would leave the other's dtype alone and a
@@ -12,13 +13,15 @@ tensor might not. Numbers that are used as sizes, in Python arithmetic or as arg
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import number_of
+from graphmend_codemod.rules.proven import Unproven, asked_below, own_memory, tensor_facts
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -38,7 +41,7 @@ rule = Rule(
     title="keep the 0-dim tensor instead of its number",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Example(
             before="""
@@ -46,7 +49,7 @@ rule = Rule(
             x = x / scale
             """,
             after="""
-            if torch.compiler.is_compiling():
+            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
                 # A 0-dim tensor: its number would have to be read back to Python.
                 scale = x.max().detach()
             else:
@@ -63,7 +66,7 @@ rule = Rule(
                 raise ValueError(f"{tokens} tokens")
             """,
             after="""
-            if torch.compiler.is_compiling():
+            if torch.compiler.is_compiling() and isinstance(ids, torch.Tensor):
                 # A 0-dim tensor: its number would have to be read back to Python.
                 tokens = (ids == 1).sum()
             else:
@@ -106,6 +109,10 @@ rule = Rule(
     ),
 )
 
+_COUNTS = frozenset({"sum", "argmax", "argmin", "count_nonzero"})
+_WHOLE = frozenset(["torch.bool", *(f"torch.{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64))])
+_LARGEST = 256
+"""All integers up to this one are numbers of every floating dtype that torch reduces."""
 _ITEM = frozenset({"item"})
 _REDUCES = frozenset({"max", "amax", "min", "amin", "sum", "mean", "argmax", "argmin"})
 _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
@@ -127,12 +134,29 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     reason = _why_not(site, node, target.id, tensor)
     if reason is not None:
         return Verdict(message, declined=reason)
+    try:
+        facts = dict.fromkeys([*tensor_facts(site, tensor), *_facts_of_others(site, target.id)])
+    except Unproven as unproven:
+        return Verdict(message, declined=str(unproven))
     kept = site.text(tensor)
     if site.value(tensor).grad and not site.no_grad:
         kept = f"{site.operand(tensor)}.detach()"
-    path = f"if {site.compiling}:\n    {_COMMENT}\n    {target.id} = {kept}\nelse:\n    "
+    kept = own_memory(site, tensor, kept)
+    header = site.header("if", [site.compiling, *facts])
+    path = f"{header}\n    {_COMMENT}\n    {target.id} = {kept}\nelse:\n    "
     parts = (path, site.original(node, 1))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _facts_of_others(site: Site, name: str) -> Iterator[str]:
+    """What must hold for the tensors that meet the number to have the dtypes that they are taken to have."""
+    for place in site.flow.places.values():
+        for part in _own_expressions(place.statement):
+            sides = [part.left, part.right] if isinstance(part, ast.BinOp) else []
+            for side in sides if any(isinstance(each, ast.Name) and each.id == name for each in sides) else ():
+                there = site.at(place.statement)
+                if there is not None and getattr(side, "id", "") != name:
+                    yield from asked_below(there, side)
 
 
 def _reduced(site: Site, node: ast.expr) -> ast.expr | None:
@@ -180,13 +204,14 @@ def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | 
     """The first use of the name that a 0-dim tensor does not serve as well."""
     allowed: set[int] = set()
     dtype = site.value(tensor).dtype
+    whole = _is_whole(site, tensor)
     for place in site.flow.places.values():
         statement = place.statement
         if isinstance(statement, ast.If) and len(statement.body) == 1 and isinstance(statement.body[0], ast.Raise):
             if not statement.orelse:
-                allowed |= _compared(statement.test) | {id(part) for part in walk_in_layers(statement.body[0])}
+                allowed |= _compared(statement.test, whole) | {id(part) for part in walk_in_layers(statement.body[0])}
         elif isinstance(statement, ast.Assert):
-            allowed |= _compared(statement.test)
+            allowed |= _compared(statement.test, whole)
             allowed |= {id(part) for part in walk_in_layers(statement.msg)} if statement.msg is not None else set()
     for place in site.flow.places.values():
         for part in _own_expressions(place.statement):
@@ -205,15 +230,29 @@ def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | 
     return None if reads <= allowed else f"`{name}` is used where the compiler does not get to"
 
 
-def _compared(test: ast.expr) -> set[int]:
-    """The plain names in comparisons."""
-    sides = [
-        side
-        for part in walk_in_layers(test)
-        if isinstance(part, ast.Compare)
-        for side in (part.left, *part.comparators)
-    ]
-    return {id(side) for side in sides if isinstance(side, ast.Name)}
+def _is_whole(site: Site, tensor: ast.expr) -> bool:
+    """True for an integer tensor, such as a sum of bools or integers."""
+    if isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr in _COUNTS:
+        return tensor.func.attr != "sum" or site.value(tensor.func.value).dtype in _WHOLE
+    return site.value(tensor).dtype in _WHOLE
+
+
+def _compared(test: ast.expr, whole: bool) -> set[int]:
+    """The plain names in comparisons: of floats only with numbers that no dtype rounds, as a tensor would."""
+    compared = [[part.left, *part.comparators] for part in walk_in_layers(test) if isinstance(part, ast.Compare)]
+    return {
+        id(side)
+        for sides in compared
+        for side in sides
+        if isinstance(side, ast.Name) and (whole or all(each is side or _is_small(each) for each in sides))
+    }
+
+
+def _is_small(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    number = node.value if isinstance(node, ast.Constant) else None
+    return type(number) in {int, float} and float(number) == int(number) and abs(number) <= _LARGEST  # type: ignore[arg-type]
 
 
 def _own_expressions(statement: ast.stmt) -> list[ast.AST]:

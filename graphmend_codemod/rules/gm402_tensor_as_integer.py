@@ -7,7 +7,8 @@ before.
 
 The list is found across the calls of a module: where every call gives a function both the tensor and the list, and
 nothing changes either. A function that gets the tensor alone and does nothing but iterate over it is given the list by
-its callers. Numbers that may be used as tensors (`height.float()`) are left alone.
+its callers, unless a subclass replaces it. Numbers that may be used as tensors (`height.float()`) are left alone, and
+so is everything where another file of the project uses the class that is given both: it may give two that differ.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.callgraph import Definition
+from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.origins import Numbers, iterated_name, why_not_a_list
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.certain_calls import CertainCalls, Link, MayDiffer
+from graphmend_codemod.rules.kept_lists import KeptLists, is_parameter
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -71,7 +74,9 @@ rule = Rule(
     title="take sizes from the list that a tensor was built from",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(
+        cost=Cost.NONE, cost_note="sizes are constants: another list of sizes may be another compilation"
+    ),
     examples=(
         Example(
             before="""
@@ -146,7 +151,7 @@ def loop_over_tensor(site: Site, node: ast.For) -> Verdict | None:
     if not numbers.are_sizes:
         return None
     message = f"iterates over a tensor built from a list, and uses its numbers as sizes: `{purity.short(node.iter)}`"
-    return _verdict(site, message, [name], built, numbers.why_not_python)
+    return _verdict(site, message, [name], built, numbers.why_not_python, [])
 
 
 @rule.on(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, candidate="list")
@@ -157,6 +162,7 @@ def call_with_tensor(site: Site, node: ast.stmt) -> Verdict | None:
     function = site.evaluator.scope.node
     caller = Definition(site.function, function, site.function.rpartition(".")[0])
     given: list[ast.Name] = []
+    links: list[Link] = []
     reason = None
     for call in walk_scope(node):
         callee = origins.calls.callee(caller, call) if isinstance(call, ast.Call) else None
@@ -168,15 +174,21 @@ def call_with_tensor(site: Site, node: ast.stmt) -> Verdict | None:
                 found = why_not_a_list(callee.node, parameter)
                 if found != "":
                     given.append(argument)
+                    links.append(Link(caller, call, callee))
                     reason = reason or found
     if not given:
         return None
     message = f"gives a tensor built from a list to a function that uses its numbers as sizes: `{given[0].id}`"
-    return _verdict(site, message, given, built, reason)
+    return _verdict(site, message, given, built, reason, links)
 
 
 def _verdict(
-    site: Site, message: str, names: list[ast.Name], built: Mapping[str, str], otherwise: str | None
+    site: Site,
+    message: str,
+    names: list[ast.Name],
+    built: Mapping[str, str],
+    otherwise: str | None,
+    links: list[Link],
 ) -> Verdict:
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
@@ -186,8 +198,35 @@ def _verdict(
             return Verdict(message, declined=f"`{built[name.id]}` may have changed since `{name.id}` was built from it")
     if otherwise is not None:
         return Verdict(message, declined=otherwise)
-    chosen = {id(name): f"{known[name.id]} if {site.compiling} else {name.id}" for name in names}
+    try:
+        conditions = " and ".join([site.compiling, *_asked(site, [known[name.id] for name in names], links)])
+    except MayDiffer as unsure:
+        return Verdict(message, declined=str(unsure))
+    chosen = {id(name): f"{known[name.id]} if {conditions} else {name.id}" for name in names}
     return Verdict(message, edit=Edit(tuple(_replacements(site, names, chosen)), imports=site.imports))
+
+
+def _asked(site: Site, lists: list[str], links: list[Link]) -> list[str]:
+    """What the compile path asks for the calls to run what was read; MayDiffer where a list may hold other numbers."""
+    origins = site.flow.origins
+    if origins is None:
+        return []
+    calls, function = calls_in(site.source.text), site.evaluator.scope.node
+    own = Definition(site.function, function, site.function.rpartition(".")[0])
+    for key, pairs in origins.builders.items():
+        for source in pairs.values():
+            if is_parameter(calls.definitions[key], source):
+                raise MayDiffer(f"only an annotation says that `{source}` holds integers")
+    kept, certain = KeptLists(site, calls, origins.builders), CertainCalls(site, calls)
+    kept.demand_known_callers(own)
+    for key, pairs in origins.builders.items():
+        for source in pairs.values():
+            kept.demand_unchanged(calls.definitions[key], source)
+    for name in lists:
+        kept.demand_unchanged(own, name)
+    for link in links:
+        certain.follow(certain.start(), link)
+    return certain.conditions()
 
 
 def _replacements(site: Site, names: list[ast.Name], chosen: Mapping[int, str]) -> Iterator[Replacement]:

@@ -20,8 +20,10 @@ from graphmend_codemod.analysis.torch_api import SINCE
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules import constant_floats
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.certain_calls import CertainCalls, MayDiffer
 from graphmend_codemod.rules.flag_choice import Choice, choices
+from graphmend_codemod.rules.proven import Unproven, own_memory, tensor_facts
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -52,7 +54,7 @@ rule = Rule(
     title="keep a flag as a tensor",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="what the flag decides is compiled for both of its values"),
     examples=(
         Example(
             before="""
@@ -61,7 +63,11 @@ rule = Rule(
                 raise ValueError("masked")
             """,
             after="""
-            if torch.compiler.is_compiling():
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(mask, torch.Tensor)
+                and mask.dtype == torch.bool
+            ):
                 # A 0-dim tensor: its truth would have to be read back to Python.
                 masked = mask.any()
             else:
@@ -76,7 +82,11 @@ rule = Rule(
             masked = bool(mask.all())
             """,
             after="""
-            if torch.compiler.is_compiling():
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(mask, torch.Tensor)
+                and mask.dtype == torch.bool
+            ):
                 # A 0-dim tensor: its truth would have to be read back to Python.
                 masked = mask.all()
             else:
@@ -142,9 +152,28 @@ def flag(site: Site, node: ast.Assign) -> Verdict | None:
         reason = f"`{purity.short(tensor)}` is not known to be a tensor"
     if reason is not None:
         return Verdict(message, declined=reason)
-    path = f"if {site.compiling}:\n    {_COMMENT}\n    {target.id} = {site.text(tensor)}\nelse:\n    "
+    try:
+        facts, kept = _as_bool(site, tensor)
+    except Unproven as unproven:
+        return Verdict(message, declined=str(unproven))
+    header = site.header("if", [site.compiling, *facts])
+    path = f"{header}\n    {_COMMENT}\n    {target.id} = {kept}\nelse:\n    "
     parts = (path, site.original(node, 1))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _as_bool(site: Site, tensor: ast.expr) -> tuple[list[str], str]:
+    """What must hold for the flag to be a tensor, and the text of a 0-dim bool tensor of its own memory.
+
+    `any` and `all` of uint8 are uint8, of which `~` is no negation.
+    """
+    facts = tensor_facts(site, tensor)
+    kept = own_memory(site, tensor, site.text(tensor))
+    asked = tensor.func.value if isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) else tensor
+    if isinstance(tensor, ast.Call) and site.resolve(tensor.func) is not None and tensor.args:
+        asked = tensor.args[0]
+    known = site.value(asked).dtype == BOOL or isinstance(tensor, (ast.Compare, ast.Name, ast.Attribute))
+    return facts, kept if known else f"{kept}.bool()"
 
 
 def _choice(site: Site, name: str) -> Choice | None:
@@ -163,8 +192,17 @@ def _decided_below(site: Site, node: ast.Assign, message: str, choice: Choice) -
     if reason is not None:
         return Verdict(message, declined=f"`{choice.flag}` chooses code in `{choice.decider.qualname}`: {reason}")
     tensor = _read_of(site, node.value)
+    certain = CertainCalls(site, calls_in(site.source.text))
+    try:
+        certain.follow_all(certain.start(), [choice.reader], choice.links)
+        facts, kept = _as_bool(site, tensor)
+        asked = certain.conditions()
+    except (MayDiffer, Unproven) as unsure:
+        return Verdict(message, declined=f"`{choice.flag}` chooses code in `{choice.decider.qualname}`: {unsure}")
     conditions = [
         site.compiling,
+        *dict.fromkeys([f"isinstance({choice.mask}, {site.torch}.Tensor)", *facts]),
+        *asked,
         f"not {site.torch}.is_grad_enabled()",
         f"not {site.torch}.is_autocast_enabled({choice.mask}.device.type)",
         f"{constant_floats.NAME}()",
@@ -173,7 +211,7 @@ def _decided_below(site: Site, node: ast.Assign, message: str, choice: Choice) -
     header = f"if {' and '.join(conditions)}:"
     if site.indentation() + len(header) > site.line_limit:
         header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
-    path = f"{header}\n    {_COMMENT}\n    {choice.flag} = {site.text(tensor)}\nelse:\n    "
+    path = f"{header}\n    {_COMMENT}\n    {choice.flag} = {kept}\nelse:\n    "
     asks = constant_floats.helper(site, choice.decider.node.lineno)
     changed = Replacement(site.span(node), (path, site.original(node, 1)))
     # As safe as the `torch.cond` that it is for: alone it would only move the break.

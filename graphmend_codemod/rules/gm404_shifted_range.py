@@ -19,7 +19,7 @@ from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -60,14 +60,18 @@ rule = Rule(
     title="count from zero and add the tensor that a range starts at",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Example(
             before="""
             places = torch.arange(start, start + len(x), device=x.device)
             """,
             after="""
-            if torch.compiler.is_compiling() and start.dtype == torch.int64:
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(start, torch.Tensor)
+                and start.dtype == torch.int64
+            ):
                 # The length is known: only where it starts is in a tensor.
                 places = start.to(x.device) + torch.arange(len(x), device=x.device)
             else:
@@ -86,6 +90,7 @@ rule = Rule(
             if (
                 torch.compiler.is_compiling()
                 and isinstance(seen, torch.Tensor)
+                and seen.dim() == 0
                 and seen.dtype == torch.int64
             ):
                 # The length is known: only where it starts is in a tensor.
@@ -141,7 +146,8 @@ def shifted_range(site: Site, node: ast.Assign) -> Verdict | None:
     reason = _why_not(site, call, length)
     if reason is not None:
         return Verdict(message, declined=reason)
-    facts = [] if value.is_single else [f"isinstance({start.id}, {site.torch}.Tensor)"]
+    facts = [f"isinstance({start.id}, {site.torch}.Tensor)"] if value.hint or not value.is_single else []
+    facts += [] if value.is_single else [f"{start.id}.dim() == 0"]
     facts += [] if value.dtype == INT64 else [f"{start.id}.dtype == {site.torch}.int64"]
     device = keyword(call, "device")
     moved = f"{start.id}.to({site.text(device)})" if device is not None else start.id

@@ -5,8 +5,8 @@ gave that number to `torch.arange`. Under `torch.compile` the number is taken. I
 and handed to a function of the module that uses it as a size, as one more argument with a default. Eager mode reads it
 out of the tensor and makes the same calls, as before. Where somebody gives the positions, the original stays.
 
-Under `torch.compile` an empty range has the size 0 instead of an IndexError, and a class outside of the module that
-replaces a method must take the new argument.
+Under `torch.compile` an empty range has the size 0 instead of an IndexError. A subclass that replaces the method is not
+given the new argument.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.blocks import blocks_of
+from graphmend_codemod.rules.certain_calls import CertainCalls, Link, MayDiffer
+from graphmend_codemod.rules.number_uses import why_not_a_number
+from graphmend_codemod.rules.shared_memory import Memory, NotAlike
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -49,7 +52,7 @@ rule = Rule(
     title="keep the number that a range was counted to",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(compiled_exceptions="kept, but for an empty range, which has the size 0"),
+    contract=Contract(cost=Cost.NONE, compiled_exceptions="kept, but for an empty range, which has the size 0"),
     examples=(
         Example(
             before="""
@@ -63,7 +66,7 @@ rule = Rule(
             if positions is None:
                 positions = torch.arange(x.shape[0], device=x.device)
                 end_of_positions = x.shape[0]
-            if torch.compiler.is_compiling() and end_of_positions is not None:
+            if torch.compiler.is_compiling() and type(end_of_positions) is int:
                 # Known without reading it out of the tensor.
                 length = end_of_positions
             else:
@@ -87,7 +90,7 @@ rule = Rule(
             """,
             after="""
             def later(self, positions, end_of_positions=None):
-                if torch.compiler.is_compiling() and end_of_positions is not None:
+                if torch.compiler.is_compiling() and type(end_of_positions) is int:
                     # Known without reading it out of the tensor.
                     length = end_of_positions
                 else:
@@ -99,7 +102,7 @@ rule = Rule(
                 if positions is None:
                     positions = torch.arange(x.shape[0])
                     end_of_positions = x.shape[0]
-                if torch.compiler.is_compiling():
+                if torch.compiler.is_compiling() and type(self).later is Model.later:
                     mask = self.later(positions, end_of_positions=end_of_positions)
                 else:
                     mask = self.later(positions)
@@ -167,7 +170,7 @@ def counted_positions(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
         return Verdict(message, edit=_edit(site, made, here, there, calls))
-    except _NotKept as reason:
+    except (_NotKept, MayDiffer) as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -209,7 +212,17 @@ def _made(site: Site, node: ast.If) -> _Made | None:
     if not 1 <= len(call.args) <= 2 or any(word.arg not in {"device"} for word in call.keywords):
         return None
     end = call.args[-1]
+    if len(call.args) == 2 and not _counts_on(call.args[0], end):
+        return None
     return _Made(name, node, last, end) if _is_simple(end) and any(map(_is_length, walk_in_layers(end))) else None
+
+
+def _counts_on(start: ast.expr, end: ast.expr) -> bool:
+    """True for `arange(0, n)` and `arange(a, a + n)`, whose last number is one below the end whatever `a` is."""
+    if isinstance(start, ast.Constant):
+        return type(start.value) is int
+    sum_of = isinstance(end, ast.BinOp) and isinstance(end.op, ast.Add)
+    return sum_of and ast.unparse(start) in (ast.unparse(end.left), ast.unparse(end.right))  # type: ignore[attr-defined]
 
 
 def _changes(function: FunctionNode, name: str) -> Iterator[ast.expr]:
@@ -294,9 +307,16 @@ def _edit(site: Site, made: _Made, here: list[tuple[ast.Assign, str]], there: li
         _demand_number(site, function, name)
     if site.is_elif(made.node):
         raise _NotKept("it stands in an `elif`")
+    own = calls.at(function.lineno)
+    if own is None:
+        raise _NotKept("it stands in a function inside another one")
+    _demand_no_write(site, calls, own, same_if(own, made.node), made.name)
     first, last = site.span(made.node.body[0]), site.span(made.assignment)
     body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
     kept = f"\n    {end} = {site.text(made.end)}"
+    if any(isinstance(part, ast.Name) for part in _summands(made.end)):
+        # It may be a tensor, of which eager mode shall not compute a sum more than before.
+        kept = f"\n    if {site.compiling}:\n        {end} = {site.text(made.end)}"
     parts = (f"{end} = None\nif ", site.original(made.node.test), ":\n    ", body, kept)
     replacements = [Replacement(site.span(made.node), parts)]
     replacements += [_size(site, each, name, end) for each, name in here]
@@ -305,8 +325,12 @@ def _edit(site: Site, made: _Made, here: list[tuple[ast.Assign, str]], there: li
     return Edit(tuple(replacements), imports=site.imports)
 
 
+def _summands(node: ast.expr) -> list[ast.expr]:
+    return [*_summands(node.left), *_summands(node.right)] if isinstance(node, ast.BinOp) else [node]
+
+
 def _size(site: Site, node: ast.Assign, name: str, end: str) -> Replacement:
-    path = f"if {site.compiling} and {end} is not None:\n    {_COMMENT}\n    {name} = {end}\nelse:\n    "
+    path = f"if {site.compiling} and type({end}) is int:\n    {_COMMENT}\n    {name} = {end}\nelse:\n    "
     return Replacement(site.span(node), (path, site.original(node, 1)))
 
 
@@ -319,16 +343,27 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
         _demand_number(site, found.callee.node, found.parameter)
         texts = [_with_end(site, each, name, end) for each in found.call.args]
         texts += [_with_end(site, each, name, end) for each in found.call.keywords]
-        condition = f"{site.compiling} and {end} is not None"
+        conditions = [site.compiling, f"type({end}) is int"]
     else:
         texts = [*(site.text(each) for each in (*found.call.args, *found.call.keywords)), f"{end}={end}"]
-        condition = site.compiling
+        conditions = [site.compiling]
         yield _parameter(site, calls, found.callee, end)
         for each, local in found.uses:
             _demand_number(site, found.callee.node, local)
+            line = found.callee.node.lineno
+            head = ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0)
+            _demand_no_write(site, calls, found.callee, head, found.parameter)
             yield _size(site, each, local, end)
+    certain, caller = CertainCalls(site, calls), calls.at(site.evaluator.scope.node.lineno)
+    if caller is None:
+        raise _NotKept("it stands in a function inside another one")
+    certain.follow(certain.start(), Link(caller, found.call, found.callee))
+    if found.callee.owner and f"{certain.start().instance}." in f"{site.text(found.call.func)}.":
+        certain.demand_same_method(certain.start(), found.callee)
+    conditions += certain.conditions()
     path = site.call(f"{before}{site.text(found.call.func)}(", texts, deeper=1)
-    parts = (f"if {condition}:\n    {path}\nelse:\n    ", site.original(statement, 1))
+    header = site.but(place=site.place._replace(statement=statement)).header("if", conditions)
+    parts = (f"{header}\n    {path}\nelse:\n    ", site.original(statement, 1))
     yield Replacement(site.span(statement), parts)
 
 
@@ -365,14 +400,15 @@ def _family(calls: ModuleCalls, callee: Definition, other: Definition) -> set[st
 
 
 def _demand_number(site: Site, function: FunctionNode, name: str) -> None:
-    """`_NotKept` when something is asked of `name` that a Python number cannot answer."""
-    for part in walk_scope(function):
-        read = isinstance(part, (ast.Attribute, ast.Subscript)) and isinstance(part.value, ast.Name)
-        if read and part.value.id == name:  # type: ignore[attr-defined]
-            raise _NotKept(f"`{purity.short(part)}` is read of what would be a Python number")
-        if isinstance(part, ast.Call) and (site.resolve_global(part.func) or "").startswith("torch."):
-            taken = [*part.args, *(word.value for word in part.keywords)]
-            if site.resolve_global(part.func) not in _SIZES and any(
-                isinstance(each, ast.Name) and each.id == name for each in taken
-            ):
-                raise _NotKept(f"`{purity.short(part)}` may need a tensor")
+    """`_NotKept` when something is done with `name` that may need a tensor."""
+    reason = why_not_a_number(site, function, name)
+    if reason is not None:
+        raise _NotKept(reason)
+
+
+def _demand_no_write(site: Site, calls: ModuleCalls, function: Definition, node: ast.stmt, name: str) -> None:
+    """`_NotKept` when the positions may be written into below a statement, by any name."""
+    try:
+        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), node, {name})
+    except NotAlike as reason:
+        raise _NotKept(str(reason).replace("what is multiplied", f"`{name}`")) from None

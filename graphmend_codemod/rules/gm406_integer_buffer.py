@@ -5,13 +5,14 @@
 that the constructor made the tensors of. Eager mode reads the tensors, as before.
 
 It is done where the whole way from the constructor to `pad` lies in one class, every tensor on it was made of a Python
-integer that the module still has (an attribute, the stride of a convolution), and nothing in the file changes either or
-loads it with a state dict. Where integer tensors are divided, eager mode rounds the quotient to torch's default dtype.
-The compile path is taken as long as that rounds up and down like the exact quotient, which Dynamo decides while it
-traces; for longer inputs the original runs.
+integer that the module still has (an attribute, the stride of a convolution), and nothing in the project changes either
+or loads it with a state dict. Where integer tensors are divided, eager mode rounds the quotient to torch's default
+dtype. The compile path is taken as long as that rounds up and down like the exact quotient, which Dynamo decides while
+it traces; for longer inputs the original runs.
 
 Under `torch.compile`, private methods on the way return an integer where they returned a tensor; the rule knows their
-callers in the file. A layer that takes the place of the convolution must have its `stride` as well.
+callers in the file, and the path is not taken in subclasses of other files. A layer that takes the place of the
+convolution must have its `stride` as well.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.integer_sizes import PAD, Methods
 from graphmend_codemod.rules.integer_tensors import SUFFIX, Integers, own_attribute, strangers
 from graphmend_codemod.rules.integer_ways import Quotient, Way
@@ -59,7 +60,7 @@ rule = Rule(
     title="compute sizes with the integers that tensors were made of",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Example(
             before="""
@@ -82,7 +83,7 @@ rule = Rule(
                 return self.span
 
             def forward(self, x: torch.Tensor):
-                if torch.compiler.is_compiling():
+                if torch.compiler.is_compiling() and type(self) is Model and type(self.span) is int:
                     return F.pad(x, (self._width_as_int(), self._width_as_int() // 2))
                 else:
                     return F.pad(x, (self.width, self.width // 2))
@@ -127,8 +128,10 @@ rule = Rule(
 
             def _missing(self, x: torch.Tensor):
                 length = x.shape[-1]
-                if torch.compiler.is_compiling() and _rounds_exactly(
-                    length - self._size_as_int(), self._stride_as_int()
+                if (
+                    torch.compiler.is_compiling()
+                    and type(self) is Model
+                    and _rounds_exactly(length - self._size_as_int(), self._stride_as_int())
                 ):
                     steps = (length - self._size_as_int()) / self._stride_as_int() + 1
                     steps = math.ceil(steps) - 1
@@ -235,10 +238,51 @@ def integer_buffers(site: Site, node: ast.stmt) -> Verdict | None:
         return Verdict(message, declined=f"it is mended together with the first such place, in `{places[0][0]}`")
     if places[0] != (method, node.lineno, node.col_offset):
         return None
-    reason = next(_why_not(tree, owner, integers, way), None)
+    reason = next(_why_not(tree, owner, integers, way), None) or next(_elsewhere(site, owner, integers, way), None)
     if reason is not None:
         return Verdict(message, declined=reason)
-    return Verdict(message, edit=_edit(site, integers, way))
+    classes = [owner.name, *_heirs_here(site, owner)]
+    ones = f"is {owner.name}" if len(classes) == 1 else f"in ({', '.join(classes)})"
+    whole = [f"type({each}) is int" for each in _attributes(integers, _needed(integers, way)) if "[" not in each]
+    return Verdict(message, edit=_edit(site, integers, way, [f"type(self) {ones}", *whole]))
+
+
+def _attributes(integers: Integers, names: list[str]) -> list[str]:
+    """The attributes that the numbers of these tensors are read of, as they are spelled: `self.span`."""
+    found: dict[str, None] = {}
+    for name in names:
+        for part in walk_in_layers(ast.parse(integers.kept[name].number, mode="eval")):
+            called = own_attribute(part)
+            if isinstance(part, ast.Subscript) or (called is not None and not called.endswith(SUFFIX)):
+                found[ast.unparse(part)] = None
+    return [each for each in found if not any(other.startswith(f"{each}.") for other in found)]
+
+
+def _heirs_here(site: Site, owner: ast.ClassDef) -> list[str]:
+    """The subclasses in the same file, of which all is known."""
+    module = site.summary.name
+    heirs = site.evaluator.scope.index.heirs(f"{module}.{owner.name}")
+    here = {each.qualname for each in site.summary.classes if "." not in each.qualname}
+    return [name for each in heirs if (name := each.removeprefix(f"{module}.")) in here and each != name]
+
+
+def _elsewhere(site: Site, owner: ast.ClassDef, integers: Integers, way: Way) -> Iterator[str]:
+    """Why other files may give one of the tensors, or what its number is read of, another value."""
+    index, own = site.evaluator.scope.index, f"{site.summary.name}.{owner.name}"
+    facts, needed = index.class_facts(own), _needed(integers, way)
+    names = [*needed, *(each.split(".")[1] for each in _attributes(integers, needed))]
+    data = [(path, each) for path, each in index.writers("data") if path != site.summary.path]
+    for name in dict.fromkeys(names):
+        for path, write in index.writers(name):
+            if path != site.summary.path:
+                yield f"`{'.'.join(filter(None, (write.receiver, name)))}` is {write.how} in {path}"
+        for path, write in data:
+            if write.receiver.rpartition(".")[2] == name:
+                yield f"`{write.receiver}.data` is {write.how} in {path}"
+        for heir in index.heirs(own):
+            inherited = index.class_facts(heir)
+            if facts is None or inherited is None or inherited.attributes.get(name) != facts.attributes.get(name):
+                yield f"`{heir}` sets `self.{name}`"
 
 
 def _makes_tensors(site: Site, constructor: str) -> bool:
@@ -304,7 +348,7 @@ def _groups(way: Way) -> Iterator[list[ast.stmt]]:
             yield group
 
 
-def _edit(site: Site, integers: Integers, way: Way) -> Edit:
+def _edit(site: Site, integers: Integers, way: Way, asked: list[str]) -> Edit:
     assert integers.constructor is not None
     numbers = [
         f"\n\ndef _{name}{SUFFIX}(self) -> int:\n    {_SAYS.format(name)}\n    return {integers.kept[name].number}"
@@ -320,20 +364,18 @@ def _edit(site: Site, integers: Integers, way: Way) -> Edit:
         quotient = way.quotients.get(id(group[0]))
         if quotient is not None:
             helpers = [Helper(_EXACT, _HELPER.format(torch=site.torch), after=(site.torch or "torch",))]
-        replacements.append(_two_paths(inside, group, quotient))
+        replacements.append(_two_paths(inside, group, quotient, asked))
         if any("math." in text for each in group for _, text in way.written[id(each)][1].values()):
             imports.append("math")
     return Edit(tuple(replacements), imports=tuple(dict.fromkeys(imports)), helpers=tuple(helpers))
 
 
-def _two_paths(inside: Site, group: list[ast.stmt], quotient: Quotient | None) -> Replacement:
-    column = group[0].col_offset
-    head = f"if {inside.compiling}:"
+def _two_paths(inside: Site, group: list[ast.stmt], quotient: Quotient | None, asked: list[str]) -> Replacement:
+    conditions = [inside.compiling, *asked]
     if quotient is not None:
         given = f"{inside.text(quotient.numerator)}, {inside.text(quotient.denominator)}"
-        head = f"if {inside.compiling} and {_EXACT}({given}):"
-        if column + len(head) > inside.line_limit:
-            head = f"if {inside.compiling} and {_EXACT}(\n    {given}\n):"
+        conditions.append(f"{_EXACT}({given})")
+    head = inside.but(place=inside.place._replace(statement=group[0])).header("if", conditions)
     path = "\n    ".join(_line(inside, statement) for statement in group)
     first, last = inside.span(group[0]), inside.span(group[-1])
     whole = first._replace(end_line=last.end_line, end_column=last.end_column)

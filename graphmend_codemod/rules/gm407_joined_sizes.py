@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk, walk_scope
 from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -39,7 +39,7 @@ rule = Rule(
     title="join sizes in a list instead of a tensor",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Example(
             before="""
@@ -325,7 +325,26 @@ def _is_made(site: Site, node: ast.Assign, name: str) -> bool:
     body = site.place.blocks[-1][0]
     found = [each for each in body if each.lineno < node.lineno and _binds(each, name)]
     last = found[-1] if found else None
+    changed = next(_changes_in_place(site.evaluator.scope.node, name), None)
+    if changed is not None:
+        raise _Unknown(f"`{purity.short(changed)}` changes what is joined")
     return isinstance(last, ast.Assign) and _made(site, last.value) is not None and len(last.targets) == 1
+
+
+def _changes_in_place(function: FunctionNode, name: str) -> Iterator[ast.AST]:
+    """Where the tensor that a name holds is written into: a list would hold its elements, not copies of them."""
+    for part in walk(function):
+        written: ast.AST | None = None
+        if isinstance(part, ast.AugAssign):
+            written = part.target
+        elif (
+            (isinstance(part, ast.Attribute) and (part.attr.endswith("_") or part.attr == "data"))
+            or (isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load))
+            or (isinstance(part, ast.keyword) and part.arg == "out")
+        ):
+            written = part.value
+        if isinstance(written, ast.Name) and written.id == name:
+            yield part
 
 
 def _binds(statement: ast.stmt, name: str) -> bool:

@@ -16,7 +16,7 @@ import ast
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.cut_tables import NotThisTable, Table, TableReader, greatest_of
 from graphmend_codemod.rules.site import Site
 
@@ -43,7 +43,7 @@ rule = Rule(
     title="pick rows before the parts of a table come side by side",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(compiled_exceptions="a row behind the part that is cut out is no error"),
+    contract=Contract(cost=Cost.NONE, compiled_exceptions="a row behind the part that is cut out is no error"),
     examples=(
         Example(
             before="""

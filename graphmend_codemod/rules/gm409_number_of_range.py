@@ -9,8 +9,8 @@ branches on their numbers break.
 It is done where every use is known: calls are followed to one function of the module each. Where the positions go
 anywhere else only under a test of the module's own attributes, such as `self.gradient_checkpointing and self.training`,
 the compile path asks that this does not hold. It asks that the attributes to which is counted are integers, too. A size
-of a tensor is no such number: Dynamo would compile anew for each length of the range. Under `torch.compile`, hooks and
-classes outside of the module that replace a method get the range.
+of a tensor is no such number: Dynamo would compile anew for each length of the range. A layer of another class keeps
+the tensor; under `torch.compile`, a hook that another project registers gets the range.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.certain_calls import CertainCalls, MayDiffer, local_names
 from graphmend_codemod.rules.counted_numbers import Counted, NeedsTensor, Uses, counted, is_element_of
 from graphmend_codemod.rules.site import Site
-from graphmend_codemod.rules.sure_calls import SureCalls, assigned_outside, local_names
+from graphmend_codemod.rules.sure_calls import SureCalls, assigned_outside
 
 _SETUP = """
 import torch
@@ -57,14 +58,18 @@ rule = Rule(
     title="count in a range where only single numbers are read",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Example(
             before="""
             positions = torch.arange(0, self.width, device=x.device)
             """,
             after="""
-            if torch.compiler.is_compiling() and isinstance(self.width, int):
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(self.width, int)
+                and type(self.layer) is Layer
+            ):
                 # Numbers of it decide branches, and would have to be read out of a tensor.
                 positions = range(0, self.width)
             else:
@@ -131,8 +136,10 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
         uses = Uses(SureCalls(calls, assigned_outside(tree_of(site.source.text))))
         try:
             uses.follow(each)
-            replacement = _replacement(site, each, uses.unless)
-        except NeedsTensor as reason:
+            certain = CertainCalls(site, calls, each.function)
+            certain.follow_all(certain.start(), [each.function], uses.sure.links)
+            replacement = _replacement(site, each, uses.unless, certain.conditions())
+        except (NeedsTensor, MayDiffer) as reason:
             reasons.append(str(reason))
             continue
         if min(test.lineno for test in uses.tests) == node.lineno:  # type: ignore[attr-defined]
@@ -173,7 +180,7 @@ def _is_traced(calls: ModuleCalls, function: Definition) -> bool:
     return False
 
 
-def _replacement(site: Site, made: Counted, unless: list[str]) -> Replacement:
+def _replacement(site: Site, made: Counted, unless: list[str], classes: list[str]) -> Replacement:
     """The assignment with a compile path in front."""
     node, call = made.assignment, made.call
     root = (dotted(call.func) or "").partition(".")[0]
@@ -189,7 +196,7 @@ def _replacement(site: Site, made: Counted, unless: list[str]) -> Replacement:
     leaves = [leaf for argument in call.args for leaf in _numbers(argument)]
     conditions = [f"{root}.compiler.is_compiling()"]
     conditions += dict.fromkeys(f"isinstance({leaf}, int)" for leaf in leaves)
-    conditions += [f"not ({each})" for each in unless]
+    conditions += [*classes, *(f"not ({each})" for each in unless)]
     header = f"if {' and '.join(conditions)}:"
     if node.col_offset + len(header) > site.line_limit:
         header = "if (\n    " + "\n    and ".join(conditions) + "\n):"

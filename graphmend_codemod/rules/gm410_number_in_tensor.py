@@ -18,10 +18,11 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.certain_calls import CertainCalls, MayDiffer, local_names
 from graphmend_codemod.rules.number_bounds import Bounds
 from graphmend_codemod.rules.site import Site
-from graphmend_codemod.rules.sure_calls import SureCalls, assigned_outside, local_names
+from graphmend_codemod.rules.sure_calls import SureCalls, assigned_outside
 
 _SETUP = """
 import torch
@@ -48,7 +49,7 @@ rule = Rule(
     title="keep the bounds of slices in a list",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Example(
             before="""
@@ -122,12 +123,14 @@ def made_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
         return None
     message = f"puts integers into a tensor to slice by them: `{purity.short(call)}`"
     try:
-        return Verdict(message, edit=_edit(site, bounds, given.elts))
-    except _Unknown as reason:
+        certain = CertainCalls(site, calls)
+        certain.follow_all(certain.start(), [function], sure.links)
+        return Verdict(message, edit=_edit(site, bounds, given.elts, certain.conditions()))
+    except (_Unknown, MayDiffer) as reason:
         return Verdict(message, declined=str(reason))
 
 
-def _edit(site: Site, bounds: Bounds, elements: list[ast.expr]) -> Edit:
+def _edit(site: Site, bounds: Bounds, elements: list[ast.expr], classes: list[str]) -> Edit:
     """The statements that use the tensor, each with a compile path in front that has the numbers."""
     if bounds.reason is not None:
         raise _Unknown(bounds.reason)
@@ -137,7 +140,7 @@ def _edit(site: Site, bounds: Bounds, elements: list[ast.expr]) -> Edit:
         raise _Unknown("the name `torch`, `isinstance` or `int` is taken by something else in this module")
     asked = [name for element in elements for name in _numbers(function, element)]
     conditions = [f"{site.torch}.compiler.is_dynamo_compiling()"]
-    conditions += dict.fromkeys(f"isinstance({each}, int)" for each in asked)
+    conditions += [*dict.fromkeys(f"isinstance({each}, int)" for each in asked), *classes]
     texts = [site.text(element) for element in elements]
     tight = [
         f"({text})" if isinstance(element, ast.BinOp) else text for element, text in zip(elements, texts, strict=True)

@@ -1,9 +1,9 @@
 """masked-rows (GM501): as many elements as a condition holds for, where the condition itself would do.
 
 `x[mask].sum()` and `x[torch.where(mask)] = 0` make a tensor whose size depends on data, and the graph breaks. The
-compile path keeps the size: `torch.where(mask, x, 0).sum()`, and the mask as the index of a write. A mean divides by
-the number of true elements. Eager mode runs the original statement, word for word; sums add up in another order under
-`torch.compile`.
+compile path keeps the size: `torch.where(mask, x, 0).sum()`, and the mask as the index of a write. A mean adds up in
+float32, as eager mode does for half precision, and divides by the number of true elements. Eager mode runs the original
+statement, word for word; sums add up in another order under `torch.compile`.
 
 The path is taken where the mask has the shape of what it chooses from, which Dynamo knows while it traces. Loops that
 give each expert its rows are GM502's.
@@ -18,7 +18,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.rowwise_expressions import where_of
 from graphmend_codemod.rules.site import Site
 
@@ -40,14 +40,21 @@ rule = Rule(
     title="mask instead of selecting under torch.compile",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS, cost_note="all elements are read, and those that the mask leaves out do not count"
+    ),
     examples=(
         Example(
             before="""
             x = x[mask].sum()
             """,
             after="""
-            if torch.compiler.is_compiling() and mask.shape == x.shape:
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and mask.dtype == torch.bool
+                and mask.shape == x.shape
+            ):
                 x = torch.where(mask, x, 0).sum()
             else:
                 x = x[mask].sum()
@@ -60,8 +67,14 @@ rule = Rule(
             x = x.masked_select(mask).mean()
             """,
             after="""
-            if torch.compiler.is_compiling() and mask.shape == x.shape:
-                x = torch.where(mask, x, 0).sum() / mask.sum()
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and mask.dtype == torch.bool
+                and mask.shape == x.shape
+                and x.dtype in (torch.float16, torch.bfloat16, torch.float32)
+            ):
+                x = (torch.where(mask, x, 0).sum(dtype=torch.float32) / mask.sum()).to(x.dtype)
             else:
                 x = x.masked_select(mask).mean()
             """,
@@ -164,9 +177,12 @@ def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, chosen
         if not isinstance(part, (ast.Name, ast.Attribute)):
             return Verdict(message, declined=f"`{purity.short(part)}` has no name, and would be computed twice")
     tensor, mask = site.text(chosen.tensor), site.text(chosen.mask)
-    dense = f"{site.torch}.where({mask}, {tensor}, 0).sum()"
+    kept, facts = f"{site.torch}.where({mask}, {tensor}, 0)", _facts(site, chosen)
+    dense = f"{kept}.sum()"
     if call.func.attr == "mean":
-        dense = f"{dense} / {mask}.sum()" if call is node.value else f"({dense} / {mask}.sum())"
+        narrow = ", ".join(f"{site.torch}.{each}" for each in ("float16", "bfloat16", "float32"))
+        facts.append(f"{tensor}.dtype in ({narrow})")
+        dense = f"({kept}.sum(dtype={site.torch}.float32) / {mask}.sum()).to({tensor}.dtype)"
     source, span, place = site.source, site.span(node), site.span(call)
     text = source.segment(span)
     start = source.offset(span.start_line, span.start_column)
@@ -175,10 +191,22 @@ def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, chosen
     text = text[:first] + dense + text[last:]
     if "\n" in text:
         return Verdict(message, declined="the statement has several lines")
-    return Verdict(message, edit=_two_paths(site, node, [f"{mask}.shape == {tensor}.shape"], text))
+    return Verdict(message, edit=_two_paths(site, node, facts, text))
+
+
+def _facts(site: Site, chosen: _Chosen) -> list[str]:
+    """What has to hold while tracing for a select by the mask to keep what the mask chooses."""
+    tensor, mask = site.value(chosen.tensor), site.value(chosen.mask)
+    asked = [part for part, value in ((chosen.tensor, tensor), (chosen.mask, mask)) if not value.is_tensor]
+    if tensor.hint and tensor.is_tensor:
+        asked.append(chosen.tensor)
+    found = [f"isinstance({site.text(part)}, {site.torch}.Tensor)" for part in asked]
+    if mask.dtype != BOOL or mask.hint:
+        found.append(f"{site.text(chosen.mask)}.dtype == {site.torch}.bool")
+    return [*found, f"{site.text(chosen.mask)}.shape == {site.text(chosen.tensor)}.shape"]
 
 
 def _two_paths(site: Site, node: ast.stmt, facts: list[str], text: str) -> Edit:
-    header = " and ".join([site.compiling, *facts])
-    parts = (f"if {header}:\n    {text}\nelse:\n    ", site.original(node, 1))
+    header = site.header("if", [site.compiling, *facts])
+    parts = (f"{header}\n    {text}\nelse:\n    ", site.original(node, 1))
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)

@@ -1,7 +1,8 @@
 """sizes-from-data (GM503): a tensor's numbers say how another one is split or repeated.
 
-`x.split(lengths.tolist())` reads the sizes back to Python. Where the tensor was built from a list, the list has them:
-it is used under `torch.compile`, and eager mode reads the tensor as before. Where the sizes come from the data itself,
+`x.split(lengths.tolist())` reads the sizes back to Python. Where the tensor was built from a list that nothing has
+changed since then, under any name, the list has them: it is used under `torch.compile`, and eager mode reads the tensor
+as before. Where the sizes come from the data itself,
 no shape behind them is known while tracing; the fix lies with whoever calls the model, who often has the numbers as
 Python integers: hand them down as a list, give `repeat_interleave` its `output_size`, or work with masks over a padded
 tensor.
@@ -14,7 +15,8 @@ import ast
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.list_changes import ListChanges
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -35,7 +37,7 @@ rule = Rule(
     title="take sizes from the list that a tensor was built from",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Example(
             before="""
@@ -116,8 +118,25 @@ def _judge(site: Site, call: ast.Call) -> Verdict | None:
     source = _list_of(site, tensor)
     if source is None:
         return Verdict(message, declined=f"the sizes in `{purity.short(tensor)}` come from the data")
+    assert isinstance(tensor, ast.Name)
+    changed = _changed(site, tensor.id, source, call.lineno)
+    if changed is not None:
+        because = f"`{changed}` may change `{source}` or `{tensor.id}`; build the tensor after it"
+        return Verdict(message, declined=because)
     parts = (f"{source} if {site.compiling} else ", site.original(sizes))
     return Verdict(message, edit=Edit((Replacement(site.span(sizes), parts),), imports=site.imports))
+
+
+def _changed(site: Site, tensor: str, source: str, line: int) -> str | None:
+    """What may have changed the list or the tensor since the one was built from the other."""
+    origins, scope = site.flow.origins, site.evaluator.scope
+    assert origins is not None
+    function = origins.calls.at(scope.node.lineno)
+    if function is None:
+        return site.function
+    changes = ListChanges(origins.calls, lambda name: scope.index.resolve(site.summary.name, name))
+    found = changes.before(function, tensor, source, line - 1)
+    return None if found is None else " ".join(found.split())
 
 
 def _listed(node: ast.expr) -> ast.expr | None:

@@ -13,7 +13,8 @@ A loop that fills tensors in place, `places[row, :n] = ...`, moves into a functi
 changes these tensors. Eager mode calls the function, where the same text computes the same: the loop reads names that
 are certainly bound, no name that it binds is read elsewhere, and it ends at its own end. The tensors have to be made
 just before the loop, so that nothing else shares their memory; they and whatever the loop reads are arguments. What the
-text of a module does not tell of these, such as that `self.step` is an integer, is asked for while tracing.
+text of a module does not tell of these, such as that `self.step` is an integer that the instance itself holds, is asked
+for while tracing.
 
 No gradient goes through an operator, so a trace-time condition asks that no argument is floating, but for what was just
 made of numbers. A loop that changes anything else, draws random numbers, or calls more than torch, builtins and
@@ -30,7 +31,7 @@ from collections.abc import Callable
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.findings import Edit, Safety
 from graphmend_codemod.rules import filling_loops, loop_functions
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.operators import NotAnOperator
 from graphmend_codemod.rules.site import Site
 
@@ -69,7 +70,7 @@ rule = Rule(
     title="call a loop over data as one operator under torch.compile",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.OUTLINED, cost_note="the loop runs as it does in eager mode"),
     examples=(
         Example(
             before="""
@@ -106,7 +107,7 @@ rule = Rule(
             """,
             after="""
             places = torch.full((mask.shape[0], 4), -1)
-            _fill_places(places, mask, self.step)
+            _fill_places(self, places, mask)
             """,
             setup=_IN_A_METHOD,
             inputs=(

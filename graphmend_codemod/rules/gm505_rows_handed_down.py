@@ -9,20 +9,23 @@ Every row has to be treated by itself: layers that do, elementwise operations, a
 Where batch norm or dropout take part, the compile path is for evaluation alone. It computes all rows, so it multiplies
 the work of the branch by rows / chosen rows. A mask of several dimensions may choose a row more than once, and eager
 mode adds a gradient for each time: with gradients, only a mask of one dimension is handed down. Where a mask does not
-have one entry for each row, the original text runs: compiled, it raises for a longer mask whatever that chooses.
+have one entry for each row, numbers are taken again. So they are where a layer has another class than the constructor
+gives it: that may not know masks, or let rows depend on each other.
 """
 
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_in_layers, walk_scope
-from graphmend_codemod.findings import Edit, Replacement, Safety, Span
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.certain_calls import CertainCalls, Link, MayDiffer
+from graphmend_codemod.rules.dense_rows import about_layers, text_for_all_rows
+from graphmend_codemod.rules.proven import Unproven, tensor_facts
 from graphmend_codemod.rules.rowblocks import Blocks, Layers, NotByRows, bound_names
 from graphmend_codemod.rules.site import Site
 
@@ -69,10 +72,18 @@ class Part(nn.Module):
 
     def forward(self, x, rows):
         y = self.proj(x)
+        if (
+            torch.compiler.is_compiling()
+            and isinstance(rows, torch.Tensor)
+            and rows.dtype == torch.bool
+            and not (rows.shape == x.shape[:1] == y.shape[:1] and type(self.long) is nn.Linear)
+        ):
+            # A mask that cannot be taken here: numbers, as in eager mode.
+            rows = torch.where(rows)[0]
         # With a mask every row is computed, and those outside it keep their values.
-        if torch.compiler.is_compiling() and rows.dtype == torch.bool and rows.shape == x.shape[:1] == y.shape[:1]:
+        if torch.compiler.is_compiling() and isinstance(rows, torch.Tensor) and rows.dtype == torch.bool:
             part = self.long(x)
-            y = torch.where(rows.reshape(-1, *[1] * (y.dim() - 1)), part, y)
+            y = torch.where(rows.reshape(-1, *[1] * (y.dim() - 1)), part.to(y.dtype), y)
         elif len(rows) > 0:
             part = self.long(x[rows])
             y[rows] = part
@@ -96,8 +107,10 @@ rule = Rule(
     slug="rows-handed-down",
     title="hand down a mask in place of the numbers of rows",
     documentation=__doc__,
-    safety=Safety.SAFE,
-    contract=Contract(),
+    safety=Safety.UNSAFE,
+    contract=Contract(
+        cost=Cost.MULTIPLIED, cost_note="the branch computes all rows: rows / chosen rows times the work"
+    ),
     examples=(
         Example(
             before="""
@@ -106,14 +119,27 @@ rule = Rule(
                 y[rows] = part
             """,
             after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(rows, torch.Tensor)
+                and rows.dtype == torch.bool
+                and not (
+                    rows.shape == x.shape[:1] == y.shape[:1]
+                    and type(self.long) is nn.Linear
+                )
+            ):
+                # A mask that cannot be taken here: numbers, as in eager mode.
+                rows = torch.where(rows)[0]
             # With a mask every row is computed, and those outside it keep their values.
             if (
                 torch.compiler.is_compiling()
+                and isinstance(rows, torch.Tensor)
                 and rows.dtype == torch.bool
-                and rows.shape == x.shape[:1] == y.shape[:1]
             ):
                 part = self.long(x)
-                y = torch.where(rows.reshape(-1, *[1] * (y.dim() - 1)), part, y)
+                y = torch.where(
+                    rows.reshape(-1, *[1] * (y.dim() - 1)), part.to(y.dtype), y
+                )
             elif len(rows) > 0:
                 part = self.long(x[rows])
                 y[rows] = part
@@ -128,10 +154,13 @@ rule = Rule(
             after="""
             if (
                 torch.compiler.is_compiling()
+                and isinstance(longer, torch.Tensor)
+                and longer.dtype == torch.bool
+                and type(self.part) is Part
                 and (longer.dim() == 1 or not torch.is_grad_enabled())
             ):
                 # A mask of the rows: how many there are depends on the data.
-                rows = longer.reshape(longer.shape[0], -1).any(1)
+                rows = longer if longer.dim() == 1 else longer.flatten(1).any(1)
             else:
                 rows = torch.where(longer)[0]
             """,
@@ -169,6 +198,7 @@ rule = Rule(
 )
 
 _TAKES = "# With a mask every row is computed, and those outside it keep their values."
+_NUMBERS = "# A mask that cannot be taken here: numbers, as in eager mode."
 _GIVES = "# A mask of the rows: how many there are depends on the data."
 
 
@@ -190,7 +220,7 @@ def branch_on_rows(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
         return Verdict(message, edit=_dense(site, node, name, Layers(site, calls)))
-    except NotByRows as reason:
+    except (NotByRows, MayDiffer) as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -257,11 +287,14 @@ def _dense(site: Site, node: ast.If, name: str, layers: Layers) -> Edit:
             raise NotByRows(f"`{bound}` is read after the branch")
     if site.is_elif(node):
         raise NotByRows("the branch is an `elif`")
-    conditions = [site.compiling, f"{name}.dtype == {site.torch}.bool", _same_rows(site, node, blocks, name)]
+    is_mask = [f"isinstance({name}, {site.torch}.Tensor)", f"{name}.dtype == {site.torch}.bool"]
+    conditions = [_same_rows(site, node, blocks, name), *about_layers(site, layers, owner, function)]
     if layers.in_evaluation:
         conditions.append("not self.training")
-    text = _text(site, node, blocks, target.id, name)
-    header = f"{_TAKES}\n{site.header('if', conditions)}\n    "
+    text = text_for_all_rows(site, node, blocks, target.id, name)
+    other = site.header("if", [site.compiling, *is_mask, site.negated(conditions)])
+    numbers = f"{other}\n    {_NUMBERS}\n    {name} = {site.torch}.where({name})[0]\n"
+    header = f"{numbers}{_TAKES}\n{site.header('if', [site.compiling, *is_mask])}\n    "
     parts = (header, text, "\nel", site.original(node))
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)
 
@@ -287,50 +320,6 @@ def _is_own(site: Site, node: ast.If, name: str) -> bool:
     return name not in bound_names(node.body) and site.sole_owner(name)
 
 
-def _text(site: Site, node: ast.If, blocks: Blocks, target: str, name: str) -> str:
-    """The branch for all rows, from its own text."""
-    last = node.body[-1]
-    pieces: list[tuple[Span, str]] = []
-    for read in blocks.reads:
-        pieces.append(_without_choice(site, read))
-    assert isinstance(last, ast.Assign)
-    body = _replaced(site, Span(*_start(node.body[0]), *_start(last)), pieces)
-    value = _replaced(site, site.span(last.value), pieces)
-    if any(isinstance(part, ast.Constant) and part.end_lineno != part.lineno for part in walk_in_layers(node)):
-        raise NotByRows("the branch holds a text of several lines")
-    column = node.body[0].col_offset
-    lines = textwrap.dedent(f"{' ' * column}{body}").splitlines()
-    folded = " ".join(part.strip() for part in value.splitlines())
-    folded = folded.replace("( ", "(").replace(" )", ")")
-    mask = f"{name}.reshape(-1, *[1] * ({target}.dim() - 1))"
-    select = site.call(f"{target} = {site.torch}.where(", [mask, folded, target], deeper=1)
-    return "\n    ".join([*(line for line in lines if line.strip()), select])
-
-
-def _start(node: ast.stmt) -> tuple[int, int]:
-    return node.lineno, node.col_offset
-
-
-def _without_choice(site: Site, node: ast.Subscript) -> tuple[Span, str]:
-    """`x` for `x[rows]`, `x[:, 1:]` for `x[rows, 1:]`."""
-    base = site.text(node.value)
-    if not isinstance(node.slice, ast.Tuple):
-        return site.span(node), base
-    rest = ", ".join(site.text(part) for part in node.slice.elts[1:])
-    return site.span(node), f"{base}[:, {rest}]"
-
-
-def _replaced(site: Site, span: Span, pieces: Sequence[tuple[Span, str]]) -> str:
-    text, at = "", (span.start_line, span.start_column)
-    end = (span.end_line, span.end_column)
-    for place, written in sorted(pieces):
-        start = (place.start_line, place.start_column)
-        if at <= start and (place.end_line, place.end_column) <= end:
-            text += site.source.segment(Span(*at, *start)) + written
-            at = (place.end_line, place.end_column)
-    return text + site.source.segment(Span(*at, *end))
-
-
 @rule.on(ast.Assign, words=("where", "nonzero"), here=True)
 def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
     """`rows = torch.where(mask)[0]` where all that gets `rows` takes a mask as well."""
@@ -344,6 +333,7 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
     reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
     calls = calls_in(site.source.text)
     taken: list[tuple[FunctionNode, str]] = []
+    followed: list[tuple[ast.Call, Definition]] = []
     for call in walk_scope(function):
         callee = calls.callee(caller, call) if isinstance(call, ast.Call) else None
         if callee is not None and isinstance(call, ast.Call):
@@ -351,18 +341,34 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
                 if id(given) in reads:
                     reads.discard(id(given))
                     taken.append((callee.node, parameter))
+                    followed.append((call, callee))
     tests = [_mask_test(each, parameter) for each, parameter in taken]
     if reads or not tests or None in tests:
         return None
     message = f"chooses as many rows as the data says: `{purity.short(node.value)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
-    if not isinstance(mask, ast.Name) and not (isinstance(mask, ast.Compare) and isinstance(mask.left, ast.Name)):
+    compared = mask.left if isinstance(mask, ast.Compare) else mask
+    constant = isinstance(mask, ast.Name) or (
+        isinstance(mask, ast.Compare) and all(isinstance(each, ast.Constant) for each in mask.comparators)
+    )
+    if not isinstance(compared, ast.Name) or not constant:
         return Verdict(message, declined=f"`{purity.short(mask)}` would be computed twice")
-    subject = mask if isinstance(mask, ast.Name) else mask.left
-    rows = f"{site.operand(mask)}.reshape({site.text(subject)}.shape[0], -1).any(1)"
+    subject = compared.id
+    certain = CertainCalls(site, calls)
+    try:
+        for call, callee in followed:
+            certain.follow(certain.start(), Link(caller, call, callee))
+        conditions = [site.compiling, *_about_mask(site, mask, subject), *certain.conditions()]
+    except (MayDiffer, Unproven) as unsure:
+        return Verdict(message, declined=str(unsure))
     # A mask of several dimensions chooses a row several times, and eager mode adds a gradient for each.
-    conditions = [site.compiling, f"({site.text(subject)}.dim() == 1 or not {site.torch}.is_grad_enabled())"]
+    conditions.append(f"({subject}.dim() == 1 or not {site.torch}.is_grad_enabled())")
+    whole = site.operand(mask)
+    choice = [whole, f"if {subject}.dim() == 1", f"else {whole}.flatten(1).any(1)"]
+    rows = " ".join(choice)
+    if site.is_too_long(site.indentation(1) + len(f"{target.id} = {rows}")):
+        rows = "(" + "".join(f"\n        {each}" for each in choice) + "\n    )"
     if any(test is not None and "not self.training" in test for test in tests):
         if site.evaluator.scope.self_name != "self":
             return Verdict(message, declined="it is not known whether the model is in training")
@@ -372,13 +378,21 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
 
 
+def _about_mask(site: Site, mask: ast.expr, subject: str) -> list[str]:
+    """What must hold for the mask to be a bool tensor with rows: numbers choose where they are not zero."""
+    facts = dict.fromkeys([f"isinstance({subject}, {site.torch}.Tensor)", *tensor_facts(site, mask)])
+    if isinstance(mask, ast.Name):
+        facts[f"{subject}.dtype == {site.torch}.bool"] = None
+    return list(facts)
+
+
 def _mask_test(function: FunctionNode, parameter: str) -> str | None:
-    """The test of a function's path for a mask; None if it has none, or uses the argument in another place."""
+    """The tests of a function's path for a mask; None if it has none, or uses the argument in another place."""
     inside: set[int] = set()
     found = None
     for node in walk_scope(function):
         if isinstance(node, ast.If) and f"{parameter}.dtype == torch.bool" in (test := ast.unparse(node.test)):
             inside |= {id(part) for part in walk_in_layers(node)}
-            found = test
+            found = f"{found or ''} {test}"
     reads = [each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == parameter]
     return found if all(id(each) in inside for each in reads) else None

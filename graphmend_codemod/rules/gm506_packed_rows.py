@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.findings import Edit, Helper, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.certain_calls import CertainCalls, MayDiffer
 from graphmend_codemod.rules.constant_floats import above
 from graphmend_codemod.rules.flag_choice import choices
 from graphmend_codemod.rules.packed_rows import Packed, is_packed_statically
@@ -96,8 +98,11 @@ rule = Rule(
     slug="packed-rows",
     title="pack chosen rows into static sizes",
     documentation=__doc__,
-    safety=Safety.SAFE,
-    contract=Contract(),
+    safety=Safety.UNSAFE,
+    contract=Contract(
+        cost=Cost.MULTIPLIED,
+        cost_note="all columns are packed: columns / the largest number of chosen ones times the work",
+    ),
     examples=(
         Example(
             before="""
@@ -107,7 +112,12 @@ rule = Rule(
             count, chosen, places, free = (
                 # No size depends on the mask: there is a place for each of its columns.
                 _static_places(mask)
-                if torch.compiler.is_compiling() and not torch.is_grad_enabled()
+                if torch.compiler.is_compiling()
+                and isinstance(mask, torch.Tensor)
+                and mask.dtype == torch.bool
+                and mask.dim() == 2
+                and type(self) is Part
+                and not torch.is_grad_enabled()
                 else self.indices(mask)
             )
             """,
@@ -147,18 +157,34 @@ def packed_rows(site: Site, node: ast.Assign) -> Verdict | None:
             return Verdict(message, declined="the name `torch` is taken by something else in this module")
         if choice.reason is not None:
             return Verdict(message, declined=choice.reason)
-        return Verdict(message, edit=_edit(site, node, packed, choice.guards_below))
+        certain = CertainCalls(site, calls_in(site.source.text))
+        try:
+            certain.demand_class(certain.start(), choice.decider.owner)
+            _demand_known_callers(site, choice.decider)
+        except MayDiffer as unsure:
+            return Verdict(message, declined=str(unsure))
+        given = [f"isinstance({packed.mask}, {site.torch}.Tensor)", f"{packed.mask}.dtype == {site.torch}.bool"]
+        static = [*given, f"{packed.mask}.dim() == 2", *certain.conditions()]
+        return Verdict(message, edit=_edit(site, node, packed, choice.guards_below, static))
     return None
 
 
-def _edit(site: Site, node: ast.Assign, packed: Packed, guards: tuple[str, ...]) -> Edit:
+def _demand_known_callers(site: Site, decider: Definition) -> None:
+    """MayDiffer where another file may say that rows are chosen when none are: one has to be."""
+    users = site.evaluator.scope.index.users(f"{site.summary.name}.{decider.owner}")
+    if users:
+        raise MayDiffer(f"`{decider.owner}` is used in {users[0]} as well, which may give another flag with the mask")
+
+
+def _edit(site: Site, node: ast.Assign, packed: Packed, guards: tuple[str, ...], static: list[str]) -> Edit:
     text = _HELPER.strip("\n").replace("torch.", f"{site.torch}.")
     helper = Helper("_static_places", text, after=above(site, node.lineno))
-    conditions = [site.compiling, f"not {site.torch}.is_grad_enabled()", *(f"not {name}" for name in guards)]
+    conditions = [site.compiling, *static, f"not {site.torch}.is_grad_enabled()", *(f"not {name}" for name in guards)]
+    asked = "\n    and ".join(conditions)
     lines = [
         f"(\n    {_COMMENT}",
         f"    {helper.name}({packed.mask})",
-        f"    if {' and '.join(conditions)}",
+        f"    if {asked}",
         "    else ",
     ]
     parts = ("\n".join(lines), site.original(node.value), "\n)")

@@ -20,7 +20,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.plain_numbers import plain_number
 from graphmend_codemod.rules.rowwise_expressions import where_of
 from graphmend_codemod.rules.site import Site
@@ -48,7 +48,7 @@ rule = Rule(
     title="write where a mask says instead of finding places",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="every element is written or kept by the mask"),
     examples=(
         Example(
             before="""
@@ -274,6 +274,8 @@ def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) 
         raise _NotByMask(f"`{purity.short(mask)}` is not known to be a bool tensor")
     name = mask.id if isinstance(mask, ast.Name) else site.free_name("mask", "found_mask")
     facts: dict[str, None] = {}
+    if not isinstance(mask, ast.Compare) and site.value(mask).hint:
+        facts[f"{site.operand(mask)}.dtype == {site.torch}.bool"] = None
     compiled = _Compiled(_shape_of(site, mask, facts), bool(places.names), facts)
     if name != site.text(mask):
         compiled.lines.append(f"{name} = {site.text(mask)}")
@@ -335,7 +337,7 @@ def _statement(
     if not written.is_tensor:
         raise _NotByMask(f"`{x}` is not known to be a tensor")
     if places.role(value) == _COLUMNS and role == _ROWS:
-        return _last(site, x, operator, mask, compiled, written.dtype)
+        return _last(site, x, operator, mask, compiled, None if written.hint else written.dtype)
     if operator is not None:
         raise _NotByMask(f"`{purity.short(target)}` is read as well as written")
     if plain_number(site, value) is None:

@@ -2,7 +2,7 @@
 
 `for i, length in enumerate(lengths): mask[i, :length] = 1` reads every length back to Python. The compile path compares
 the numbers of the columns with all lengths at once. Eager mode runs the loop, word for word. The path is taken where
-there is one length for each row, which Dynamo knows while it traces; a negative length counts from the end in both.
+there is one integer for each row, which Dynamo knows while it traces; a negative length counts from the end in both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.plain_numbers import plain_number
 from graphmend_codemod.rules.site import Site
 
@@ -40,7 +40,7 @@ rule = Rule(
     title="fill rows up to their lengths without a loop",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Example(
             before="""
@@ -48,7 +48,12 @@ rule = Rule(
                 mask[i, :length] = 1
             """,
             after="""
-            if torch.compiler.is_compiling() and mask.shape[:1] == lengths.shape:
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(lengths, torch.Tensor)
+                and mask.shape[:1] == lengths.shape
+                and lengths.dtype in (torch.int32, torch.int64)
+            ):
                 # All rows at once: the loop would read each number back to Python.
                 ends = lengths.to(mask.device)
                 ends = torch.where(ends < 0, ends + mask.shape[1], ends)[:, None]
@@ -66,7 +71,12 @@ rule = Rule(
                 mask[row, lengths[row]:] = -1
             """,
             after="""
-            if torch.compiler.is_compiling() and mask.shape[:1] == lengths.shape:
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(lengths, torch.Tensor)
+                and mask.shape[:1] == lengths.shape
+                and lengths.dtype in (torch.int32, torch.int64)
+            ):
                 # All rows at once: the loop would read each number back to Python.
                 starts = lengths.to(mask.device)
                 starts = torch.where(starts < 0, starts + mask.shape[1], starts)[:, None]
@@ -190,10 +200,11 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
     for name in (part.id for part in walk(node.target) if isinstance(part, ast.Name)):
         if name in (target, lengths) or site.live_after(name):
             raise _NotAtOnce(f"`{name}` is used after the loop")
-    conditions = [site.compiling, f"{target}.shape[:1] == {lengths}.shape"]
+    hinted = [f"isinstance({lengths}, {site.torch}.Tensor)"] if given.hint else []
+    conditions = [site.compiling, *hinted, f"{target}.shape[:1] == {lengths}.shape"]
     if given.is_floating:
         raise _NotAtOnce(f"`{lengths}` is floating")
-    if given.dtype != INT64:
+    if given.dtype != INT64 or given.hint:
         # In a smaller dtype, a length that counts from the end may leave its range with the size added.
         conditions.append(f"{lengths}.dtype in ({site.torch}.int32, {site.torch}.int64)")
     if number is float and not filled.is_floating:
@@ -203,7 +214,7 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
         site.free_name("starts", "row_starts") if fill.tail else site.free_name("ends", "row_ends"),
     )
     lines = [
-        f"if {' and '.join(conditions)}:",
+        site.header("if", conditions),
         f"    {_COMMENT}",
         f"    {name} = {lengths}.to({target}.device)",
         f"    {name} = {torch}.where({name} < 0, {name} + {target}.shape[1], {name})[:, None]",

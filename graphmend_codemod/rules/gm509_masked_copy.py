@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.scope import parameters, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.rules.untraced import chosen
 
@@ -50,7 +50,7 @@ rule = Rule(
     title="select with torch.where instead of copying chosen elements",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="all elements are read, and the mask selects"),
     examples=(
         Example(
             before="""
@@ -182,10 +182,11 @@ def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) 
     conditions = [site.compiling, *_tensors(site, [target.value, target.slice, copied.table, *copied.indices])]
     if not site.sole_owner(out):
         conditions.append(f"0 not in {out}.stride()")
-    if site.value(target.slice).dtype != BOOL:
+    given = {each.arg for each in parameters(site.evaluator.scope.node)}
+    if site.value(target.slice).dtype != BOOL or (site.value(target.slice).hint and mask in given):
         conditions.append(f"{mask}.dtype == {torch}.bool")
     alike = site.value(target.slice).shape
-    rows, given, lines = mask, table, []
+    rows, read, lines = mask, table, []
     if copied.indices or alike is None or alike != site.value(copied.table).shape:
         rows = site.free_name("rows", f"rows_of_{out}")
         lines.append(f"{rows} = {mask}[(...,) + (None,) * ({out}.dim() - {mask}.dim())]")
@@ -195,9 +196,9 @@ def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) 
         conditions.append(f"{out}.shape == {mask}.shape + {table}.shape[{count}:]")
         conditions.append(f"0 not in {table}.shape[:{count}]")
         conditions += dict.fromkeys(f"{name}.dtype == {torch}.int64" for name in names)
-        given = site.free_name("found", f"found_in_{table}")
+        read = site.free_name("found", f"found_in_{table}")
         looked_up = [f"{torch}.where({mask}, {name}, 0)" for name in names]
-        lines += site.call(f"{given} = {table}[", looked_up, deeper=1, after="]").split("\n")
+        lines += site.call(f"{read} = {table}[", looked_up, deeper=1, after="]").split("\n")
     else:
         conditions += [f"{mask}.shape == {out}.shape[: {mask}.dim()]"] if rows != mask else []
         conditions += _alike(site, copied.table, target.value, "shape")
@@ -205,7 +206,7 @@ def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) 
     header = f"if {' and '.join(conditions)}:"
     if site.indentation() + len(header) > site.line_limit:
         header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
-    lines.append(f"{out}.copy_({torch}.where({rows}, {given}, {out}))")
+    lines.append(f"{out}.copy_({torch}.where({rows}, {read}, {out}))")
     path = "\n    ".join([header, _COMMENT, *lines])
     return Edit((Replacement(site.span(node), (f"{path}\nelse:\n    ", site.original(node, 1))),), imports=site.imports)
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.findings import Edit, Original, Replacement, Safety
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Example, Rule, Verdict
-from graphmend_codemod.rules.logcalls import effect_in
+from graphmend_codemod.rules.argument_effects import effect_in
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -37,7 +37,9 @@ rule = Rule(
     title="mark tensors for the compiler in eager mode only",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(compiled_state="the mark is not set on tensors that are made while Dynamo traces"),
+    contract=Contract(
+        cost=Cost.NONE, compiled_state="the mark is not set on tensors that are made while Dynamo traces"
+    ),
     examples=(
         Example(
             before="""

@@ -11,7 +11,7 @@ import ast
 
 from graphmend_codemod.findings import Safety
 from graphmend_codemod.rules import untraced
-from graphmend_codemod.rules.base import Clean, Contract, Declined, Rule, Verdict
+from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Rule, Verdict
 from graphmend_codemod.rules.site import Site
 
 _SETUP = """
@@ -45,7 +45,7 @@ rule = Rule(
     title="name what cannot be traced",
     documentation=__doc__,
     safety=Safety.ADVICE,
-    contract=Contract(),
+    contract=Contract(cost=Cost.NONE),
     examples=(
         Declined(
             source="""

@@ -25,6 +25,7 @@ class _Branch:
     """What the compile path computes, and the attributes that it writes: name, value, and arguments if a buffer."""
 
     lines: list[str] = field(default_factory=list)
+    numbers: list[str] = field(default_factory=list)
     writes: list[tuple[str, str, list[str] | None]] = field(default_factory=list)
     moved: dict[str, str] = field(default_factory=dict)
 
@@ -42,7 +43,11 @@ def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
         raise NotGrowing("no attribute is written")
     read = {part.attr for part in walk_in_layers(node.test) if isinstance(part, ast.Attribute)}
     facts = [f'hasattr({own}, "{name}")' for name, _, _ in branch.writes if name not in read]
-    lines = list(branch.lines)
+    known = list(facts)
+    facts = [
+        alike(value, f"{own}.{name}") for name, value, given in branch.writes if given is not None or name not in read
+    ]
+    lines = list(branch.numbers)
     if len(branch.writes) > 1:
         name = site.free_name("outgrown", "changes")
         lines.insert(0, f"{name} = {condition}")
@@ -53,7 +58,12 @@ def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
             lines.append(f"{own}.{name} = {select}")
         else:
             lines.append(site.call(f"{own}.register_buffer(", [f'"{name}"', select, *arguments], deeper=1))
-    return site.in_front(node, facts, ["\n    ".join(lines)])
+    return site.computed_in_front(node, known, branch.lines, facts, lines)
+
+
+def alike(one: str, other: str) -> str:
+    """The condition that two tensors have one shape and dtype, so that a select between them changes neither."""
+    return f"({one}.shape, {one}.dtype) == ({other}.shape, {other}.dtype)"
 
 
 def _condition(site: Site, test: ast.expr, own: str) -> str:
@@ -89,11 +99,22 @@ def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, b
     if isinstance(value, ast.Call) and _is_attribute(value.func, own):
         if not isinstance(target, ast.Tuple) or not isinstance(target.elts[0], ast.Name):
             raise NotGrowing(f"`{purity.short(statement)}` may have effects")
-        branch.lines.append(site.text(statement))
+        names = []
+        for each in target.elts:
+            if isinstance(each, ast.Attribute) and ast.unparse(each.value) == own:
+                names.append(site.free_name(each.attr))
+                branch.numbers.append(f"{own}.{each.attr} = {names[-1]}")
+            elif isinstance(each, ast.Name):
+                names.append(each.id)
+            else:
+                raise NotGrowing(f"`{purity.short(each)}` is written as well")
+        branch.lines.append(f"{', '.join(names)} = {site.text(value)}")
     elif not isinstance(target, ast.Attribute) or ast.unparse(target.value) != own:
         raise NotGrowing(f"`{purity.short(statement)}` writes something else than an attribute")
     elif ast.unparse(value).startswith(f"{own}.{target.attr}.to("):
-        branch.moved[target.attr] = site.text(value)
+        local = site.free_name(target.attr)
+        branch.lines.append(f"{local} = {site.text(value)}")
+        branch.moved[target.attr] = local
     else:
         branch.writes.append((target.attr, _value(site, value, own, branch), None))
 

@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RANDOM, RETURNS_TENSOR, name_set, torch_function
+from graphmend_codemod.analysis.torch_api import name_set
 from graphmend_codemod.analysis.values import Kind, Origin, Value
 from graphmend_codemod.rules.site import Site
 
@@ -148,41 +147,3 @@ def _is_class_name(site: Site, node: ast.expr) -> bool:
     if isinstance(node, ast.Attribute) and node.attr in {"__name__", "__qualname__", "__class__"}:
         return node.attr == "__class__" or _is_class_name(site, node.value)
     return isinstance(node, ast.Call) and site.resolve(node.func) == "builtins.type" and len(node.args) == 1
-
-
-_HARMLESS_BUILTINS = name_set(
-    """len str repr type list tuple set dict sorted min max sum round int float bool format abs isinstance getattr
-    hasattr id any all range zip enumerate ascii"""
-)
-_HARMLESS_METHODS = name_set(
-    """format join keys values items get upper lower strip split replace startswith endswith title capitalize copy count
-    index item tolist numpy size dim numel detach cpu float long int bool mean sum min max std var norm any all abs
-    flatten view reshape unique state_dict"""
-)
-
-
-def effect_in(site: Site, call: ast.Call) -> str | None:
-    """The first part of a log call's arguments that may do more than tell, as source text.
-
-    A call that is left out of compiled code takes its arguments with it: nothing in them may have an effect.
-    """
-    for argument in [*call.args, *(word.value for word in call.keywords)]:
-        for node in walk(argument):
-            if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
-                return site.text(node)
-            if isinstance(node, ast.Call) and not _is_harmless(site, node):
-                return site.text(node)
-    return None
-
-
-def _is_harmless(site: Site, node: ast.Call) -> bool:
-    qualified = site.resolve(node.func)
-    if qualified is not None and qualified.startswith("builtins."):
-        return qualified.removeprefix("builtins.") in _HARMLESS_BUILTINS
-    name = torch_function(qualified)
-    if name is not None:
-        return name in RETURNS_TENSOR | PYTHON_METHODS.keys() and name not in RANDOM
-    if isinstance(node.func, ast.Attribute):
-        method = node.func.attr
-        return method in _HARMLESS_METHODS or (method in RETURNS_TENSOR and method not in RANDOM)
-    return False

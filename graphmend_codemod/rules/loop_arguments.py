@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from graphmend_codemod.analysis import purity, torch_api
@@ -293,7 +294,10 @@ class Arguments:
         taken = {part.id for part in walk(self._node) if isinstance(part, ast.Name)} | set(self._filled)
         name = outer.attr.lstrip("_")
         kind = "float" if fact.kind is AttributeKind.CONSTANT and "." in fact.text else "int"
-        return _numbered(f"own_{name}" if name in taken else name, kind, text)
+        # A property, or an attribute that only some rounds need, is read when and as often as the loop says.
+        own = (f'type(vars({self._own}).get("{outer.attr}")) is {kind}',)
+        argument = _numbered(f"own_{name}" if name in taken else name, kind, text)
+        return replace(argument, conditions=own, attribute=outer.attr)
 
 
 _COUNTING = frozenset({"arange", "zeros", "ones", "full", "eye"})

@@ -6,28 +6,13 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis import aliasing, purity, torch_api
+from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
-from graphmend_codemod.project.computing import OPERATIONS
+from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.operators import NotAnOperator
 from graphmend_codemod.rules.site import Site
-
-_KNOWN = OPERATIONS | torch_api.name_set(
-    """argsort argwhere bincount bitwise_and bitwise_not bitwise_or bitwise_xor bool ceil chunk contiguous cpu cummax
-    cumprod cumsum detach diagonal dim div float floor floor_divide fmod gather index_select int is_tensor item kthvalue
-    long masked_scatter masked_select narrow nonzero numel one_hot pad pow prod ravel remainder repeat_interleave round
-    scatter select sign square sqrt take to tolist topk trunc unbind unfold unique unique_consecutive"""
-)
-"""Operations that change nothing, draw nothing, and that autocast leaves alone for integers."""
-_MAY_SHARE = torch_api.VIEWS | torch_api.name_set(
-    "contiguous cpu detach diagonal narrow ravel select split unbind unfold"
-)
-"""Operations whose result may be memory of an argument."""
-_BUILTINS = torch_api.name_set(
-    "abs all any bool enumerate float int isinstance len list max min range reversed round slice sum tuple zip"
-)
-_ALWAYS_PYTHON = torch_api.name_set("bool float int isinstance len range round slice")
 
 
 class Effects:
@@ -70,16 +55,13 @@ class Effects:
 
     def _check_call(self, site: Site, call: ast.Call) -> None:
         text = purity.short(call)
-        if any(word.arg in {None, "out", "inplace"} for word in call.keywords):
-            raise NotAnOperator(f"`{text}` may have effects")
         qualified = site.resolve(call.func)
-        if qualified is None and isinstance(call.func, ast.Attribute):
-            method = call.func.attr
-            if method.endswith("_") and method[:-1] in _IN_PLACE:
-                self._check_written(call, call.func.value)
-            elif method not in _KNOWN:
-                raise NotAnOperator(f"`{text}` may have effects")
-        elif qualified is None or not _is_harmless(site, qualified):
+        method = call.func.attr if isinstance(call.func, ast.Attribute) and qualified is None else ""
+        if isinstance(call.func, ast.Attribute) and method.endswith("_") and method[:-1] in _IN_PLACE:
+            self._check_written(call, call.func.value)
+            return
+        pure = _effect(site, call).pure and (method or torch_api.torch_function(qualified)) not in torch_api.AUTOCAST
+        if not pure and not _is_harmless(site, qualified):
             raise NotAnOperator(f"`{text}` may have effects")
 
     # what names may refer to
@@ -129,36 +111,28 @@ class Effects:
         """Names whose memory the value of `node` may share."""
         if isinstance(node, ast.Name):
             return {node.id}
-        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            return self._roots(node.value)
-        if isinstance(node, ast.Call):
-            return self._roots_of_call(node)
-        if isinstance(node, (ast.Constant, ast.Compare, ast.JoinedStr)):
-            return set()
-        return {name for part in children(node) if isinstance(part, ast.expr) for name in self._roots(part)}
-
-    def _roots_of_call(self, call: ast.Call) -> set[str]:
-        qualified = self._site.resolve(call.func)
-        name = torch_api.torch_function(qualified)
-        if qualified is None and isinstance(call.func, ast.Attribute):
-            name = call.func.attr
-        if (name in _KNOWN and name not in _MAY_SHARE) or (qualified or "").removeprefix("builtins.") in _ALWAYS_PYTHON:
-            return set()
-        parts = [*call.args, *(word.value for word in call.keywords)]
-        if qualified is None and isinstance(call.func, ast.Attribute):
-            parts.append(call.func.value)
-        return {each for part in parts for each in self._roots(part)}
+        # Both sides of a sum may be lists.
+        binary = isinstance(node, ast.BinOp)
+        parts = children(node) if binary else aliasing.shared_parts(node, lambda call: _effect(self._site, call))
+        return {name for part in parts if isinstance(part, ast.expr) for name in self._roots(part)}
 
 
 _IN_PLACE = torch_api.name_set("fill zero copy add sub mul masked_fill index_fill index_copy index_add index_put")
 
 
-def _is_harmless(site: Site, qualified: str) -> bool:
-    if torch_api.torch_function(qualified) in _KNOWN or qualified.startswith("math."):
-        return True
-    facts = site.evaluator.scope.index.function(qualified)
-    builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
-    return builtin in _BUILTINS or builtin.endswith("Error") or (facts is not None and facts.computes)
+def _effect(site: Site, call: ast.Call) -> aliasing.Effect:
+    """What a call does; a method is taken for that of a tensor, since tensors and numbers are all that is handed in."""
+    qualified = site.resolve(call.func)
+    if qualified is None and isinstance(call.func, ast.Attribute):
+        if call.func.attr in aliasing.CONTAINER_METHODS and site.value(call.func.value).kind is not Kind.TENSOR:
+            return aliasing.unknown(call, call.func.value)  # `seen.add(x)`, `rows.sort()`
+        return aliasing.of_operator(call.func.attr, call, call.func.value)
+    return effect_of(site.evaluator, call, site.place.env)
+
+
+def _is_harmless(site: Site, qualified: str | None) -> bool:
+    facts = site.evaluator.scope.index.function(qualified) if qualified is not None else None
+    return (qualified or "").removeprefix("builtins.").endswith("Error") or (facts is not None and facts.computes)
 
 
 def _own_parts(statement: ast.stmt) -> Iterator[ast.AST]:

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis import aliasing, purity, torch_api
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.operators import NotAnOperator, base, decorator, head, tensor
+from graphmend_codemod.rules.operators import NotAnOperator, base, decorator, head, naming, tensor
 from graphmend_codemod.rules.site import Site
 
 _CHOOSING = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
@@ -63,7 +63,8 @@ def edit(site: Site, function: FunctionNode) -> Edit:
     text = f"{_COMMENT}\nif {' and '.join(tests)}:\n    return {operator}({', '.join(names)})\n"
     replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))
     helpers = (
-        Helper(operator, _operator(site, function, names, slice_, operator), after=(function.name,)),
+        naming(site),
+        Helper(operator, _operator(site, function, names, slice_, operator), after=(function.name, "_operator_name")),
         Helper(fake, _fake(site, names, slice_, operator, fake), after=(function.name, operator)),
     )
     return Edit((replacement,), imports=site.imports, helpers=helpers)
@@ -77,6 +78,10 @@ def _tensor_parameters(site: Site, function: FunctionNode) -> list[str]:
     for each in args.args:
         if not first[each.arg].is_tensor:
             raise NotAnOperator(f"the argument `{each.arg}` is not annotated as a tensor")
+        if first[each.arg].is_floating:
+            raise NotAnOperator(
+                f"the argument `{each.arg}` is floating, and a gradient does not go through an operator"
+            )
     if not args.args:
         raise NotAnOperator("the function takes no argument")
     return [each.arg for each in args.args]
@@ -107,7 +112,7 @@ def _check_call(site: Site, call: ast.Call, names: list[str]) -> None:
     if qualified is not None and name is None and not qualified.startswith(("builtins.", "torch.")):
         raise NotAnOperator(f"`{purity.short(call)}` may have effects")
     method = call.func.attr if qualified is None and isinstance(call.func, ast.Attribute) else name
-    if method in torch_api.RANDOM or qualified in {"builtins.print", "builtins.input", "builtins.open"}:
+    if method in aliasing.RANDOM or qualified in {"builtins.print", "builtins.input", "builtins.open"}:
         raise NotAnOperator(f"`{purity.short(call)}` has effects")
     own = isinstance(call.func, ast.Attribute) and qualified is None and base(call.func) in names
     if own and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):

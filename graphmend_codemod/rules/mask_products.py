@@ -10,8 +10,10 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.torch_api import LAYOUT
 from graphmend_codemod.rules.blocks import Blocks, binds, blocks_of
-from graphmend_codemod.rules.shared_memory import SHAPES, Memory, NotAlike, is_layer, is_name
+from graphmend_codemod.rules.module_memory import is_name
+from graphmend_codemod.rules.shared_memory import Memory, NotAlike, is_layer
 from graphmend_codemod.rules.site import Site
 
 _OF_SHAPE = frozenset({"shape", "ndim"})
@@ -171,7 +173,7 @@ def _unshaped(node: ast.expr) -> ast.expr:
     while True:
         if isinstance(node, ast.Subscript):
             node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in SHAPES:
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LAYOUT:
             if any(ast.unparse(each).startswith("torch.") for each in node.args):
                 return node  # `x.view(torch.int32)`
             node = node.func.value

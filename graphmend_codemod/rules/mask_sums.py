@@ -16,7 +16,8 @@ from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.rules.blocks import Blocks, binds, blocks_of
 from graphmend_codemod.rules.mask_products import about_shape, is_size, is_view, stored
-from graphmend_codemod.rules.shared_memory import Memory, NotAlike, is_name
+from graphmend_codemod.rules.module_memory import is_name
+from graphmend_codemod.rules.shared_memory import Memory, NotAlike
 from graphmend_codemod.rules.site import Site
 
 _SDPA = "torch.nn.functional.scaled_dot_product_attention"

@@ -18,9 +18,11 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.rules.certain_calls import CertainCalls, Link, MayDiffer
 from graphmend_codemod.rules.mask_products import Products, stored
 from graphmend_codemod.rules.mask_sums import Sums
-from graphmend_codemod.rules.shared_memory import NotAlike, assigned, is_name
+from graphmend_codemod.rules.module_memory import is_name
+from graphmend_codemod.rules.shared_memory import NotAlike, assigned
 from graphmend_codemod.rules.site import Site
 
 
@@ -34,12 +36,18 @@ class _Chosen(NamedTuple):
 
 @dataclass
 class MaskUses:
-    """Follows one mask."""
+    """Follows one mask.
+
+    `links` are the calls that hand it down, from the `roots`, methods of one instance. `companions` are these calls
+    with whoever makes them.
+    """
 
     site: Site
     calls: ModuleCalls
     judge: Products | Sums
     companions: list[tuple[Definition, ast.Call]] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    roots: list[Definition] = field(default_factory=list)
     _seen: set[tuple[str, int, str, str]] = field(default_factory=set)
 
     def demand(self, function: Definition, name: str, statement: ast.stmt) -> None:
@@ -48,7 +56,19 @@ class MaskUses:
             raise NotAlike(f"`{name}` gets its value in a loop")
         if any(each.lineno > (statement.end_lineno or 0) for each in _bindings(function, name)):
             raise NotAlike(f"`{name}` gets another value in `{function.qualname}`")
+        self.roots.append(function)
         self._follow(function, name, statement.end_lineno or 0, _Chosen(), {})
+
+    def conditions(self) -> list[str]:
+        """What the compile path has to ask for the calls to run what was followed; NotAlike if it cannot ask."""
+        certain = CertainCalls(self.site, self.calls)
+        try:
+            for each in self.roots:
+                certain.demand_own(certain.start(), each.owner, each.node.name)
+            certain.follow_all(certain.start(), self.roots, self.links)
+            return certain.conditions()
+        except MayDiffer as unsure:
+            raise NotAlike(str(unsure)) from None
 
     def _bound(
         self, function: Definition, name: str, node: ast.AST, own: _Chosen, layers: Mapping[str, _Chosen]
@@ -108,10 +128,13 @@ class MaskUses:
                 self.companions.append((function, call))
                 taken = self.judge.takes(function, call, name)
                 for callee, parameter in taken or ():
+                    self.links.append(Link(function, call, callee))
                     self._given(callee, parameter, _Chosen())
                 if taken is not None:
                     return {id(each) for each in given}
-                for callee, known in self._callees(function, call, own, layers):
+                for callee, known, owners in self._callees(function, call, own, layers):
+                    same = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call)
+                    self.links.append(Link(function, call, callee, owners, bool(owners and known.owner), same))
                     for parameter in _parameters_given(callee, call, name, len(given)):
                         self._given(callee, parameter, known)
             return {id(each) for each in given}
@@ -133,6 +156,10 @@ class MaskUses:
             target = assigned(caller, call)
             if target is None:
                 raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
+            own = isinstance(call.func, ast.Attribute) and is_name(call.func.value, "self")
+            if not own or not self.calls.related(caller.owner, function.owner):
+                raise NotAlike(f"`{short(call)}` may be called of another instance")
+            self.roots.append(caller)
             self._bound(caller, target, call, _Chosen(), {})
             results += 1
         if not results:
@@ -158,37 +185,39 @@ class MaskUses:
 
     def _callees(
         self, function: Definition, call: ast.Call, own: _Chosen, layers: Mapping[str, _Chosen]
-    ) -> Iterator[tuple[Definition, _Chosen]]:
-        """The functions that a call may run, with what is known of the layer that they belong to."""
+    ) -> Iterator[tuple[Definition, _Chosen, tuple[str, ...]]]:
+        """The functions that a call may run, with what is known of their layer, and with all classes it may have."""
         called = call.func
         if isinstance(called, ast.Name) and called.id in layers:
             chosen = layers[called.id]
-            for owner in [chosen.owner] if chosen.owner else self._elements(function, called.id):
-                yield self._method(owner, "forward"), chosen
+            every = (chosen.owner,) if chosen.owner else tuple(self._elements(function, called.id))
+            for owner in every:
+                yield self._method(owner, "forward"), chosen, every
             return
         if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "self":
             if self.calls.method(function.owner, called.attr) is not None:
-                yield self._method(function.owner, called.attr), own
+                yield self._method(function.owner, called.attr), own, ()
                 return
             made = self.judge.layers(function.owner, called.attr)
             made = made or sorted(set(_classes_of(self.calls, function.owner, called.attr)))
             if made and "..." not in made:
                 for owner in made:
-                    yield self._method(owner, "forward", exact=True), _Chosen()
+                    yield self._method(owner, "forward", exact=True), _Chosen(), tuple(made)
                 return
         above = self._above(function, called)
         if above is not None:
-            yield above, own
+            yield above, own, ()
             return
         if isinstance(called, ast.Name) and len(_bindings(function, called.id)) == 1:
-            for owner in self._elements(function, called.id):
-                yield self._method(owner, "forward", exact=True), _Chosen()
+            every = tuple(self._elements(function, called.id))
+            for owner in every:
+                yield self._method(owner, "forward", exact=True), _Chosen(), every
             return
         outer = isinstance(called, ast.Name) and not _is_local(function, called.id)
         callee = self.calls.callee(function, call) if outer else None
         if callee is None:
             raise NotAlike(f"it is not known what `{short(call.func)}` in `{function.qualname}` does with the mask")
-        yield callee, _Chosen()
+        yield callee, _Chosen(), ()
 
     def _above(self, function: Definition, called: ast.expr) -> Definition | None:
         """The method that `super().forward` is."""

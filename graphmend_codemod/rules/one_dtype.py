@@ -18,7 +18,7 @@ _CASTS = torch_api.CASTS.keys() | {"to", "type", "type_as"}
 _NEW = frozenset(each for each in torch_api.CREATION if not each.startswith("new_") and not each.endswith("_like"))
 _CHANGING = _CASTS | _NEW | torch_api.TO_BOOL | frozenset("argmax argmin new_tensor div divide true_divide".split())
 _OF_RECEIVER = (
-    (torch_api.VIEWS - _CASTS)
+    torch_api.LAYOUT
     | torch_api.SAME_ANY_DTYPE
     | frozenset("new_zeros new_ones new_full new_empty as_strided repeat masked_fill_ size dim".split())
 )

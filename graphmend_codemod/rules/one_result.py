@@ -8,8 +8,8 @@ from collections.abc import Collection
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.rules.module_memory import is_name
 from graphmend_codemod.rules.packed_rows import COUNT, Packed
-from graphmend_codemod.rules.shared_memory import is_name
 
 
 def why_not_one_result(

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.findings import Helper
 from graphmend_codemod.rules.site import Site
 
+_NAMING = '''\
+def _operator_name(name: str) -> str:
+    """The full name of an operator: no other has it, whatever this module is called and however often it is loaded."""
+    space = "".join(each if each.isascii() and each.isalnum() else f"_{ord(each)}_" for each in f"in_{__name__}")
+    number, free = 1, name
+    while hasattr(getattr(torch.ops, space), free):
+        number += 1
+        free = f"{name}_{number}"
+    return f"{space}::{free}"'''
 _TAG = "cudagraph_unsafe"
 _TAGGED_SINCE = (2, 9)
 
@@ -20,7 +32,8 @@ class NotAnOperator(Exception):
 class Argument:
     """One argument of an operator. `schema` is its type for torch, `annotation` for people.
 
-    `given` is what the call hands over, and `conditions` hold of it while torch.compile traces.
+    `given` is what the call hands over, and `conditions` hold of it while torch.compile traces. `attribute` is the name
+    of the attribute of the instance that the operator gets as a number.
     """
 
     name: str
@@ -28,6 +41,7 @@ class Argument:
     annotation: str
     given: str = ""
     conditions: tuple[str, ...] = ()
+    attribute: str = ""
 
     @property
     def described(self) -> str:
@@ -40,6 +54,12 @@ def tensor(site: Site, name: str) -> Argument:
     return Argument(name, "Tensor", f"{site.torch}.Tensor", name)
 
 
+def naming(site: Site) -> Helper:
+    """The function that operators of a file get their names from; it has to come before them in an edit."""
+    source = _NAMING if site.torch == "torch" else _NAMING.replace("torch.ops", f"{site.torch}.ops")
+    return Helper("_operator_name", source, shared=True)
+
+
 def decorator(site: Site, operator: str, schema: str, changed: Sequence[str] = ()) -> list[str]:
     """The lines that make a function the operator `operator`, which changes the arguments `changed`.
 
@@ -49,7 +69,7 @@ def decorator(site: Site, operator: str, schema: str, changed: Sequence[str] = (
     mutates = ", ".join(f'"{name}"' for name in changed) + ("," if len(changed) == 1 else "")
     return [
         f"@{site.torch}.library.custom_op(",
-        f"    f\"{{__name__.replace('.', '_').replace('-', '_')}}::{operator}\",",
+        f'    _operator_name("{operator}"),',
         f"    mutates_args=({mutates}),",
         *schema_lines(site, schema),
         *_tags(site),
@@ -83,7 +103,7 @@ def schema_lines(site: Site, schema: str) -> list[str]:
 
 def head(site: Site, name: str, arguments: Sequence[Argument], returns: str) -> str:
     """`def name(...) -> ...:`, the way black breaks it."""
-    typed = [f"{argument.name}: {argument.annotation}" for argument in arguments]
+    typed = [f"{each.name}: {each.annotation}" if each.annotation else each.name for each in arguments]
     line = f"def {name}({', '.join(typed)}) -> {returns}:"
     if len(line) <= site.line_limit:
         return line
@@ -116,3 +136,45 @@ def base(node: ast.expr) -> str | None:
     while isinstance(node, (ast.Attribute, ast.Subscript)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
+
+
+def definition_before(site: Site) -> tuple[str, ...]:
+    """The name of the definition before the one that holds the loop, at the top of the module."""
+    tops = [(each.line, each.qualname) for each in site.summary.classes if "." not in each.qualname]
+    tops += [(each.line, each.qualname) for each in site.summary.functions if each.qualname.isidentifier()]
+    line = site.evaluator.scope.node.lineno
+    before = sorted(top for top in tops if top[0] <= line and top[1] != site.function.partition(".")[0])
+    return (before[-1][1],) if before else ()
+
+
+def moved(site: Site, statements: Sequence[ast.stmt]) -> str:
+    """The statements' own text, one level deep. NotAnOperator where the text cannot move as it is."""
+    first, last = statements[0], statements[-1]
+    for part in (part for statement in statements for part in walk(statement)):
+        if isinstance(part, (ast.Constant, ast.JoinedStr)) and part.lineno != part.end_lineno:
+            raise NotAnOperator("a text in the loop spans lines")
+    start, end = site.span(first), site.span(last)
+    unit = site.source.indent
+    written = site.source.segment(start._replace(end_line=end.end_line, end_column=end.end_column))
+    margin = site.source.text[: site.source.offset(first.lineno, first.col_offset)].rpartition("\n")[2]
+    lines = []
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", written)):
+        text = line if number == 0 else line.removeprefix(margin) if line.startswith(margin) else line.lstrip()
+        bare = text.lstrip(" \t")
+        levels = len(text[: len(text) - len(bare)]) // len(unit)
+        rest = text[len(unit) * levels :]
+        lines.append(f"    {'    ' * levels}{rest}" if bare else "")
+    text = "\n".join(lines)
+    _check_same(statements, text)
+    return text
+
+
+def _check_same(statements: Sequence[ast.stmt], text: str) -> None:
+    """The moved text must parse to the statements."""
+    try:
+        parsed = ast.parse("def f():\n" + text).body
+    except SyntaxError:
+        parsed = []
+    own = [ast.dump(each) for each in parsed[0].body] if parsed and isinstance(parsed[0], ast.FunctionDef) else []
+    if len(parsed) != 1 or own != [ast.dump(each) for each in statements]:
+        raise NotAnOperator("the loop's text cannot be moved as it is")

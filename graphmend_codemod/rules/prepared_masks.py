@@ -18,7 +18,8 @@ from graphmend_codemod.findings import Edit, Replacement
 from graphmend_codemod.rules.mask_questions import of_dtype
 from graphmend_codemod.rules.mask_sums import ADDING, CHOICE, Sums
 from graphmend_codemod.rules.mask_uses import MaskUses
-from graphmend_codemod.rules.shared_memory import NotAlike, is_name
+from graphmend_codemod.rules.module_memory import is_name
+from graphmend_codemod.rules.shared_memory import NotAlike
 from graphmend_codemod.rules.site import Site
 
 _MASKS = "transformers.modeling_attn_mask_utils"
@@ -99,7 +100,7 @@ class PreparedMask:
         uses.demand(self.function, self.name, own)
         beside = self._beside(uses, form)
         site = self.site
-        conditions = [site.compiling, *self._static(form)]
+        conditions = [site.compiling, *self._static(form), *uses.conditions()]
         if sums.choosers:
             for owner, later in sums.choosers.items():
                 self._demand_same_configuration(owner, later=later)

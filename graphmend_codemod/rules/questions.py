@@ -70,6 +70,7 @@ QUESTIONS = {
         ("gm405_end_of_range", 0, "", "arange"),
         ("gm302_static_guard", 0, "test", ""),
         ("gm301_tensor_guard", 0, "test", ""),
+        ("gm202_tensor_log", 0, "log", ""),
         ("gm110_number_grows", 0, "test", ""),
         ("gm109_mask_or_none", 0, "test", "all any"),
         ("gm108_product_with_mask", 0, "test", ""),

@@ -32,14 +32,16 @@ class NotByRows(Exception):
 
 @dataclass(eq=False, repr=False)
 class Layers:
-    """What the classes of a module treat row by row."""
+    """What the classes of a module treat row by row; `checked` are the attributes that this was asked of."""
 
     site: Site
     calls: ModuleCalls
     in_evaluation: bool = False
+    checked: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def check(self, owner: str, attribute: str) -> None:
         """NotByRows unless calling `self.attribute` in the class `owner` treats each row by itself."""
+        self.checked[owner, attribute] = None
         made = self.calls.constructions(owner, attribute)
         if not made:
             raise NotByRows(f"it is not known what `self.{attribute}` is")

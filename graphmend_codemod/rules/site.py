@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import gradients, purity
 from graphmend_codemod.analysis.evaluate import Env, Evaluator
 from graphmend_codemod.analysis.flow import Flow
 from graphmend_codemod.analysis.gradients import roots
@@ -27,8 +27,10 @@ from graphmend_codemod.source import SourceFile
 T = TypeVar("T")
 TORCH_NAMES = ("torch", "th", "T", "pt")
 _LONGEST_LINE = 120
+_BEFORE = "# What either branch writes, before it is known which one is taken."
 _SHORTEST_LIMIT = 79
 _LINE_BREAK = r"(?:(?<=[(\[{])[ \t]*()[\r\n]+\s*)|(?:,?[ \t]*[\r\n]+\s*()(?=[)\]}]))|(?:[ \t]*[\r\n]+\s*)"
+_BINDS = r"\bNAME\s*:=|^[ \t]*case\s[^\n#]*\bNAME\b(?!\.)[^\n#]*:|\bglobals\(\)\[[\"']NAME[\"']\]"
 _SCRIPTS = r"jit\.(?:(?:is_scripting|export)\b|script\()"
 
 
@@ -39,6 +41,11 @@ def _longest_line(text: str) -> int:
     return max(
         [len(line) for line in long if "is_compiling()" not in line and "once per compilation:" not in line], default=0
     )
+
+
+@lru_cache(maxsize=16)
+def _is_bound_again(text: str, name: str) -> bool:
+    return re.search(_BINDS.replace("NAME", name), text, re.MULTILINE) is not None
 
 
 @lru_cache(maxsize=4)
@@ -174,13 +181,26 @@ class Site:
         """How this module spells `torch`; None when its name is taken by something else."""
         scope = self.evaluator.scope
         for name in TORCH_NAMES:
-            if not scope.is_local(name) and scope.resolve_global(name) == "torch":
+            if not scope.is_local(name) and scope.resolve_global(name) == "torch" and self.stays(name):
                 return name
             value = self.place.env.get(name)
-            if scope.is_local(name) and value is not None and value.callee == "torch":
+            # A name of a function around this one may be bound again before this one is called.
+            if name in scope.locals and value is not None and value.callee == "torch":
                 return name
         free = not scope.is_local("torch") and scope.resolve_global("torch") is None
         return "torch" if free else None
+
+    def stays(self, name: str) -> bool:
+        """True for a name of the module that nothing deletes or binds again, but to None where torch is missing."""
+        bindings = [binding for binding in self.summary.bindings if binding.name == name]
+        others = [each for each in bindings if each.kind != "import"]
+        written = any(each.name == name and not each.receiver for each in self.summary.writes)
+        if written or _is_bound_again(self.source.text, name):
+            return False
+        if not others:
+            return True
+        without = all(each.value is not None and each.value.text == "None" for each in others)
+        return without and all(binding.conditional for binding in bindings)
 
     @cached_property
     def torch_at_import(self) -> bool:
@@ -206,6 +226,20 @@ class Site:
         parts = (header, *body, "\nel", self.original(node))
         return Edit((Replacement(self.span(node), parts),), imports=self.imports)
 
+    def computed_in_front(
+        self, node: ast.stmt, known: Sequence[str], lines: Sequence[str], facts: Sequence[str], body: Sequence[str]
+    ) -> Edit:
+        """The edit that computes `lines` under `known` conditions, and puts a compile path before an `if`.
+
+        The path is taken where what was computed agrees with `facts`.
+        """
+        if not lines or self.is_elif(node):
+            return self.in_front(node, [*known, *facts], ["\n    ".join([*lines, *body])])
+        first = "\n    ".join([self.header("if", [self.compiling, *known]), _BEFORE, *lines])
+        header = self.header("if", [self.compiling, *known, *facts]) + "\n    "
+        parts = (f"{first}\n{header}", "\n    ".join(body), "\nel", self.original(node))
+        return Edit((Replacement(self.span(node), parts),), imports=self.imports)
+
     def is_elif(self, node: ast.stmt) -> bool:
         """True for an `if` statement that is spelled `elif`."""
         start = self.span(node)
@@ -219,23 +253,35 @@ class Site:
         return f"{self.torch}.compiler.is_compiling()"
 
     @cached_property
+    def scripted(self) -> bool:
+        """True where TorchScript compiles the function as well: its file says so, or another file of the project."""
+        if is_scripted(self.source.text):
+            return True
+        scope = self.evaluator.scope
+        return scope.index.is_scripted(self.summary.path, self.function, scope.node.lineno)
+
+    @cached_property
     def no_grad(self) -> bool:
         """True when the statement certainly runs without gradients."""
+        if self.sets_gradient_mode:
+            return False
         contexts = [
             item.context_expr
-            for parent in self.place.parents
+            for parent in reversed(self.place.parents)
             if isinstance(parent, (ast.With, ast.AsyncWith))
-            for item in parent.items
+            for item in reversed(parent.items)
         ]
-        for node in [*contexts, *self.evaluator.scope.node.decorator_list]:
-            called = node.func if isinstance(node, ast.Call) else node
-            if self.resolve(called) in {"torch.no_grad", "torch.inference_mode"}:
-                return True
-        return False
+        return gradients.certainly_off([*contexts, *reversed(self.evaluator.scope.node.decorator_list)], self.resolve)
+
+    @property
+    def sets_gradient_mode(self) -> bool:
+        """True where a statement of the file may turn gradients on or off: only a condition knows what holds."""
+        return gradients.set_by_statement(self.source.text)
 
     def keeps_graph(self, kept: Iterable[ast.expr]) -> list[str]:
         """Conditions under which no tensor among these loses its graph to a select that runs without gradients."""
         inside = any(isinstance(parent, (ast.With, ast.AsyncWith)) for parent in self.place.parents)
+        inside = inside or self.sets_gradient_mode
         if not inside and not self.no_grad:
             return []
         values = {node.id: self.place.env.get(node.id) for node in kept if isinstance(node, ast.Name)}
@@ -359,6 +405,15 @@ class Site:
             return line
         lines = [f"    {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
         return "\n".join([f"{word} (", *lines, "):"])
+
+    def negated(self, conditions: Sequence[str]) -> str:
+        """`not (...)` as a condition of a header, one a line where they are too long for one."""
+        line = f"not ({' and '.join(conditions)})"
+        if not self.is_too_long(self.indentation(1) + len(f"and {line}")):
+            return line
+        inside = [f"{'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
+        indented = "".join(f"\n        {each}".replace("\n    )", "\n        )") for each in inside)
+        return f"not ({indented}\n    )"
 
     def call(self, before: str, arguments: list[str], *, deeper: int = 0, after: str = ")") -> str:
         """`before` + arguments + `after`, broken the way black breaks a call where one line would be too long.

@@ -52,12 +52,14 @@ def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
     elif site.indentation(1) + len(line) > site.line_limit and isinstance(value, ast.List):
         line = site.call(f"{target} = [", [inside.text(each) for each in value.elts], deeper=1, after="]")
     # Rounding down is the same as towards zero as long as the divisor is positive.
+    asserted, told = told_multiples(site, node, found)
     conditions = [
         site.compiling,
+        *asserted,
         *dict.fromkeys(f"{site.text(call.args[1])} > 0" for call in found if _may_differ(call)),
     ]
-    path = "".join(f"    {each}\n" for each in [*told_multiples(site, node, found), line])
-    parts = (f"if {' and '.join(conditions)}:\n{path}else:\n    ", site.original(node, 1))
+    path = "".join(f"    {each}\n" for each in [*told, line])
+    parts = (f"{site.header('if', conditions)}\n{path}else:\n    ", site.original(node, 1))
     return Edit((Replacement(site.span(node), parts),), imports=site.imports)
 
 

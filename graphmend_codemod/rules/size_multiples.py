@@ -25,11 +25,14 @@ class _Size(NamedTuple):
     position: int
 
 
-def told_multiples(site: Site, node: ast.stmt, divided: Sequence[ast.Call]) -> list[str]:
-    """Lines that cut tensors to the multiple that their size is, before the first division of that size."""
+def told_multiples(site: Site, node: ast.stmt, divided: Sequence[ast.Call]) -> tuple[list[str], list[str]]:
+    """Conditions, and lines that cut tensors to the multiple that their size is, before its first division.
+
+    The conditions say what was asserted once more: `python -O` leaves assertions out.
+    """
     body = site.evaluator.scope.node.body
     if node not in body:
-        return []
+        return [], []
     position = body.index(node)
     for name in dict.fromkeys(each.args[0].id for each in divided if isinstance(each.args[0], ast.Name)):
         size = _size(body[:position], name)
@@ -44,8 +47,9 @@ def told_multiples(site: Site, node: ast.stmt, divided: Sequence[ast.Call]) -> l
             text = site.text(factor)
             text = text if isinstance(factor, (ast.Name, ast.Constant)) else f"({text})"
             cut = [f"{each} = {each}.narrow({size.dimension}, 0, {name})" for each in tensors]
-            return [_COMMENT, f"{name} = {name} // {text} * {text}", *cut]
-    return []
+            others = [f"{each}.size({size.dimension}) == {name}" for each in tensors if each != size.tensor]
+            return [f"{name} % {text} == 0", *others], [_COMMENT, f"{name} = {name} // {text} * {text}", *cut]
+    return [], []
 
 
 def _parts(statements: Sequence[ast.stmt]) -> Iterator[ast.AST]:

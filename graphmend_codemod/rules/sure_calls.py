@@ -7,10 +7,11 @@ where that is so, nobody knows what a call does with its arguments.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.rules.certain_calls import Link, local_names
 
 _Bound = tuple[Definition, ast.expr]
 
@@ -19,11 +20,13 @@ _Bound = tuple[Definition, ast.expr]
 class SureCalls:
     """Follows a call to the one function of the module that it runs, where that can be no other.
 
-    `replaced` are names that do not mean the function or method that `def` gives them.
+    `replaced` are names that do not mean the function or method that `def` gives them. `links` are the calls that were
+    followed: other files may replace what they run.
     """
 
     calls: ModuleCalls
     replaced: frozenset[str]
+    links: list[Link] = field(default_factory=list)
 
     def reached(
         self, caller: Definition, call: ast.Call, node: ast.expr, *, scripted: bool = False
@@ -40,7 +43,10 @@ class SureCalls:
             return None
         given = [parameter for parameter, argument in callee.arguments(call).items() if argument is node]
         names = {each.arg for each in [*callee.node.args.args, *callee.node.args.kwonlyargs]}
-        return (callee, given[0]) if len(given) == 1 and given[0] in names else None
+        if len(given) != 1 or given[0] not in names:
+            return None
+        self.links.append(Link(caller, call, callee))
+        return callee, given[0]
 
     def _is_script(self, callee: Definition) -> bool:
         node = callee.node
@@ -121,19 +127,6 @@ def assigned_outside(tree: ast.Module) -> frozenset[str]:
     plain = [node for block in blocks for node in block if not isinstance(node, SCOPES)]
     parts = [part for node in plain for part in walk_in_layers(node)]
     return frozenset(part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load))
-
-
-def local_names(function: FunctionNode) -> set[str]:
-    """All names that a function binds, at any depth."""
-    found = {each.arg for each in parameters(function)}
-    for part in walk(function):
-        if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
-            found.add(part.id)
-        elif isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and part is not function:
-            found.add(part.name)
-        elif isinstance(part, (ast.Import, ast.ImportFrom)):
-            found |= {each.asname or each.name.partition(".")[0] for each in part.names}
-    return found
 
 
 def beside_compile_paths(function: FunctionNode) -> set[int]:

@@ -7,16 +7,16 @@ with sizes that do not depend on data, layers of torch, tests of sizes, of None 
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.project.candidates import is_python_annotation
+from graphmend_codemod.rules.module_memory import is_name
 from graphmend_codemod.rules.one_result import why_not_one_result
 from graphmend_codemod.rules.packed_rows import Packed, handed_roles, roles_of
-from graphmend_codemod.rules.shared_memory import is_name
 from graphmend_codemod.rules.size_division import is_division
 
 _LIBRARIES = ("torch.", "math.")
@@ -25,7 +25,6 @@ _READS = frozenset(
     """item tolist numpy nonzero argwhere unique unique_consecutive masked_select bincount repeat_interleave equal
     allclose is_nonzero cpu cuda""".split()
 )
-_MAY_VIEW = torch_api.VIEWS | torch_api.CASTS.keys() | {"contiguous", "to", "type_as", "as_strided", "detach"}
 _MORE_METHODS = frozenset("size dim new_zeros new_ones new_full new_empty as_strided stride where copy_ zero_".split())
 # Layers without state of their own that a call changes: a running statistic is an error under `torch.cond`.
 LAYERS = frozenset(
@@ -36,6 +35,7 @@ LAYERS = frozenset(
 )
 _CHANGES_STATE = frozenset("batch_norm instance_norm embedding_bag".split())
 _CHANGING_WORDS = frozenset({"inplace", "out", "max_norm"})
+_ALWAYS = 10**9
 _NUMBERS = (ast.Constant, ast.Name, ast.Attribute)
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Try, ast.While, ast.With, ast.AsyncWith, ast.AsyncFor, ast.ClassDef)
 _MORE_FORBIDDEN = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.FunctionDef, ast.Import)
@@ -113,7 +113,7 @@ def _why_not_in(
     seen.add((function.qualname, inputs))
     counted = roles.keys() | _counted_names(function)
     packing = {id(part) for part in walk_in_layers(packed.statement)} if packed is not None else set()
-    outside = _aliases(function, inputs)
+    outside = _aliases(calls, function, inputs)
     for node in traced_nodes(function):
         if id(node) in packing:
             continue
@@ -123,7 +123,11 @@ def _why_not_in(
         if reason is None and isinstance(node, ast.Call):
             callee = calls.callee(function, node)
             if callee is not None and (packed is None or roles_of(calls, callee) is None):
-                handed = {name for name, given in callee.arguments(node).items() if _root(given) in outside} | {"self"}
+                handed = {
+                    name
+                    for name, given in callee.arguments(node).items()
+                    if any(node.lineno <= outside.get(each, -1) for each in _shared(calls, function, given))
+                } | {"self"}
                 below = handed_roles(callee, node, roles)
                 reason = _why_not_in(calls, callee, packed, below, frozenset(handed), seen)
             elif callee is None and not _is_known(calls, function, node):
@@ -133,29 +137,57 @@ def _why_not_in(
     return None
 
 
-def _aliases(function: Definition, inputs: frozenset[str]) -> set[str]:
-    """Names that may refer to what comes from outside: it must not be written, not even through a view."""
+def _aliases(calls: ModuleCalls, function: Definition, inputs: frozenset[str]) -> dict[str, int]:
+    """Names that may refer to what comes from outside, with the last line where they do: it must not be written."""
     bound = [
-        (target.id, node.value)
+        (part.id, node, _shared(calls, function, node.iter if isinstance(node, ast.For) else node.value))
         for node in walk_scope(function.node)
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
+        if isinstance(node, (ast.Assign, ast.For))
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        for part in walk_in_layers(target)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
     ]
-    # A parameter that gets a new tensor is one from there on.
-    found = {name for name in inputs if not any(each == name and _is_new(value) for each, value in bound)}
-    size = 0
-    while size != len(found):
-        size = len(found)
-        found |= {name for name, value in bound if not _is_new(value) and _root(value) in found}
-    return found
+    found = dict.fromkeys(inputs, _ALWAYS)
+    for name, node, shared in bound:
+        # A parameter that certainly gets a new tensor is one from there on.
+        if name in inputs and not shared and node in function.node.body:
+            found[name] = min(found[name], node.lineno)
+    while True:
+        more = {
+            name
+            for name, node, shared in bound
+            if found.get(name) != _ALWAYS and any(node.lineno <= found.get(each, -1) for each in shared)
+        }
+        if not more:
+            return found
+        found |= dict.fromkeys(more, _ALWAYS)
 
 
-def _is_new(node: ast.expr) -> bool:
-    """True for the result of a call that is no view."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MAY_VIEW:
-        node = node.func.value
-    return not isinstance(node, (ast.Name, ast.Attribute, ast.Subscript))
+def _shared(calls: ModuleCalls, function: Definition, node: ast.expr) -> set[str]:
+    """Names whose memory the value of an expression may share."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    parts = aliasing.shared_parts(node, lambda call: _effect(calls, function, call))
+    return {name for part in parts for name in _shared(calls, function, part)}
+
+
+def _effect(calls: ModuleCalls, function: Definition, call: ast.Call) -> aliasing.Effect:
+    """What a call does with memory, where a method is taken for that of a tensor."""
+    called = call.func
+    qualified = calls.qualified(called)
+    if isinstance(called, ast.Name):
+        return aliasing.of_builtin(called.id, call) if qualified is None else aliasing.unknown(call)
+    if not isinstance(called, ast.Attribute) or calls.callee(function, call) is not None:
+        return aliasing.unknown(call)
+    if qualified is not None:
+        math = qualified.startswith("math.")
+        return aliasing.Effect() if math else aliasing.of_operator(torch_api.torch_function(qualified), call)
+    if is_name(called.value, "self"):
+        made = calls.constructions(function.owner, called.attr)
+        layers = [(torch_api.torch_module_class(calls.qualified(each.func)), each) for each in made]
+        effects = [aliasing.of_layer(layer, each, call) for layer, each in layers]
+        return max(effects, key=lambda each: len(each.shares), default=aliasing.unknown(call))
+    return aliasing.of_operator(called.attr, call, called.value)
 
 
 def _counted_names(function: Definition) -> set[str]:
@@ -199,9 +231,7 @@ def is_compile_path(node: ast.If) -> bool:
     return bool(node.orelse) and isinstance(test, ast.Call) and (dotted(test.func) or "").endswith("is_compiling")
 
 
-def _why_not_form(
-    calls: ModuleCalls, function: Definition, node: ast.AST, outside: Collection[str | None]
-) -> str | None:
+def _why_not_form(calls: ModuleCalls, function: Definition, node: ast.AST, outside: Mapping[str, int]) -> str | None:
     where = f"in `{function.qualname}`"
     if isinstance(node, (*_FORBIDDEN, *_MORE_FORBIDDEN)):
         return f"`{short(node)}` {where} cannot be traced under `torch.cond`"
@@ -209,13 +239,15 @@ def _why_not_form(
         targets = node.targets if isinstance(node, (ast.Assign, ast.Delete)) else [node.target]
         if any(isinstance(part, ast.Attribute) for target in targets for part in _places(target)):
             return f"`{short(node)}` {where} writes an attribute"
-        written = [_root(part) for target in targets for part in _places(target) if isinstance(part, ast.Subscript)]
+        places = [part.value for target in targets for part in _places(target) if isinstance(part, ast.Subscript)]
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            written.append(node.target.id)
-        if any(name in outside for name in written):
+            places.append(node.target)
+        if _is_outside(calls, function, places, outside):
             return f"`{short(node)}` {where} writes into an argument"
-    if isinstance(node, ast.Call) and _writes(node) and _root(_receiver(calls, node)) in outside:
-        return f"`{short(node)}` {where} writes into an argument"
+    if isinstance(node, ast.Call) and calls.callee(function, node) is None:
+        effect = _effect(calls, function, node)
+        if effect.known and _is_outside(calls, function, effect.writes, outside):
+            return f"`{short(node)}` {where} writes into an argument"
     if isinstance(node, (ast.If, ast.IfExp)) and not _is_python(function, node.test):
         return f"`{short(node.test)}` {where} may depend on data"
     if isinstance(node, ast.Assert) and any(
@@ -229,33 +261,14 @@ def _why_not_form(
     return None
 
 
+def _is_outside(
+    calls: ModuleCalls, function: Definition, written: Sequence[ast.expr], outside: Mapping[str, int]
+) -> bool:
+    return any(each.lineno <= outside.get(name, -1) for each in written for name in _shared(calls, function, each))
+
+
 def _places(target: ast.expr) -> list[ast.expr]:
     return list(target.elts) if isinstance(target, (ast.Tuple, ast.List)) else [target]
-
-
-def _root(node: ast.expr) -> str | None:
-    """The name that a chain of attributes, indices and views starts with."""
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
-        if isinstance(node, ast.Call):
-            if not (isinstance(node.func, ast.Attribute) and node.func.attr in _MAY_VIEW):
-                return None
-            node = node.func
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
-
-
-def _writes(call: ast.Call) -> bool:
-    """True for `x.add_(1)` and `F.relu(x, inplace=True)`."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return (name.endswith("_") and not name.endswith("__")) or any(word.arg == "inplace" for word in call.keywords)
-
-
-def _receiver(calls: ModuleCalls, call: ast.Call) -> ast.expr:
-    """What an operation in place changes."""
-    named = isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_")
-    if named and isinstance(call.func, ast.Attribute) and not _is_of_library(calls, call.func):
-        return call.func.value
-    return call.args[0] if call.args else call.func
 
 
 def _is_python(function: Definition, test: ast.expr) -> bool:

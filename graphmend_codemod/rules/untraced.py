@@ -388,7 +388,7 @@ def drawn(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 def tested(site: Site, test: ast.expr) -> Untraced | None:
     """`if x.sum() == 0` where nothing tells what `x` is."""
     call = next((each for each in _deciding(test) if _may_read(site, each)), None)
-    number = _number_tested(site, test) if call is None else None
+    number = (_number_tested(site, test) or _buffer_tested(site, test)) if call is None else None
     if call is None and number is None:
         return None
     value = site.value(test)
@@ -414,6 +414,23 @@ def _number_tested(site: Site, test: ast.expr) -> Untraced | None:
     if not plain or not isinstance(number, ast.Name) or not may_be_tensor(site, number):
         return None
     return Untraced(test, "may branch on the value of a tensor", f"`{number.id}` may be a tensor, read back to decide")
+
+
+def _buffer_tested(site: Site, test: ast.expr) -> Untraced | None:
+    """`if self.started`, where that is a buffer."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if isinstance(test, ast.BoolOp):
+        return next((found for part in test.values if (found := _buffer_tested(site, part)) is not None), None)
+    own = isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name)
+    if not own or test.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
+        return None
+    fact = site.evaluator.scope.attribute(test.attr)  # type: ignore[attr-defined]
+    if fact is None or fact.kind is not AttributeKind.BUFFER:
+        return None
+    name = purity.short(test)
+    advice = f"`{name}` is a buffer; by hand, compare it, as in `{name} > 0`, or keep a Python bool beside it"
+    return Untraced(test, "branches on the value of a tensor", advice)
 
 
 def _deciding(test: ast.expr) -> Iterator[ast.Call]:

@@ -268,7 +268,7 @@ def test_json_loses_nothing() -> None:
         assert from_json(json.loads(json.dumps(summary))) == summary
 
 
-@pytest.mark.parametrize("data", [[], {}, None, 3, ["a"] * 8, [1, 2, 3, [[]], [], None, [], []]])
+@pytest.mark.parametrize("data", [[], {}, None, 3, ["a"] * 9, [1, 2, 3, [[]], [], None, [], [], []]])
 def test_data_of_another_shape_is_refused(data: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         from_json(data)  # type: ignore[arg-type]

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import ast
 import itertools
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 
 from graphmend_codemod import runner
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.runner import FixResult
+from graphmend_codemod.settings import Settings
+from tests.property.company import joined
 from tests.property.generator import generate
 from tests.property.program import Program, shrink
 from tests.tools.behaviour import FEW_SCENARIOS, differences
 from tests.tools.compiled import compiled_differences
 from tests.tools.fixes import SUBJECT_PATH, settings_with
 from tests.tools.observe import Scenario
+from tests.tools.pages import kind_of, sentence
 
 _COMPILED = (Scenario(gradients="off"), Scenario(training=True, gradients="inner"))
 
@@ -25,7 +30,8 @@ _COMPILED = (Scenario(gradients="off"), Scenario(training=True, gradients="inner
 class Outcome:
     """What became of one case. `applied` and `declined` count findings by rule; `complaints` is empty when all is well.
 
-    `after` is the fixed source, or the source itself. `reasons` are those of declined findings.
+    `after` is the fixed source, or the source itself. `reasons` are those of declined findings. `expected` are
+    differences in compiled code, each with the sentence of the rule's page that tells of it.
     """
 
     seed: int
@@ -36,6 +42,7 @@ class Outcome:
     reasons: tuple[str, ...]
     complaints: tuple[str, ...]
     compiled: bool = False
+    expected: tuple[tuple[str, str], ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -57,9 +64,7 @@ class Fixed:
 def run_case(seed: int, *, compiled: bool = False) -> Outcome:
     """Generate, fix, compare in eager mode, and when `compiled` under `torch.compile` as well."""
     program = generate(seed)
-    fixed = fix(program.text)
-    complaints = tuple(itertools.islice(_complaints(program, fixed, compiled), 5))
-    return Outcome(seed, program, fixed.text, fixed.applied, fixed.declined, fixed.reasons, complaints, compiled)
+    return _outcome(seed, program, compiled, 5)
 
 
 def shrunk(outcome: Outcome, tries: int = 300) -> Outcome:
@@ -69,14 +74,26 @@ def shrunk(outcome: Outcome, tries: int = 300) -> Outcome:
     def fails(program: Program) -> bool:
         if not _parses(program.text):
             return False
-        found = next(_complaints(program, fix(program.text), outcome.compiled), None)
+        found = next(_complaints(program, fix(program.text, program.company), outcome.compiled, []), None)
         return found is not None and _kind(found) in kinds
 
-    program = shrink(outcome.program, fails, tries)
-    fixed = fix(program.text)
-    complaints = tuple(itertools.islice(_complaints(program, fixed, outcome.compiled), 3))
+    return _outcome(outcome.seed, shrink(outcome.program, fails, tries), outcome.compiled, 3)
+
+
+def _outcome(seed: int, program: Program, compiled: bool, most: int) -> Outcome:
+    fixed = fix(program.text, program.company)
+    expected: list[tuple[str, str]] = []
+    complaints = tuple(itertools.islice(_complaints(program, fixed, compiled, expected), most))
     return Outcome(
-        outcome.seed, program, fixed.text, fixed.applied, fixed.declined, fixed.reasons, complaints, outcome.compiled
+        seed,
+        program,
+        fixed.text,
+        fixed.applied,
+        fixed.declined,
+        fixed.reasons,
+        complaints,
+        compiled,
+        tuple(expected),
     )
 
 
@@ -90,6 +107,7 @@ def report(outcome: Outcome) -> str:
             _from_forward(outcome.program.text),
             "---- after ----",
             _from_forward(outcome.after),
+            *(("---- the other file ----", outcome.program.company) if outcome.program.company else ()),
             f"---- inputs ---- {list(outcome.program.inputs)}",
         ]
     )
@@ -109,18 +127,31 @@ def _from_forward(text: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def fix(text: str) -> Fixed:
-    """`text` with safe fixes."""
-    result = runner.fix_text(text.encode(), SUBJECT_PATH, settings_with())
-    after = result.fixes[0].after.decode() if result.fixes else text
+def fix(text: str, company: str = "") -> Fixed:
+    """`text` with safe fixes, in a project with the file `company` when there is one."""
+    result = _fixed_in_project(text, company) if company else _fixed_alone(text)
+    changed = {change.path: change for change in result.fixes}
+    after = changed[SUBJECT_PATH.name].after.decode() if SUBJECT_PATH.name in changed else text
     refused = [finding for finding in result.remaining if finding.declined is not None]
     return Fixed(
         text=after,
-        applied=Counter(finding.code for fix in result.fixes for finding in fix.applied),
+        applied=Counter(finding.code for change in result.fixes for finding in change.applied),
         declined=Counter(finding.code for finding in refused),
         reasons=tuple(f"{finding.code} {finding.declined}" for finding in refused),
         problems=tuple(str(problem) for problem in result.problems),
     )
+
+
+def _fixed_alone(text: str) -> FixResult:
+    return runner.fix_text(text.encode(), SUBJECT_PATH, settings_with())
+
+
+def _fixed_in_project(text: str, company: str) -> FixResult:
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place).resolve()
+        (root / SUBJECT_PATH.name).write_text(text, encoding="utf-8")
+        (root / "company.py").write_text(company, encoding="utf-8")
+        return runner.fix([root / SUBJECT_PATH.name], Settings(root=root), write=False, cache=False)
 
 
 def _parses(text: str) -> bool:
@@ -132,7 +163,7 @@ def _parses(text: str) -> bool:
     return True
 
 
-def _complaints(program: Program, fixed: Fixed, compiled: bool) -> Iterator[str]:
+def _complaints(program: Program, fixed: Fixed, compiled: bool, expected: list[tuple[str, str]]) -> Iterator[str]:
     yield from (f"problem: {problem}" for problem in fixed.problems)
     if fixed.text == program.text:
         if fixed.applied:
@@ -143,24 +174,34 @@ def _complaints(program: Program, fixed: Fixed, compiled: bool) -> Iterator[str]
     except SyntaxError as error:
         yield f"not Python any more: {error}"
         return
-    again = fix(fixed.text)
+    again = fix(fixed.text, program.company)
     if again.text != fixed.text:
         yield f"fixing again changes it: {dict(again.applied)}"
-    for difference in differences(program.text, fixed.text, program.inputs, scenarios=FEW_SCENARIOS):
-        yield f"eager: {difference}"
-    if compiled:
-        yield from _compiled_complaints(program, fixed)
+    before, after = joined(program.text, program.company), joined(fixed.text, program.company)
+    try:
+        for difference in differences(before, after, program.inputs, name=program.name, scenarios=FEW_SCENARIOS):
+            yield f"eager: {difference}"
+    except Exception as error:  # torch.jit.script, say, that does not take the fixed module
+        yield f"eager, cannot be made: {type(error).__name__}: {error}"
+        return
+    if compiled and "torch.jit" not in program.company:  # a script is not compiled
+        yield from _compiled_complaints(program, fixed, expected)
 
 
-def _compiled_complaints(program: Program, fixed: Fixed) -> Iterator[str]:
-    """Where compiled code is worse than that of the original.
+def _compiled_complaints(program: Program, fixed: Fixed, expected: list[tuple[str, str]]) -> Iterator[str]:
+    """Where compiled code is worse than that of the original, and no page tells of it; `expected` gets the others.
 
-    Gradients of a whole forward under `no_grad` are left out: there compiled inputs come back detached. State is, too,
-    after a rule that does not promise it.
+    Gradients of a whole forward under `no_grad` are left out: there compiled inputs come back detached.
     """
-    before, after, inputs = program.text, fixed.text, program.inputs
-    state = all(rule.contract.compiled_state == "kept" for rule in all_rules() if rule.code in fixed.applied)
+    before, after = joined(program.text, program.company), joined(fixed.text, program.company)
+    inputs, name = program.inputs, program.name
     for scenario in _COMPILED[:1] if program.signature.startswith("@") else _COMPILED:
-        found = next(compiled_differences(after, inputs, scenarios=[scenario], state=state), None)
-        if found is not None and next(compiled_differences(before, inputs, scenarios=[scenario]), None) is None:
-            yield f"compiled: {found}"
+        if next(compiled_differences(before, inputs, name=name, scenarios=[scenario]), None) is not None:
+            continue
+        for found in compiled_differences(after, inputs, name=name, scenarios=[scenario]):
+            where, _, _ = found.partition(": ")
+            page = sentence(kind_of(found, where), fixed.applied)
+            if not page:
+                yield f"compiled: {found}"
+                break
+            expected.append((found, page))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.property import grammar, layers
+from tests.property import company, grammar, layers
 from tests.property.program import Clause, Compound, Program, Simple, Statement, render
+from tests.property.scripts import Scripts
 from tests.property.statements import Branches, Readings
 
 _DEEPEST = 3
@@ -24,8 +25,10 @@ def generate(seed: int) -> Program:
     return _Generator(seed).program()
 
 
-class _Generator(Branches, Readings):
+class _Generator(Branches, Readings, Scripts):
     def program(self) -> Program:
+        if self.chance(0.03):
+            return self.script()
         given = [name for name, _ in grammar.PARAMETERS if self.chance(0.5)]
         spelled = {name: self.pick(forms) for name, forms in grammar.PARAMETERS}
         ordered = [name for name, _ in grammar.PARAMETERS if name in given]
@@ -47,7 +50,22 @@ class _Generator(Branches, Readings):
         body.append(Simple(self.result()))
         old, new = self.random.choice(_LIBRARY_SPELLINGS)
         head = self.head(render(body, 2)).replace(old, new)
-        return Program(head, signature, tuple(body), tuple(self.call(ordered) for _ in range(3)))
+        calls = tuple(self.call(ordered) for _ in range(3))
+        return Program(head, signature, tuple(body), calls, self.company())
+
+    def company(self) -> str:
+        """Another file of the project, for every fourth module: what it does, no look at the module shows."""
+        form = self.random.random()
+        if form < 0.75:
+            return ""
+        if form < 0.82:
+            template = self.pick(company.SUBCLASSES)
+            return company.subclass(template, self.pick(company.RESULTS), self.pick(company.CHANGES))
+        if form < 0.90:
+            return company.changed(self.pick(company.CHANGES))
+        if form < 0.94:
+            return company.changed(self.pick(company.HOOKS))
+        return company.catching(self.pick(company.CATCHES))
 
     def head(self, body: str) -> str:
         """What stands in front of `forward`: functions and layers that the body calls, and no others."""
@@ -95,7 +113,7 @@ class _Generator(Branches, Readings):
             (14, self.tensor_branch),
             (5, self.ternary),
             (8, self.overflow_guard),
-            (9, self.masked_write),
+            (24, self.masked_write),
             (8, self.guard),
             (5, self.assertion),
             (11, self.message),
@@ -104,7 +122,7 @@ class _Generator(Branches, Readings):
             (6, self.binding),
             (8, self.state_branch),
             (13, self.list_guard),
-            (46, self.number),
+            (52, self.number),
             (7, self.mask_or_none),
             (5, self.growing),
             (4, self.cut_table),

@@ -56,6 +56,12 @@ self.scale[0] > {n}
 {t}.int().sum() % 2 == 0
 squash({t}).sum() > {n}
 torch.rand(()) > 0.5
+{m}.byte().any()
+not {m}.to(torch.uint8).all()
+(({t} > {n}).byte() * 2).any()
+{m}.byte().max()
+torch.is_nonzero({t}.sum())
+{t}.allclose({u})
 """.strip().splitlines()
 
 RARE_TESTS = """
@@ -201,6 +207,23 @@ torch.tensor({n})
 {t}.clamp_(max=0.5)
 {t}.data
 np.float64(2.0) * {t}
+F.silu({t}, inplace=True)
+F.relu({t}, True)
+F.leaky_relu({t}, 0.1, True)
+torch.add({t}, 1.0, out={t})
+torch.clamp({t}, max=0.5, out={t})
+torch.nan_to_num_({t})
+F.dropout({t}, 0.5, False)
+torch.narrow({t}, 1, 0, 4)
+{t}.swapaxes(0, 1).movedim(0, 1)
+{t}.type_as({t})
+{t}.unbind(0)[0]
+{t} * 1e999
+{t} / 1e-50
+{t} * BIG
+{t}.rsqrt()
+torch.complex({t}, {u}).real
+{t}.to(torch.complex64)
 {t}.index_select(0, torch.tensor([1, 0]))
 {t} if flag else {u}
 (lambda v: v + 1)({t})
@@ -227,6 +250,11 @@ history.append({t})
 torch.rand(1)
 np.random.rand()
 {t}.requires_grad_({t}.is_floating_point())
+torch.relu_({t})
+torch.mul({t}, 2.0, out={t})
+torch.set_grad_enabled(not torch.is_grad_enabled()); torch.set_grad_enabled(not torch.is_grad_enabled())
+{t}.register_hook(lambda g: g * 2) if {t}.requires_grad else None
+F.silu({t}, inplace=True)
 """.strip().splitlines()
 
 BINDINGS = """
@@ -406,6 +434,9 @@ FLOAT_INPUTS = (
     "torch.randn(1, 4)",
     "torch.randn(0, 4)",
     "torch.arange(8).reshape(2, 4)",
+    "torch.randn(2, 4, dtype=torch.complex64)",
+    "torch.arange(8, dtype=torch.uint8).reshape(2, 4)",
+    "torch.randn(2, 4).numpy()",
 )
 
 MASK_INPUTS = (

@@ -15,6 +15,7 @@ from torch import nn
 
 logger = logging.getLogger(__name__)
 history = []
+BIG = float("inf")
 
 
 {functions}{classes}class Base(nn.Module):
@@ -186,12 +187,29 @@ class Counting(nn.Module):
 
 """
 
+_CHOICE = """\
+class Choice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, t, marked=None):
+        out = t * 2
+        if marked:
+            out = self.proj(out)
+        assert out.size() == t.size()
+        return out
+
+
+"""
+
 PARTS = {
     "squash(": Part(_SQUASH),
     "tell(": Part(_TELL),
     "segments(": Part(_SEGMENTS),
     "self.part(": Part(layer=_PART, made="        self.part = Part()\n"),
     "self.marks(": Part(layer=_MARKS, made="        self.marks = Marks()\n"),
+    "self.choice(": Part(layer=_CHOICE, made="        self.choice = Choice()\n"),
     "gated(": Part(_GATED, made="        self.wide = 2\n"),
     "self.counting(": Part(layer=_COUNTING, made="        self.counting = Counting()\n"),
     "self.border(": Part(layer=_BORDER, made="        self.border = Border()\n"),

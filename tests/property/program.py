@@ -34,12 +34,21 @@ Statement = Simple | Compound
 
 @dataclass(frozen=True)
 class Program:
-    """A module: text in front of `forward`'s body, the body, and the calls to make."""
+    """A module: text in front of `forward`'s body, the body, and the calls to make.
+
+    `company` is another file of the same project, empty or with a `make()` that returns what is called.
+    """
 
     head: str
     signature: str
     body: tuple[Statement, ...]
     inputs: tuple[str, ...] = field(default=())
+    company: str = ""
+
+    @property
+    def name(self) -> str:
+        """What is called: the class, or what `make()` returns."""
+        return "make" if self.company else "Model"
 
     @property
     def text(self) -> str:
@@ -81,6 +90,8 @@ def _smaller(program: Program) -> Iterator[Program]:
     if len(program.inputs) > 1:
         for position in range(len(program.inputs)):
             yield replace(program, inputs=program.inputs[:position] + program.inputs[position + 1 :])
+    if program.company:
+        yield replace(program, company="")
     for body in _smaller_blocks(program.body):
         yield replace(program, body=body)
 

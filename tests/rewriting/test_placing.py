@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from graphmend_codemod.findings import Edit, Original, Replacement, Span
+from graphmend_codemod.findings import Edit, Form, Original, Replacement, Span
 from graphmend_codemod.rewriting import apply
 from graphmend_codemod.source import SourceError
 from tests.rewriting.tools import (
@@ -204,7 +204,8 @@ def test_neighbours_are_made_together_whatever_their_order() -> None:
 
 def test_an_edit_is_made_as_a_whole_or_not_at_all() -> None:
     source = from_text("a\nb\nc\n")
-    pair = Edit(tuple(Replacement(span_of(statement(source, name)), ("z",)) for name in "ac"))
+    replaced = tuple(Replacement(span_of(statement(source, name)), ("z",)) for name in "ac")
+    pair = Edit(replaced, form=Form.ONE_PATH)
     applied = apply(source, [pair, edit(statement(source, "c"), "d")])
     assert (applied.text, applied.applied) == ("z\nb\nz\n", (0,))
 

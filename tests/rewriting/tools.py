@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Span
+from graphmend_codemod.findings import Edit, Form, Helper, Original, Replacement, Span
 from graphmend_codemod.rewriting import Applied, apply
 from graphmend_codemod.source import SourceFile
 
@@ -53,9 +53,11 @@ def edit(
     *parts: str | Original,
     imports: Sequence[str] = (),
     helpers: Sequence[Helper] = (),
+    form: Form = Form.ONE_PATH,
 ) -> Edit:
+    """An edit that says by default that it may change what eager mode runs: most tests are about places alone."""
     span = target if isinstance(target, Span) else span_of(target)
-    return Edit((Replacement(span, parts),), tuple(imports), tuple(helpers))
+    return Edit((Replacement(span, parts),), tuple(imports), tuple(helpers), form)
 
 
 def two_paths(node: ast.stmt, **more: Sequence[str]) -> Edit:

@@ -82,26 +82,26 @@ class Model(nn.Module):
 
 
 def test_counted_and_sorted_rows_are_one_graph() -> None:
-    after, _ = fixed(MODULE, select=("GM502",))
+    after, _ = fixed(MODULE, select=("GM502",), unsafe_fixes=True)
     assert "expert_of_row = chosen[order]" in after
     compiles(after, ["torch.randn(5, 4)"])
 
 
 def test_split_sizes_stay_a_tensor_when_all_who_split_take_one() -> None:
-    after, _ = fixed(SPLIT, select=("GM502",))
+    after, _ = fixed(SPLIT, select=("GM502",), unsafe_fixes=True)
     assert "if not torch.compiler.is_compiling():" in after
     compiles(after, ["torch.randn(5, 4)"])
 
 
 def test_split_sizes_that_are_used_elsewhere_are_read_back() -> None:
     source = SPLIT.replace("return self.experts(x[order], sizes)", "return self.experts(x[order], sizes) * max(sizes)")
-    after, _ = fixed(source, select=("GM502",))
+    after, _ = fixed(source, select=("GM502",), unsafe_fixes=True)
     assert "if not torch.compiler.is_compiling():" not in after
 
 
 def test_a_rank_that_is_known_only_inside_the_loop_declines() -> None:
     source = MODULE.replace("x[own]", "self.table[i][own]")
-    declined(source, "known only inside the loop", select=("GM502",))
+    declined(source, "may change what the instance", select=("GM502",))
 
 
 def test_segments_of_python_sizes_are_left_alone() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import types
+from typing import Any
+
 import pytest
+import torch
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
@@ -122,6 +126,8 @@ def test_an_error_in_the_loop_leaves_the_operator_as_it_is() -> None:
         (_PLACES + _LOOP + "    places[row, found] = 1\n    self.last = found", "the loop changes `self.last`"),
         (_PLACES + _LOOP + "    places[row, found] = self.proj.weight.shape[0]", "not known to be a number"),
         (_PLACES + _LOOP + "    places[row, found] = values['first']", "`values` is no tensor or number"),
+        (_PLACES + "seen = set()\n" + _LOOP + "    seen.add(row)\n    places[row, found] = 1", "may have effects"),
+        (_PLACES + "rows = [2, 1]\n" + _LOOP + "    rows.sort()\n    places[row, found] = 1", "may have effects"),
         (_PLACES + _LOOP + "    print(found)\n    places[row, found] = 1", "may have effects"),
         (_PLACES + _LOOP + "    torch.add(found, 1, out=mask)\n    places[row, found] = 1", "may have effects"),
         (_PLACES + _LOOP + "    places[row, found] = 1\nelse:\n    pad = 1", "has an `else`"),
@@ -130,7 +136,7 @@ def test_an_error_in_the_loop_leaves_the_operator_as_it_is() -> None:
         (_PLACES + "def late():\n    return row\n" + _LOOP + "    places[row, found] = 1", "knows `row`"),
         (_PLACES + "def late():\n    return places[0]\n" + _LOOP + "    places[row, found] = 1", "knows `places`"),
         ("if pad:\n    base = 1\n" + _PLACES + _LOOP + "    places[row, found] = base", "may not be bound"),
-        ("places = self.proj(mask.float())\n" + _LOOP + "    places[row, found] = 1", "may be floating"),
+        ("places = torch.sigmoid(mask.float())\n" + _LOOP + "    places[row, found] = 1", "may be floating"),
         ("places = mask.clone()\n" + _LOOP + "    places[row, found] = self.__dict__['step']", "is not known"),
     ],
 )
@@ -144,7 +150,7 @@ def test_loops_in_one_file_get_operators_of_their_own() -> None:
     after, _ = fixed(source, select=("GM504",))
     assert "        _fill_places(places, mask)\n" in after
     assert "        _fill_places_2(places, mask)\n" in after
-    assert '::_fill_places_operator_2"' in after
+    assert '_operator_name("_fill_places_operator_2")' in after
     assert "        _fill_places_operator_2(places, mask)\n        return\n" in after
     behaves(source, after, _INPUTS)
     compiles(after, _INPUTS, scenarios=[Scenario(gradients="off")])
@@ -185,3 +191,46 @@ def test_what_the_operator_runs_needs_no_reason_of_its_own() -> None:
 
 def test_a_loop_without_sizes_of_data_is_no_operator() -> None:
     noop(written(_PLACES + "for row, chosen in enumerate(mask):\n    places[row, 0] = 1"), select=("GM504",))
+
+
+@pytest.mark.parametrize("name", ["my model (v2)", "2d.für", "a-b", ""])
+def test_a_module_with_any_name_is_imported_twice_and_keeps_its_operators_apart(name: str) -> None:
+    source, other = (written(_PLACES + _LOOP + f"    places[row, found] = {number}") for number in (1, 2))
+    outcomes: list[Any] = []
+    for text in (fixed(source)[0], fixed(source)[0], fixed(other)[0]):
+        module = types.ModuleType(name)
+        exec(compile(text, "subject.py", "exec"), vars(module))
+        outcomes.append(torch.compile(module.Model(), backend="eager", fullgraph=True))
+    given = torch.tensor([[False, True, True, True], [False] * 4])
+    first, again, second = (compiled(given) for compiled in outcomes)
+    assert torch.equal(first, again)
+    assert first.max() == 2
+    assert second.max() == 4
+
+
+def test_names_of_modules_that_differ_in_dots_alone_are_no_name_of_one_operator() -> None:
+    after, _ = fixed(written(_PLACES + _LOOP + "    places[row, found] = 1"))
+    names = set()
+    for name in ("a.b_c", "a_b.c", "a_b_c"):
+        module = types.ModuleType(name)
+        exec(compile(after, "subject.py", "exec"), vars(module))
+        names.add(module._fill_places_operator._qualname)
+    assert len(names) == 3
+
+
+def test_attributes_are_read_when_the_loop_reads_them() -> None:
+    source = written(_PLACES + _LOOP + "    places[row, : found.shape[0]] = found * self.step")
+    source = source.replace(
+        "        self.step = 2\n", "        self.reads = 0\n        if self.reads:\n            self.step = 2\n"
+    )
+    after, _ = fixed(source, select=("GM504",))
+    assert after != source
+    none = "torch.zeros(0, 4, dtype=torch.bool)"
+    behaves(source, after, [none, _INPUTS[0]])  # raises where the loop has rounds, and only there
+    compiles(after, [none], scenarios=[Scenario(gradients="off")], strict=False)
+    overridden = (
+        "class Counted(Model):\n    @property\n    def step(self):\n        self.reads += 1\n        return 1\n"
+    )
+    source, after = (text.replace("self.step = 2", "pass") + "\n\n" + overridden for text in (source, after))
+    behaves(source, after, [none, *_INPUTS], name="Counted")
+    compiles(after, [none, _INPUTS[1]], name="Counted", scenarios=[Scenario(gradients="off")], strict=False)

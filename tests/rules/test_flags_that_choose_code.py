@@ -107,26 +107,26 @@ _INPUTS = (
 
 
 def test_a_flag_two_calls_up_leaves_one_graph() -> None:
-    after, result = fixed(_MODEL, select=_RULES)
+    after, result = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
     assert sorted(finding.code for fix in result.fixes for finding in fix.applied) == list(_RULES)
     compiles(after, _INPUTS, scenarios=_NO_GRADIENTS)
 
 
 def test_eager_mode_cannot_tell() -> None:
-    after, _ = fixed(_MODEL, select=_RULES)
+    after, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
     behaves(_MODEL, after, [*_INPUTS, "(torch.ones(2, 3, 4), torch.ones(2, 3), True)"])
 
 
 @pytest.mark.parametrize("scenario", [Scenario(False, "parameters"), Scenario(True, "leaves")])
 def test_gradients_and_results_of_other_sizes_are_those_of_eager_mode(scenario: Scenario) -> None:
-    after, _ = fixed(_MODEL, select=_RULES)
+    after, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
     compiles(after, _INPUTS[1:2], scenarios=(scenario,), strict=False)
     compiles(after, ["(torch.ones(2, 3, 4), torch.ones(2, 3), True)"], scenarios=(scenario,), strict=False)
 
 
 def test_a_cast_that_the_result_does_not_depend_on_is_no_other_dtype() -> None:
     source = _MODEL.replace("probabilities = torch.softmax(scores, dim=-1)", "probabilities = scores.double()")
-    assert "torch.cond" in fixed(source, select=_RULES)[0].replace("torch.einsum", "")
+    assert "torch.cond" in fixed(source, select=_RULES, unsafe_fixes=True)[0].replace("torch.einsum", "")
 
 
 def test_autocast_keeps_the_flag_a_python_value() -> None:
@@ -151,26 +151,26 @@ def test_rows_packed_with_torch_by_another_name_are_packed_rows() -> None:
         _MODEL.replace("import torch\n", "import torch as th\n").replace("torch.", "th.").replace("th.nn", "torch.nn")
     )
     source = source.replace("mask.nonzero(as_tuple=True)", "th.where(mask)").replace("from th ", "from torch ")
-    assert "_static_places(mask)" in fixed(source, select=_RULES)[0]
+    assert "_static_places(mask)" in fixed(source, select=_RULES, unsafe_fixes=True)[0]
     other = source.replace("import torch as th\n", "import torch as th\nfrom . import torch\n")
     other = other.replace("th.where(mask)", "torch.where(mask)")
-    assert "_static_places(mask)" not in fixed(other, select=_RULES)[0]
+    assert "_static_places(mask)" not in fixed(other, select=_RULES, unsafe_fixes=True)[0]
 
 
 @pytest.mark.parametrize("order", [_RULES, tuple(reversed(_RULES))])
 def test_one_rule_at_a_time_comes_to_the_same(order: tuple[str, ...]) -> None:
-    together, _ = fixed(_MODEL, select=_RULES)
+    together, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
     after = _MODEL
     for code in order:
-        after, _ = fixed(after, select=(code,))
+        after, _ = fixed(after, select=(code,), unsafe_fixes=True)
     # Helpers stand in the order in which they came.
     assert sorted(map(ast.dump, ast.parse(after).body)) == sorted(map(ast.dump, ast.parse(together).body))
-    noop(after, select=_RULES)
+    noop(after, select=_RULES, unsafe_fixes=True)
 
 
 def test_another_break_in_the_function_that_decides_is_still_found() -> None:
     source = _MODEL.replace("        outputs = (y.con", "        n = mask.sum().item()\n        outputs = (y.con")
-    after, _ = fixed(_MODEL, select=_RULES)
+    after, _ = fixed(_MODEL, select=_RULES, unsafe_fixes=True)
     assert "_static_places(mask)" in after
     assert {finding.code for finding in checked(source).findings} >= {"GM106", "GM403", "GM506"}
     declined(

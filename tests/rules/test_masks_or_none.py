@@ -101,6 +101,7 @@ _CALLS = [
 def test_a_mask_that_is_only_multiplied_by_stays() -> None:
     after, _ = fixed(_MODEL)
     assert "masked_fill(positions[0] > 0, 1)" in after
+    assert 'type(getattr(layer, "scan", None)) in (Scan, type(None))' in after
     behaves(_MODEL, after, _CALLS, scenarios=(Scenario(), Scenario(training=True, gradients="inner")))
     compiles(after, _CALLS)
 
@@ -137,7 +138,7 @@ def test_a_mask_of_another_length_or_dtype_keeps_the_test() -> None:
             "may write",
         ),
         ("state = torch.roll(x, 1, dims=-1)", "state = x.view(x.shape)", "may write into what is multiplied"),
-        ("state[:, :, 0] = 0", "gate.view(-1).add_(1)", "may write into what is multiplied"),
+        ("state[:, :, 0] = 0", "x.narrow(0, 0, 1).add_(1)", "may write into what is multiplied"),
         ("state[:, :, 0] = 0", "x.transpose(0, 1)[0] = 0", "may write into what is multiplied"),
         ("state[:, :, 0] = 0", "torch.relu(state, out=x)", "may write into what is multiplied"),
         ("state[:, :, 0] = 0", "nn.functional.relu(x, inplace=True)", "may write into what is multiplied"),
@@ -174,7 +175,11 @@ def test_a_layer_that_works_in_place_keeps_the_test() -> None:
     source = _MODEL.replace(
         "self.steps = ", "self.drop = nn.Sequential(nn.Dropout(inplace=True))\n        self.steps = "
     )
-    declined(source.replace("state[:, :, 0] = 0", "self.drop(gate)"), because="may write into what is multiplied")
+    declined(source.replace("state[:, :, 0] = 0", "self.drop(x)"), because="may write into what is multiplied")
+
+
+def test_the_other_half_of_a_tensor_may_be_written() -> None:
+    assert "masked_fill" in fixed(_MODEL.replace("state[:, :, 0] = 0", "gate.add_(1)"))[0]
 
 
 def test_memory_of_another_result_may_be_written() -> None:

@@ -83,9 +83,6 @@ def test_a_call_that_takes_another_branch_is_as_it_was() -> None:
         ("torch.tensor(count - 1, dtype=torch.long", "torch.tensor(count - 1.5, dtype=torch.long", "is no select"),
         ("torch.tensor(count - 1, dtype=torch.long", "torch.tensor(count - 1, dtype=torch.float", "is no select"),
         ("# all of it", "x.add_(1)", "may have effects"),
-        ("return buckets", "buckets[0] = 1\n        return buckets", "may write into what is selected"),
-        ("return buckets", "buckets += 1\n        return buckets", "may write into what is selected"),
-        ("return buckets", "buckets.view(-1).add_(1)\n        return buckets", "may write into what is selected"),
         ("offsets = torch.arange", "ends = lambda: range(count)\n        offsets = torch.arange", "inside this one"),
         (
             "if mask is not",
@@ -97,3 +94,22 @@ def test_a_call_that_takes_another_branch_is_as_it_was() -> None:
 def test_any_other_use_keeps_the_branch(old: str, new: str, because: str) -> None:
     assert old in _MODEL
     declined(_MODEL.replace(old, new), because=because)
+
+
+_WRITES = ["buckets[0] = 1", "buckets += 1", "buckets.view(-1).add_(1)"]
+
+
+@pytest.mark.parametrize("write", _WRITES)
+def test_a_write_that_another_name_would_show_keeps_the_branch(write: str) -> None:
+    source = _MODEL.replace("if isinstance(rounds", "same = buckets\n        if isinstance(rounds")
+    source = source.replace("return buckets", f"{write}\n        return same + buckets")
+    declined(source, because="may write into what is selected")
+
+
+@pytest.mark.parametrize("write", _WRITES)
+def test_what_only_one_name_leads_to_may_be_written(write: str) -> None:
+    source = _MODEL.replace("return buckets", f"{write}\n        return buckets")
+    after, _ = fixed(source)
+    assert "count = count_before + condition" in after
+    behaves(source, after, _CALLS, scenarios=(Scenario(),))
+    compiles(after, _CALLS[1:3])

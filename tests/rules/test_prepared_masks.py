@@ -380,7 +380,8 @@ _BY_FLAG = _CHOSEN_CLASSES.replace(
 @pytest.mark.parametrize("source", [_CHOSEN_CLASSES, _BY_FLAG])
 def test_a_choice_of_attention_by_the_configuration_is_followed(source: str) -> None:
     after, _ = fixed(source)
-    assert 'and not self.flash\n            and self.config._attn_implementation in ("eager", "sdpa")' in after
+    assert "all(\n                type(layer) is Layer and type(layer.attention) " in after
+    assert 'and self.config._attn_implementation in ("eager", "sdpa")' in after
     stub = """
 class PreTrainedModel(nn.Module):
     def __init__(self, config):

@@ -125,7 +125,7 @@ def test_code_for_torchscript_still_compiles_with_it() -> None:
     assert "if not torch.compiler.is_compiling():\n            warnings.warn" in warned
     assert "_while_tracing" not in warned
     copied = "y[mask] = x[mask]"
-    declined(embedded(copied, _SCRIPTED), because="written for TorchScript as well")
+    declined(embedded(copied, _SCRIPTED), because="TorchScript compiles this function as well")
     unscripted = _SCRIPTED.replace("torch.jit.is_scripting()", "x.dim() == 0")
     assert "copy_(" in fixed(embedded(copied, unscripted))[0]
 

@@ -7,6 +7,7 @@ import pytest
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, embedded, fixed
+from tests.tools.observe import Scenario
 
 _SETUP = """
 import torch
@@ -92,3 +93,18 @@ def test_a_loop_that_does_more_is_left_alone(statements: str, because: str) -> N
 )
 def test_another_form_is_no_business_of_this_rule(statements: str) -> None:
     assert checked(written(statements), select=("GM508",)).findings == ()
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        "torch.tensor([-1, 5, -100], dtype=torch.int8)",
+        "torch.tensor([1.0, 2.0, 3.0])",
+        "[1, 2, 3]",
+        "torch.ones(2).long()",
+    ],
+)
+def test_lengths_that_are_not_what_their_annotation_says_are_read_by_the_loop(lengths: str) -> None:
+    source = written("for i, length in enumerate(lengths):\n    mask[i, :length] = 1")
+    after, _ = fixed(source, select=("GM508",))
+    compiles(after, [f"torch.ones(3, 200), {lengths}"], scenarios=[Scenario(gradients="off")], strict=False)

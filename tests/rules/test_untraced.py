@@ -175,3 +175,25 @@ def test_dynamo_does_refuse_it(refuses: Callable[[torch.Tensor], object]) -> Non
     torch._dynamo.reset()
     with torch._dynamo.error_on_graph_break(True), pytest.raises(torch._dynamo.exc.Unsupported):
         torch.compile(refuses, backend="eager")(torch.ones(1, 4, 4))
+
+
+@pytest.mark.parametrize("test", ["self.started", "not self.started", "x.dim() > 2 and self.started"])
+def test_a_buffer_that_is_tested_alone_is_named(test: str) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("started", torch.zeros(()))
+
+    def forward(self, x: torch.Tensor):
+        if {test}:
+            x = x + 1
+        return x
+"""
+    (finding,) = checked(source).findings
+    assert "`self.started` is a buffer" in (finding.declined or "")
+    assert not checked(source.replace(f"if {test}", "if self.started is not None")).findings

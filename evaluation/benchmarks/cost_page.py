@@ -1,0 +1,269 @@
+"""docs/cost.md: every number on it comes from the records."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from benchmarks.cost_cases import BACKWARD, EXPERTS, FORWARD, RULES, TYPES, expert_cases
+from benchmarks.cost_runs import Record
+
+from graphmend_codemod.findings import Safety
+from graphmend_codemod.rules.registry import all_rules
+
+_Rows = Callable[[Sequence[Record]], Iterable[Sequence[str]]]
+
+STEADY, COLD, COLD_OUTLINED, BACKWARD_OUTLINED = 1.05, 1.10, 1.35, 1.70
+_HEAD = """\
+# What a fix costs compiled code
+
+Written by `make bench-cost` (`evaluation/benchmarks/cost.py`); do not edit. The numbers of each run are in
+`{results}`.
+"""
+_HOW = f"""\
+*Before* is the source as it is, *after* the source fixed by graphmend in a copy. Both run side by side in child
+processes, asked in turn, with Inductor and one torch thread. *Cold* is CPU seconds (user and system, the C++ compiler's
+too) of all calls until one compiles nothing more, with an empty cache; *steady* CPU seconds of one call, the median of
+interleaved blocks. Ratios are after / before, taken within a pair: below 1 the fix saves time. *Memory* is what a call
+takes at most beside what the process holds. On a GPU the steady state is timed by events, and cold starts by the wall
+clock.
+
+A safe fix has to keep, forward: steady {STEADY:.2f}, cold {COLD:.2f}, or {COLD_OUTLINED:.2f} where a region becomes one
+operator; such a region's forward is computed again for gradients, and forward and backward together have to keep
+{BACKWARD_OUTLINED:.2f}. A steady state counts as missed when three quarters of its pairs are above the target: less is
+noise. Unsafe fixes have no target; they are measured so that whoever asks for one knows its price.
+"""
+
+
+def misses(record: Record) -> tuple[str, ...]:
+    """The targets that a safe fix does not keep here."""
+    if record.error or record.unsafe or not record.steady:
+        return ()
+    slowest = _lower_quartile(record.steady)
+    if BACKWARD in record.phase:
+        return (f"steady {_times(record.steady_ratio)}",) if record.outlined and slowest > BACKWARD_OUTLINED else ()
+    found = []
+    if slowest > STEADY:
+        found.append(f"steady {_times(record.steady_ratio)}")
+    if (record.cold_ratio or 0) > (COLD_OUTLINED if record.outlined else COLD):
+        found.append(f"cold {_times(record.cold_ratio)}")
+    return tuple(found)
+
+
+def line(record: Record) -> str:
+    """For a person who waits."""
+    name = f"{record.case}, {record.phase}" + (f", {' '.join(record.select)}" if record.select else "")
+    if record.error:
+        return f"{name}: {record.error}"
+    if not record.gradients:
+        return f"{name}: no gradients"
+    return (
+        f"{name}: cold {_arrow(record.cold, 's')} ({_times(record.cold_ratio)}), "
+        f"steady {_milliseconds(record.steady)} ({_times(record.steady_ratio)}), graphs {record.graphs[0]} -> "
+        f"{record.graphs[1]}" + "".join(f"; MISSES {each}" for each in misses(record))
+    )
+
+
+def versions() -> dict[str, str]:
+    """Of what is measured with."""
+    found = {}
+    for name in ("torch", "transformers"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def render(records: Sequence[Record], about: Mapping[str, str], results: str) -> str:
+    """The page."""
+    return "\n".join([_HEAD.format(results=results), *_sections(records, about)]).rstrip("\n") + "\n"
+
+
+def _sections(records: Sequence[Record], about: Mapping[str, str]) -> Iterator[str]:
+    plain = [record for record in records if not record.select]
+    measured = [record for record in plain if record.steady]
+    missed = [record for record in measured if misses(record)]
+    kept = [record for record in measured if not record.unsafe]
+    if not measured:
+        yield "**Nothing is measured yet.**"
+    elif missed:
+        yield f"**{len(missed)} of {len(kept)} measurements of safe fixes miss a target:**"
+        yield ""
+        yield from (f"- {each.case}, {each.phase}: {', '.join(misses(each))}" for each in missed)
+    else:
+        yield f"**All {len(kept)} measurements of safe fixes keep their targets.**"
+    dates = sorted(record.date for record in records)
+    loads = [record.load for record in records]
+    if dates:
+        said = ", ".join(f"{name} {about[name]}" for name in ("torch", "transformers", "python") if name in about)
+        busy = f"load average {min(loads):.1f} to {max(loads):.1f}"
+        yield f"\n{said}; {about['machine']}; {dates[0]} to {dates[-1]}, {busy}."
+    yield ""
+    yield _HOW
+    yield from _group(measured, EXPERTS, "Expert blocks", _EXPERTS_HOW, _expert_rows)
+    yield from _group(measured, RULES, "Rules", _RULES_HOW, _rule_rows)
+    yield from _group(measured, TYPES, "Model types", _TYPES_HOW, _type_rows)
+    yield from _losers(records)
+    yield from _unsafe(records)
+    yield from _not_measured(plain)
+
+
+_EXPERTS_HOW = (
+    "Blocks of transformers with random weights, hidden size 256, 8 to 32 experts; their sizes are in "
+    "`evaluation/benchmarks/cost_cases.py`."
+)
+_RULES_HOW = (
+    "The first example of each rule's page, at realistic sizes: what such a statement takes alone. One kernel of some "
+    "microseconds is compared with what is around it, guards and calls; in a model both are smaller shares. "
+    "With 0 graphs before, a break in a loop kept Dynamo from compiling the function at all: a cold start took nothing."
+)
+_TYPES_HOW = (
+    "Small models of the survey, all their calls: types whose files a fix changes, or whose graphs it changed there."
+)
+_HEADINGS = ("case", "rules", "graphs", "cold, CPU s", "ratio", "steady", "ratio", "memory", "")
+
+
+def _group(
+    records: Sequence[Record],
+    group: str,
+    title: str,
+    how: str,
+    rows: Callable[[Sequence[Record]], Iterable[Sequence[str]]],
+) -> Iterator[str]:
+    own = [record for record in records if record.case.startswith(f"{group}/")]
+    if not own:
+        return
+    yield from (f"## {title}", "", how, "")
+    yield from _table(_HEADINGS, rows(own))
+    yield ""
+
+
+def _expert_rows(records: Sequence[Record]) -> Iterator[Sequence[str]]:
+    for record in records:
+        yield _row(f"{_name(record)}, {record.phase}", record)
+
+
+def _rule_rows(records: Sequence[Record]) -> Iterator[Sequence[str]]:
+    costs = {rule.code: rule.contract.cost.value for rule in all_rules()}
+    for record in records:
+        what = "" if record.phase == FORWARD else ", with backward"
+        cells = list(_row(f"{_name(record)}{what}", record))
+        cells[1] = costs.get(_name(record), "")
+        if record.own_sizes:
+            cells[-1] = "; ".join(filter(None, (cells[-1], "sizes of the page")))
+        yield cells
+
+
+def _type_rows(records: Sequence[Record]) -> Iterator[Sequence[str]]:
+    for record in records:
+        yield _row(_name(record), record)
+
+
+def _row(name: str, record: Record) -> Sequence[str]:
+    remarks = [f"**misses {each}**" for each in misses(record)]
+    remarks += [f"unsafe: {', '.join(record.unsafe)}"] if record.unsafe else []
+    remarks += ["one operator"] if record.outlined else []
+    return (
+        name,
+        ", ".join(record.rules),
+        f"{record.graphs[0]} -> {record.graphs[1]}",
+        _arrow(record.cold, ""),
+        _times(record.cold_ratio),
+        _milliseconds(record.steady),
+        _times(record.steady_ratio),
+        _bytes(record.memory),
+        "; ".join(remarks),
+    )
+
+
+def _losers(records: Sequence[Record]) -> Iterator[str]:
+    """Types that miss a target, and what each rule alone does to them."""
+    single = [record for record in records if len(record.select) == 1 and record.select[0].startswith("GM")]
+    if not single:
+        return
+    yield from ("## Types that lose, one rule at a time", "")
+    yield from _table(
+        _HEADINGS, (_row(f"{_name(each)}, {each.select[0]} alone", each) for each in single if each.steady)
+    )
+    yield ""
+
+
+def _unsafe(records: Sequence[Record]) -> Iterator[str]:
+    """Measured with `--unsafe-fixes`."""
+    asked = [record for record in records if record.select[:1] == ("--unsafe-fixes",) and record.steady]
+    if not asked:
+        return
+    yield from ("## With unsafe fixes", "")
+    yield from _table(
+        _HEADINGS,
+        (
+            _row(", ".join([f"{_name(each)}, {each.phase}", *(f"{code} alone" for code in each.select[1:])]), each)
+            for each in asked
+        ),
+    )
+    yield ""
+
+
+def _not_measured(records: Sequence[Record]) -> Iterator[str]:
+    yield from ("## Not measured", "")
+    names = {record.case for record in records}
+    for group, what in ((EXPERTS, "expert blocks"), (RULES, "the rules' examples"), (TYPES, "model types")):
+        if not any(name.startswith(f"{group}/") for name in names):
+            yield f"- {what}: `cost.py --{group}` was not run."
+    if not any(record.device == "cuda" for record in records):
+        yield "- GPUs: none was at hand."
+    yield from (f"- {each.case}, {each.phase}: {each.error}" for each in records if each.error)
+    without = sorted({_name(each) for each in records if not each.gradients})
+    if without:
+        yield f"- With backward: {', '.join(without)} (what they return has no gradient)."
+    known = {_name(record) for record in records if record.case.startswith(f"{RULES}/")}
+    edits = {rule.code for rule in all_rules() if rule.safety is not Safety.ADVICE}
+    if known and edits - known:
+        yield f"- Rules, for want of time: {', '.join(sorted(edits - known))}."
+    phases = {(record.case, record.phase) for record in records}
+    every = [(case.id, phase.name) for case in expert_cases(None) for phase in case.phases]
+    left = sorted({phase for case, phase in every if (case, phase) not in phases})
+    if left and any(case.startswith(f"{EXPERTS}/") for case, _ in phases):
+        yield f"- Expert blocks, not all of them with {'; '.join(left)}."
+    types = {_name(record) for record in records if record.case.startswith(f"{TYPES}/")}
+    if types:
+        yield f"- Model types other than {', '.join(sorted(types))}, of those that fixes change."
+
+
+def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(headings)} |"
+    yield f"|{'---|' * 2}{'---:|' * (len(headings) - 3)}---|"
+    yield from (f"| {' | '.join(cells)} |" for cells in rows)
+
+
+def _name(record: Record) -> str:
+    return record.case.partition("/")[2]
+
+
+def _times(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}"
+
+
+def _arrow(pairs: Sequence[tuple[float, float]], unit: str) -> str:
+    before, after = (statistics.median(pair[arm] for pair in pairs) for arm in (0, 1))
+    return f"{before:.1f} -> {after:.1f}{f' {unit}' if unit else ''}"
+
+
+def _milliseconds(pairs: Sequence[tuple[float, float]]) -> str:
+    before, after = (statistics.median(pair[arm] for pair in pairs) * 1000 for arm in (0, 1))
+    digits = 1 if min(before, after) >= 1 else 3
+    return f"{before:.{digits}f} -> {after:.{digits}f} ms"
+
+
+def _bytes(memory: tuple[int | None, int | None]) -> str:
+    before, after = memory
+    if before is None or after is None:
+        return ""
+    return f"{before / 2**20:.1f} -> {after / 2**20:.1f} MiB"
+
+
+def _lower_quartile(pairs: Sequence[tuple[float, float]]) -> float:
+    ratios = sorted(after / before for before, after in pairs)
+    return ratios[len(ratios) // 4]

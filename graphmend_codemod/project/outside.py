@@ -1,0 +1,22 @@
+"""Attributes that a file without torch or modules of its own may set, change or hook into, by a look at its bytes.
+
+Nothing is found in such files, so that nobody parses them; but one of them may still say `model.scale = 2`.
+"""
+
+from __future__ import annotations
+
+import re
+
+_WRITTEN = rb"""(?x)
+    (?<!self)\.([A-Za-z_]\w*)\s*(?:\[[^\]\n]*\]\s*)?(?:[-+*/@%&|^]|//|\*\*)?=(?!=)  # model.scale[0] += 1
+    | \b([A-Za-z_]\w*)\.register_forward_\w*hook\(
+    | \.([A-Za-z_]\w*)(?=\.data\b)
+    | \.([A-Za-z_]\w*)\.(?:data\.)?\w+_\(  # model.scale.fill_(2)
+    | \bout\s*=\s*[\w.]*\.([A-Za-z_]\w*)
+    | (?:setattr|register_\w+|add_module|set_submodule)\s*\([^)\n]*["'][\w.]*?([A-Za-z_]\w*)["']
+"""
+
+
+def may_write(raw: bytes) -> set[str]:
+    """The names of these attributes. Some of them may be none: the file's tree tells."""
+    return {name.decode() for found in re.findall(_WRITTEN, raw) for name in found if name}

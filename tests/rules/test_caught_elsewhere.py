@@ -1,0 +1,150 @@
+"""GM301: a guard whose exception a caller may catch, in this file or another, is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphmend_codemod import runner
+from graphmend_codemod.settings import Settings
+
+_GUARD = """
+import torch
+from torch import nn
+
+
+def checked(x: torch.Tensor):
+    if (x < 0).any():
+        raise ValueError("negative")
+    return x
+
+
+class Part(nn.Module):
+    def check(self, x):
+        return checked(x)
+
+    def forward(self, x: torch.Tensor):
+        return self.check(x)
+"""
+_MANAGERS = """
+import contextlib
+
+
+@contextlib.contextmanager
+def tolerant():
+    try:
+        yield
+    except ValueError:
+        pass
+
+
+@contextlib.contextmanager
+def strict():
+    yield
+
+
+class Tolerant:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        return kind is not None
+
+
+class Strict(Tolerant):
+    def __exit__(self, kind, error, trace):
+        self.done = True
+"""
+_CALLER = """
+import contextlib
+
+import torch
+from torch import nn
+
+import managers
+from guard import Part, checked
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+        self.parts = nn.ModuleList([Part(), Part()])
+        self.more = nn.ModuleList(
+            [
+                Part(),
+                Part(),
+            ]
+        )
+        self.whole = nn.Sequential(Part(), nn.ReLU())
+        self.quiet = contextlib.suppress(ValueError)
+
+    def inner(self, x):
+        return self.part(x)
+
+    def forward(self, x):
+{body}
+        return x * 2
+"""
+
+
+def _finding(project: Path, body: str, tail: str = "") -> str:
+    lines = "\n".join(f"        {line}" for line in body.splitlines())
+    (project / "guard.py").write_text(_GUARD)
+    (project / "managers.py").write_text(_MANAGERS)
+    (project / "caller.py").write_text(_CALLER.format(body=lines) + tail)
+    answers = set()
+    for paths in ([project], [project / "guard.py"]):
+        found = runner.check(paths, Settings(project), cache=False)
+        assert not found.problems
+        (each,) = (each for each in found.findings if each.code == "GM301")
+        answers.add(each.declined or "")
+    (answer,) = answers
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("body", "by"),
+    [
+        ("try:\n    x = self.part(x)\nexcept ValueError:\n    pass", "except ValueError"),
+        ("try:\n    x = checked(x)\nexcept Exception:\n    pass", "except Exception"),
+        ("try:\n    x = self.inner(x)\nexcept:\n    pass", "except"),
+        ("try:\n    x = self.part.check(x)\nexcept (KeyError, ValueError):\n    pass", "except KeyError, ValueError"),
+        ("for part in self.parts:\n    try:\n        x = part(x)\n    except ValueError:\n        break", "except Val"),
+        ("try:\n    for part in self.more:\n        x = part(x)\nexcept ValueError:\n    pass", "except ValueError"),
+        ("try:\n    x = self.whole(x)\nexcept ValueError:\n    pass", "except ValueError"),
+        ("with contextlib.suppress(ValueError):\n    x = self.part(x)", "with contextlib.suppress"),
+        ("with self.quiet:\n    x = self.part(x)", "with self.quiet"),
+        ("with managers.tolerant():\n    x = self.part(x)", "with managers.tolerant"),
+        ("with managers.Tolerant():\n    x = self.part(x)", "with managers.Tolerant"),
+    ],
+)
+def test_a_caller_may_catch_it(tmp_path: Path, body: str, by: str) -> None:
+    reason = _finding(tmp_path, body)
+    assert f"may be caught: `{by}" in reason
+    assert "in Model.forward (caller.py)" in reason
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = self.part(x)",
+        "try:\n    x = self.part(x)\nexcept ImportError:\n    pass",
+        "try:\n    y = x.view(-1)\nexcept ValueError:\n    pass\nx = self.part(x)",
+        "try:\n    x = self.part(x)\nfinally:\n    y = 1",
+        "with torch.no_grad(), managers.strict(), managers.Strict():\n    x = self.part(x)",
+        "with contextlib.suppress(ImportError):\n    x = self.part(x)",
+    ],
+)
+def test_others_let_it_through(tmp_path: Path, body: str) -> None:
+    assert _finding(tmp_path, body) == ""
+
+
+def test_a_script_that_expects_the_exception_counts(tmp_path: Path) -> None:
+    tail = (
+        "\n\ndef run(x):\n    model = Model()\n    try:\n        return model(x)\n    except {}:\n        return None\n"
+    )
+    body = "x = self.part(x)"
+    assert "`except ValueError` in run" in _finding(tmp_path, body, tail.format("ValueError"))
+    assert _finding(tmp_path, body, tail.format("Exception")) == ""

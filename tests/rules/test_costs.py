@@ -1,0 +1,54 @@
+"""What a fix costs decides how safe it can be."""
+
+from __future__ import annotations
+
+import pytest
+
+from graphmend_codemod.findings import Safety
+from graphmend_codemod.rules.base import Contract, Cost, Example, Rule, Verdict
+from graphmend_codemod.rules.registry import all_rules
+from tests.tools.fixes import checked, embedded, fixed
+
+MULTIPLYING = [rule for rule in all_rules() if rule.contract.cost is Cost.MULTIPLIED]
+
+
+def made(safety: Safety, cost: Cost) -> Rule:
+    return Rule("GM999", "tried", "try", "tried (GM999): a rule.\n\nWhy.\n", safety, Contract(cost), ())
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.code)
+def test_a_rule_says_what_it_costs_and_a_multiplying_one_is_not_safe(rule: Rule) -> None:
+    assert isinstance(rule.contract.cost, Cost)
+    assert rule.contract.cost is not Cost.MULTIPLIED or rule.safety is not Safety.SAFE
+    assert rule.contract.cost in (Cost.NONE, Cost.OUTLINED) or rule.contract.cost_note, "say what is computed more"
+
+
+def test_a_safe_rule_that_multiplies_work_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="GM999 multiplies work"):
+        made(Safety.SAFE, Cost.MULTIPLIED)
+
+
+@pytest.mark.parametrize("asked", [None, Safety.SAFE])
+def test_a_verdict_that_multiplies_work_is_unsafe_in_a_safe_rule(asked: Safety | None) -> None:
+    rule = made(Safety.SAFE, Cost.NONE)
+    assert rule.safety_of(Verdict("found", safety=asked)) is Safety.SAFE
+    assert rule.safety_of(Verdict("found", safety=asked, cost=Cost.MULTIPLIED)) is Safety.UNSAFE
+    assert rule.safety_of(Verdict("found", safety=Safety.ADVICE, cost=Cost.MULTIPLIED)) is Safety.ADVICE
+
+
+def test_a_verdict_that_multiplies_nothing_may_be_safe_in_an_unsafe_rule() -> None:
+    rule = made(Safety.UNSAFE, Cost.MULTIPLIED)
+    assert rule.safety_of(Verdict("found")) is Safety.UNSAFE
+    assert rule.safety_of(Verdict("found", safety=Safety.SAFE)) is Safety.UNSAFE
+    assert rule.safety_of(Verdict("found", safety=Safety.SAFE, cost=Cost.OUTLINED)) is Safety.SAFE
+
+
+@pytest.mark.parametrize("rule", MULTIPLYING, ids=lambda rule: rule.code)
+def test_a_fix_that_multiplies_work_is_not_applied_unasked(rule: Rule) -> None:
+    for example in rule.examples:
+        if isinstance(example, Example):
+            source = embedded(example.before, example.setup)
+            found = [one for one in checked(source, select=(rule.code,)).findings if one.edit is not None]
+            assert found
+            assert {one.safety for one in found} == {Safety.UNSAFE}
+            assert fixed(source, select=(rule.code,))[0] == source

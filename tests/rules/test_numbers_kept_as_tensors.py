@@ -1,0 +1,140 @@
+"""Numbers and flags that stay tensors when compiled: what has to be asked, and what is changed in place later."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import FEW_SCENARIOS, behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import declined, fixed
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("top", torch.tensor(3.0))
+
+    def forward(self, {signature}):
+        {body}
+"""
+
+
+def model(body: str, signature: str = "x: torch.Tensor") -> str:
+    return _MODEL.format(signature=signature, body="\n        ".join(body.strip("\n").split("\n")))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "top.add_(1)",
+        "top += 1",
+        "top[...] = 7",
+        "torch.add(top, 1, out=top)",
+        "view = top.view(1)\nview.mul_(2)",
+        "torch.nn.functional.relu(top.neg_(), inplace=True)",
+    ],
+)
+def test_a_number_is_what_it_was_when_its_tensor_is_changed_before_it_is_used(change: str) -> None:
+    source = model(f"top = x.max().detach()\nnumber = top.item()\n{change}\nreturn x / number + top")
+    after, result = fixed(source, select=("GM401",))
+    assert [finding.code for fix in result.fixes for finding in fix.applied] == ["GM401"]
+    assert "number = top.detach().clone()" in after or "number = top.clone()" in after
+    behaves(source, after, ["torch.tensor([1.0, 4.0])"], scenarios=FEW_SCENARIOS[:2])
+    compiles(after, ["torch.tensor([1.0, 4.0])"])
+
+
+@pytest.mark.parametrize("change", ["bad.logical_not_()", "bad.fill_(False)", "bad &= False"])
+def test_a_flag_is_what_it_was_when_its_tensor_is_changed_before_it_decides(change: str) -> None:
+    body = f"bad = (x > 3).any()\nflag = bad.item()\n{change}\nif flag:\n    raise ValueError('bad')\nreturn x"
+    source = model(body)
+    after, _ = fixed(source)
+    assert "flag = bad.clone()" in after
+    compiles(after, ["torch.ones(2)", "torch.ones(2) * 4"])
+
+
+def test_the_largest_number_of_a_tensor_that_changes_needs_no_copy() -> None:
+    after, _ = fixed(model("number = x.max().item()\nx.mul_(3)\nreturn x / number"))
+    assert "number = x.max().detach()\n" in after
+
+
+@pytest.mark.parametrize("given", ["numpy.array([1.0, 5.0])", "torch.tensor([1.0, 5.0])"])
+def test_numpy_may_be_given_for_an_annotated_tensor(given: str) -> None:
+    source = "import numpy\n" + model("number = x.max().item()\nreturn x / number")
+    after, _ = fixed(source)
+    assert "isinstance(x, torch.Tensor)" in after
+    compiles(after, [given], strict="torch" in given)
+
+
+def test_a_mask_that_is_no_bool_tensor_decides_as_it_does_in_eager_mode() -> None:
+    body = "masked = mask.any().item()\nif masked:\n    raise ValueError('masked')\nreturn x"
+    after, _ = fixed(model(body, "x: torch.Tensor, mask: torch.Tensor"))
+    assert "masked = mask.any().bool()" in after
+    for dtype in ("uint8", "int64", "bool"):
+        compiles(after, [f"(torch.ones(2), torch.zeros(2, dtype=torch.{dtype}))"])
+
+
+def test_a_dtype_that_only_an_annotation_tells_is_asked_for() -> None:
+    body = "number = ids.max().item()\nreturn other * number"
+    after, _ = fixed(model(body, "ids: torch.LongTensor, other: torch.LongTensor"))
+    assert "ids.dtype == torch.int64" in after
+    assert "other.dtype == torch.int64" in after
+    compiles(after, ["(torch.arange(3), torch.ones(3))", "(torch.arange(3), torch.arange(3))"], strict=False)
+
+
+def test_a_dtype_that_cannot_be_asked_for_is_a_reason() -> None:
+    body = "number = ids.max().item()\nother = other.cpu()\nreturn self.scaled(other) * number"
+    source = model(body, "ids: torch.LongTensor, other: torch.LongTensor") + (
+        "\n    def scaled(self, y) -> torch.LongTensor:\n        return y\n"
+    )
+    declined(source, because="may be something else than a tensor")
+
+
+@pytest.mark.parametrize(("bound", "kept"), [("3", True), ("-256", True), ("2.0", True), ("0.1", False), ("y", False)])
+def test_a_float_is_compared_with_numbers_that_its_dtype_holds(bound: str, kept: bool) -> None:
+    body = f"number = x.max().item()\nif number > {bound}:\n    raise ValueError('large')\nreturn x"
+    source = model(body, "x: torch.Tensor, y: float")
+    if kept:
+        assert "number = x.max().detach()" in fixed(source)[0]
+    else:
+        declined(source, because="is used as a Python number")
+
+
+_RANGE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        start = mask.sum()
+        places = torch.arange(start, start + len(x), device=x.device)
+        return x * places
+"""
+_JOINED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        first = torch.as_tensor(x.shape[:1], dtype=torch.long)
+        shape = torch.cat([first, torch.as_tensor([-1])])
+        return x.reshape(shape.tolist())
+"""
+
+
+def test_a_range_that_may_start_at_a_number_of_numpy_asks_for_a_tensor() -> None:
+    after, _ = fixed(_RANGE)
+    assert "isinstance(start, torch.Tensor)" in after
+    compiles(after, ["(torch.ones(2), torch.ones(2) > 0)"])
+
+
+@pytest.mark.parametrize("change", ["first.add_(1)", "first += 1", "first[0] = 4", "torch.add(first, 1, out=first)"])
+def test_sizes_that_change_after_they_were_joined_stay_in_their_tensor(change: str) -> None:
+    assert "[*first, -1]" in fixed(_JOINED)[0]
+    source = _JOINED.replace("        return", f"        {change}\n        return")
+    declined(source, because="changes what is joined")

@@ -1,0 +1,147 @@
+"""A function that some file of the project gives to TorchScript still compiles there after a fix."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from graphmend_codemod import runner
+from graphmend_codemod.settings import Settings
+
+_MODEL = """
+import warnings
+
+import torch
+from torch import nn
+
+
+def warned(x: torch.Tensor) -> torch.Tensor:
+    warnings.warn("called")
+    return x
+
+
+class Part(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return warned(x)
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if (x < 0).any():
+            raise ValueError("negative")
+        scale = x.max().item()
+        print("got", x)
+        return self.part(x) * scale
+
+
+def build(large: bool) -> Model:
+    return Model()
+"""
+_USES = {
+    "call": "import torch\nfrom model import Model\n\nscripted = torch.jit.script(Model())\n",
+    "local": (
+        "import torch\nfrom model import Model\n\n\ndef export():\n    made = Model().eval()\n"
+        "    return torch.jit.script(made)\n"
+    ),
+    "global": "import model\nfrom torch import jit\n\nmade = model.Model()\nscripted = jit.script(made.eval())\n",
+    "from import": "from torch.jit import script\nimport model as m\n\nif True:\n    script(obj=m.Model())\n",
+    "built": "import torch\nfrom model import build\n\nscripted = torch.jit.script(build(True))\n",
+    "unknown": (
+        "import torch\nimport model\n\n\ndef export(name):\n    return torch.jit.script(getattr(model, name)())\n"
+    ),
+    "held": (
+        "import torch\nfrom torch import nn\nfrom model import Model\n\n\nclass Whole(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.model = Model()\n\n"
+        "    def forward(self, x: torch.Tensor):\n        return self.model(x)\n\n\ntorch.jit.script(Whole())\n"
+    ),
+    "listed": (
+        "import torch\nfrom torch import nn\nfrom model import Model\n\n\nclass Whole(nn.Module):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.models = nn.ModuleList([Model() for _ in range(2)])\n\n"
+        "    def forward(self, x: torch.Tensor):\n        for model in self.models:\n            x = model(x)\n"
+        "        return x\n\n\ntorch.jit.script(Whole())\n"
+    ),
+    "script module": (
+        "import torch\nfrom model import Part\n\n\nclass Held(torch.jit.ScriptModule):\n"
+        "    def __init__(self):\n        super().__init__()\n        self.part = Part()\n\n"
+        "    @torch.jit.script_method\n    def forward(self, x):\n        return self.part(x)\n"
+    ),
+    "decorator": (
+        "import torch\nfrom model import warned\n\n\n@torch.jit.script_if_tracing\n"
+        "def twice(x: torch.Tensor):\n    return warned(warned(x))\n"
+    ),
+    "function": "import torch\nimport model\n\nscripted = torch.jit.script(model.warned)\n",
+}
+_WHOLE = ("call", "local", "global", "from import", "built", "unknown", "held", "listed")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    for name in ("model", "use"):
+        sys.modules.pop(name, None)
+
+
+def _fix(project: Path, use: str, named: bool) -> str:
+    (project / "model.py").write_text(_MODEL)
+    (project / "use.py").write_text(use)
+    paths = [project / "model.py"] if named else [project]
+    runner.fix(paths, Settings(project), write=True, cache=False)
+    return (project / "model.py").read_text()
+
+
+@pytest.mark.parametrize("name", _USES)
+@pytest.mark.parametrize("named", [False, True])
+def test_no_helper_is_called_where_a_script_leads(project: Path, name: str, named: bool) -> None:
+    after = _fix(project, _USES[name], named)
+    assert "assume_constant_result" not in after
+    assert after.count("if not torch.compiler.is_compiling():") == 2
+    if name in _WHOLE:
+        assert "scale = x.max().item()\n" in after
+        assert "isinstance(x, torch.Tensor):\n            torch._assert_async(" in after
+
+
+@pytest.mark.parametrize("name", ["call", "function"])
+def test_a_fixed_module_is_still_a_script(project: Path, name: str) -> None:
+    after = _fix(project, _USES[name], named=False)
+    ast.parse(after)
+    model = importlib.import_module("model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        script = torch.jit.script(model.Model() if name == "call" else model.warned)
+        assert torch.equal(script(torch.ones(2)), torch.ones(2))
+        if name == "call":
+            with pytest.raises(torch.jit.Error, match="negative"):
+                script(-torch.ones(2))
+
+
+def test_without_scripts_messages_are_sent_once(project: Path) -> None:
+    after = _fix(project, "from model import Model\n\nsubscript = Model()\n", named=False)
+    assert "assume_constant_result" in after
+    assert "scale = x.max()" in after
+
+
+def test_what_another_module_is_scripted_for_does_not_count(project: Path) -> None:
+    use = "import torch\n\n\n@torch.jit.script\ndef other(x: torch.Tensor):\n    return x\n"
+    assert "assume_constant_result" in _fix(project, use, named=True)
+
+
+def test_an_older_torch_does_not_script_the_predicate(project: Path) -> None:
+    (project / "model.py").write_text(_MODEL)
+    (project / "use.py").write_text(_USES["call"])
+    for target, scripted in (((2, 3), False), ((2, 4), True)):
+        found = runner.check([project], Settings(project, target_torch=target), cache=False).findings
+        assert any(each.edit is not None for each in found) is scripted
+        assert any("TorchScript takes" in (each.declined or "") for each in found) is not scripted
