@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help test lint types unit demo demo-small docs wheel bench bench-fleet property clean
+.PHONY: help test lint types unit demo demo-small docs wheel bench bench-cost bench-fleet property adversarial clean
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -19,8 +19,10 @@ help:
 	@echo "make docs        write docs/rules/ from the rules, and the schema of report.json"
 	@echo "make wheel       a wheel with the analysis compiled, in dist/: needs a C compiler and minutes"
 	@echo "make bench       speed against peers"
+	@echo "make bench-cost  what fixes cost compiled code: hours; COST='--rules GM101 --types t5' for a part"
 	@echo "make bench-fleet what many repositories take"
 	@echo "make property    5000 generated modules, before against after"
+	@echo "make adversarial 2000 hostile modules, before against after, eager and compiled"
 
 # torch goes first and alone: resolved together with the rest it may bring gigabytes of another build.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -65,12 +67,19 @@ wheel: $(VENV)/.installed
 bench: wheel
 	$(BIN)/python evaluation/benchmarks/speed.py --wheel dist/*.whl
 
+# What is measured already stays in .cost: an interrupted run goes on.
+bench-cost: $(VENV)/.installed
+	$(BIN)/python evaluation/benchmarks/cost.py $(COST)
+
 # CLONES is a folder of clones to measure beside the generated repositories.
 bench-fleet: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/fleet.py $(if $(CLONES),--real $(CLONES))
 
 property: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/property_run.py --cases 5000 --seed 0 --jobs $(JOBS)
+
+adversarial: $(VENV)/.installed
+	$(BIN)/python evaluation/benchmarks/adversarial.py --jobs $(JOBS)
 
 clean:
 	rm -rf $(VENV) dist .demo .mypy_cache .pytest_cache .ruff_cache

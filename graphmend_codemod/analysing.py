@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from graphmend_codemod.project.recording import Answers, Question
 
 
+_LONGEST_FUNCTION = 150_000  # characters; the longest function of the models in transformers has 23,000
+
+
 class Task(NamedTuple):
     """A file whose functions are to be analysed, with the digest of the text they were found in if it can change."""
 
@@ -42,6 +45,7 @@ def analyse(
     With `answers` the result says what it depends on.
     """
     from graphmend_codemod import engine
+    from graphmend_codemod.project.facts import NeedsProject
     from graphmend_codemod.project.recording import RecordingView
 
     path = task.path
@@ -54,21 +58,43 @@ def analyse(
     try:
         if module is None or source.suppressions.skip_file:
             return Analysed(path)
-        found = engine.find(source, module.summary, task.functions, view, settings)
+        functions, too_long = _short_enough(task.functions, module.summary, source)
+        found = engine.find(source, module.summary, functions, view, settings)
         kept = [
             each for each in found if is_selected(each.code, settings) and not source.suppressed(each.span, each.code)
         ]
+    except NeedsProject:
+        raise
     except SourceError as error:
         return Analysed(path, problem=Problem(path, str(error), error.line))
     except RecursionError:
         return Analysed(path, problem=Problem(path, "cannot be analysed: its expressions are nested too deeply"))
+    except MemoryError:
+        return Analysed(path, problem=Problem(path, "cannot be analysed: there is not enough memory for it"))
     except Exception as error:  # said in full, with exit code 2; the other files get their findings
         return Analysed(path, problem=Problem.internal(path, error))
     finally:
         view.close()
     ordered = tuple(sorted(kept, key=lambda each: (each.span, each.code)))
     asked = () if answers is None else tuple((question, answers.name(question)) for question in view.asked)
-    return Analysed(path, ordered, answers=asked)
+    return Analysed(path, ordered, too_long, asked)
+
+
+def _short_enough(
+    functions: tuple[ReachedFunction, ...], summary: ModuleSummary, source: SourceFile
+) -> tuple[tuple[ReachedFunction, ...], Problem | None]:
+    """The functions without those that would take minutes, by the square of their length, and a word about these."""
+    if len(source.text) < _LONGEST_FUNCTION:
+        return functions, None
+    ends = {(each.qualname, each.line): each.end_line for each in summary.functions}
+    starts = source.line_starts
+    sizes = [starts[min(ends[each.qualname, each.line], len(starts) - 1)] - starts[each.line - 1] for each in functions]
+    kept = tuple(each for each, size in zip(functions, sizes, strict=True) if size < _LONGEST_FUNCTION)
+    if len(kept) == len(functions):
+        return functions, None
+    long = next(each for each, size in zip(functions, sizes, strict=True) if size >= _LONGEST_FUNCTION)
+    said = f"`{long.qualname}` is longer than {_LONGEST_FUNCTION // 1000} kB, which is not analysed; split it"
+    return kept, Problem(summary.path, said, long.line)
 
 
 def for_file(settings: Settings, path: str) -> Settings:

@@ -1,25 +1,28 @@
 """What a run may remember: summaries by content, findings by everything they depend on, whole runs.
 
-Entries are JSON, so that a cache that came with a hostile repository can be wrong but cannot run anything; an entry
-that is broken or was made by another version counts as absent. Writing goes through a rename, so runs may share the
-folder. A cache that cannot be written is no cache, silently: it is never needed.
+It lies in the user's cache folder and not in the project, so that no repository can bring one along, nothing shows up
+in a checkout, and read-only checkouts have one, too. Entries are JSON: they can be wrong but cannot run anything, and
+one that is broken or was made by another version counts as absent. Writing goes through a rename, so runs may share
+the folder. A cache that cannot be used is no cache: it is never needed.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from graphmend_codemod.cache_folder import CacheFolder, Unsafe
 from graphmend_codemod.digests import blake2b
 
-FOLDER = ".graphmend_cache"
+VARIABLE = "GRAPHMEND_CACHE_DIR"
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache made by graphmend; it can be deleted.\n"
 _MOST_RUNS = 16
+_UNUSED = 60 * 86400.0  # seconds after which a project's entries go
 _Decoded = TypeVar("_Decoded")
 
 
@@ -44,15 +47,45 @@ def own_version(package: str = os.path.dirname(os.path.abspath(__file__))) -> st
     return hashed(*parts)
 
 
+def cache_folder() -> str | None:
+    """The folder of all caches: `GRAPHMEND_CACHE_DIR`, or `graphmend` in the user's cache folder; None without one."""
+    chosen = os.environ.get(VARIABLE)
+    if chosen:
+        return os.path.abspath(os.path.expanduser(chosen))
+    user = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(user):  # as https://specifications.freedesktop.org/basedir-spec has it
+        home = os.path.expanduser("~")
+        if not os.path.isabs(home) or not _is_ours(home):
+            return None
+        user = os.path.join(home, *(("Library", "Caches") if sys.platform == "darwin" else (".cache",)))
+    return os.path.join(user, "graphmend")
+
+
+def _is_ours(home: str) -> bool:
+    """False under `sudo` with the home of somebody else, who could not write there afterwards."""
+    try:
+        return os.stat(home).st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
 class Cache:
-    """Entries of one project, in `.graphmend_cache` under its root. Three kinds: `summaries`, `findings`, `runs`."""
+    """Entries of one project. Four kinds: `summaries`, `findings`, `runs`, `reach`.
+
+    `refused` says why a cache that is there is not used, if that is for its user to know.
+    """
 
     def __init__(self, root: Path, version: str | None = None) -> None:
         self.root = root
         self.version = own_version() if version is None else version
-        self._folder = os.path.join(os.path.abspath(root), FOLDER)
-        self._usable = not os.path.islink(self._folder)
-        self._writable: set[str] = set()
+        self.refused: str | None = None
+        self._project: CacheFolder | None = None
+        self._kinds: dict[str, CacheFolder | None] = {}
+        self._writable = False
+        self._usable = self._find()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cache, (self.root, self.version)
 
     def read(self, kind: str, name: str, key: str, decode: Callable[[Any], _Decoded]) -> _Decoded | None:
         """The entry of this name if it was written under this key, decoded; else None."""
@@ -61,25 +94,23 @@ class Cache:
             return None
         try:
             return decode(json.loads(text))
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, MemoryError):
             return None
 
     def read_text(self, kind: str, name: str, key: str) -> str | None:
         """The JSON text of an entry."""
-        if not self._usable:
+        folder = self._kind(kind)
+        content = None if folder is None else folder.read(_entry(name))
+        if content is None:
             return None
-        try:
-            with open(self._path(kind, name), "rb") as file:
-                header, _, payload = file.read().partition(b"\n")
-        except OSError:
-            return None
+        header, _, payload = content.partition(b"\n")
         if header != self._header(key, payload):
             return None
         return payload.decode("utf-8", "surrogatepass")
 
     def holds(self, kind: str) -> bool:
         """True when there may be entries of this kind."""
-        return self._usable and os.path.isdir(os.path.join(self._folder, kind))
+        return self._kind(kind) is not None
 
     def write(self, kind: str, name: str, key: str, data: Any) -> None:
         """Write an entry in place of the one of this name."""
@@ -90,55 +121,125 @@ class Cache:
         if not self._usable:
             return
         payload = text.encode("utf-8", "surrogatepass")
-        path = self._path(kind, name)
         try:
-            self._prepare(os.path.dirname(path))
-            self._replace(path, self._header(key, payload) + b"\n" + payload)
-        except OSError:
-            self._usable = False
+            folder = self._kind_to_write(kind)
+            folder.write(_entry(name), self._header(key, payload) + b"\n" + payload)
+        except OSError as error:
+            self._refuse(error)
 
     def trim_runs(self) -> None:
         """Forget all but the latest whole runs."""
-        folder = os.path.join(self._folder, "runs")
-        with contextlib.suppress(OSError):
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.stat().st_mtime_ns, reverse=True)
-            for entry in entries[_MOST_RUNS:]:
-                os.unlink(entry.path)
+        folder = self._kind("runs")
+        if folder is not None:
+            for each in sorted(folder.entries(), key=lambda entry: entry.modified, reverse=True)[_MOST_RUNS:]:
+                folder.remove(each.name)
+            folder.sweep(time.time())
 
     def forget_others(self, kind: str, names: Iterable[str]) -> None:
         """Forget the entries of files that are no more."""
-        kept = {os.path.basename(self._path(kind, name)) for name in names}
-        with contextlib.suppress(OSError):
-            for entry in os.scandir(os.path.join(self._folder, kind)):
-                if entry.name.endswith(".json") and entry.name not in kept:
-                    os.unlink(entry.path)
-
-    def _path(self, kind: str, name: str) -> str:
-        return os.path.join(self._folder, kind, hashed(name) + ".json")
+        folder = self._kind(kind)
+        if folder is not None:
+            kept = set(map(_entry, names))
+            for each in folder.entries():
+                if each.name not in kept:
+                    folder.remove(each.name)
+            folder.sweep(time.time())
 
     def _header(self, key: str, payload: bytes) -> bytes:
         check = blake2b(payload, digest_size=8).hexdigest()
         return f"graphmend {self.version} {hashed(key)} {check}".encode()
 
-    def _prepare(self, folder: str) -> None:
-        if folder in self._writable:
-            return
-        if not os.path.isdir(self._folder):
-            os.makedirs(self._folder, exist_ok=True)
-            for name, text in ((".gitignore", "# Made by graphmend.\n*\n"), ("CACHEDIR.TAG", _TAG)):
-                self._replace(os.path.join(self._folder, name), text.encode())
-        if os.path.islink(folder):
-            raise OSError(f"{folder} is a link")
-        os.makedirs(folder, exist_ok=True)
-        self._writable.add(folder)
+    # -- folders ---------------------------------------------------------------------------------------------------
 
-    def _replace(self, path: str, content: bytes) -> None:
-        temporary = f"{path}.{os.getpid()}.tmp"
+    def _find(self) -> bool:
+        """Whether there is a place for a cache; opens the project's folder if it is there."""
+        base = cache_folder()
+        if base is None:
+            return False
+        root = os.path.realpath(self.root)
+        self._base = base
+        self._name = f"{os.path.basename(root) or 'root'}-{hashed(root)}"
         try:
-            with open(temporary, "wb") as file:
-                file.write(content)
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
+            _require_no_link(base, os.path.abspath(self.root))
+            if os.path.lexists(base):
+                _require_untracked(base)
+                self._project = CacheFolder(self._name, inside=CacheFolder(base)).require_ours()
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            self._refuse(error)
+            return False
+        return True
+
+    def _refuse(self, error: OSError) -> None:
+        self._usable = False
+        self._kinds.clear()
+        if isinstance(error, Unsafe):
+            self.refused = f"the cache in {self._base} is not used: it {error}"
+
+    def _kind(self, kind: str) -> CacheFolder | None:
+        if not self._usable or self._project is None:
+            return None
+        if kind not in self._kinds:
+            try:
+                self._kinds[kind] = CacheFolder(kind, inside=self._project).require_ours()
+            except FileNotFoundError:
+                self._kinds[kind] = None
+            except OSError as error:
+                self._refuse(error)
+                return None
+        return self._kinds[kind]
+
+    def _kind_to_write(self, kind: str) -> CacheFolder:
+        if not self._writable:
+            self._prepare()
+        folder = self._kinds.get(kind)
+        if folder is None:
+            folder = CacheFolder(kind, inside=self._project, make=True).require_ours()
+            self._kinds[kind] = folder
+        return folder
+
+    def _prepare(self) -> None:
+        os.makedirs(os.path.dirname(self._base), exist_ok=True)
+        base = CacheFolder(self._base, make=True)
+        if base.made:
+            base.write("CACHEDIR.TAG", _TAG.encode())
+            base.write(".gitignore", b"# Made by graphmend.\n*\n")
+        self._project = CacheFolder(self._name, inside=base, make=True).require_ours()
+        if self._project.made:
+            for each in base.folders():
+                if _is_project(each.name) and time.time() - each.modified > _UNUSED:
+                    base.remove_folder(each.name)
+        self._project.touch()
+        self._writable = True
+
+
+def _entry(name: str) -> str:
+    return f"{hashed(name)}.json"
+
+
+def _is_project(name: str) -> bool:
+    _, dash, digest = name.rpartition("-")
+    return bool(dash) and len(digest) == 32 and set(digest) <= set("0123456789abcdef")
+
+
+def _require_no_link(base: str, top: str) -> None:
+    """Inside of a project or a repository, a link may have come with it."""
+    inside = os.path.join(top, "")
+    if base.startswith(inside) and os.path.realpath(base) != os.path.join(os.path.realpath(top), base[len(inside) :]):
+        raise Unsafe(f"is reached by a link in {top}; name another folder with {VARIABLE}")
+
+
+def _require_untracked(base: str) -> None:
+    """What git tracks was written by whoever wrote the repository."""
+    top = base
+    while not os.path.lexists(os.path.join(top, ".git")):
+        above = os.path.dirname(top)
+        if above == top:
+            return
+        top = above
+    _require_no_link(base, top)
+    from graphmend_codemod.discovery import git_lists
+
+    if git_lists(top, "--cached", "--", f":(literal){os.path.relpath(base, top)}"):
+        raise Unsafe(f"is tracked by git; take it out with `git rm -r --cached`, or name another with {VARIABLE}")

@@ -29,6 +29,11 @@ _GENERATED = re.compile(
 )
 _STILL_SOURCE = re.compile(rb"automatically generated from \S+\.py\b|@not-?generated")
 _HEAD = 600
+_NEAR = 160
+_SCRIPTS = re.compile(
+    rb"\bjit\.(?:script|export|ScriptModule|_script)|from[ \t]+torch\.jit|import[ \t]+torch\.jit|"
+    rb"from[ \t]+torch[ \t]+import[^#\n]*\bjit\b"
+)
 _IMPORT = re.compile(rb"[ \t]*(?:import|from)[ \t]+[^#\n]*\btorch\b")
 _FORWARD = re.compile(rb"[ \t]*def[ \t]+forward\b")
 
@@ -74,6 +79,11 @@ class Filter:
             patterns.match("/".join(parts[:count])) or patterns.match(parts[count - 1])
             for count in range(1, len(parts) + 1)
         )
+
+
+def gives_scripts(raw: bytes) -> bool:
+    """True for a file that may give something to TorchScript."""
+    return _SCRIPTS.search(raw) is not None
 
 
 def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
@@ -137,23 +147,22 @@ def _below(folder: str, root: str) -> Iterator[str]:
 def _from_git(folder: str) -> list[str] | None:
     """Python files below `folder` that git tracks or would not ignore; None where git has no answer.
 
-    Submodules are not entered. Git runs without the environment of a hook, which names another index.
+    Submodules are not entered.
+    """
+    return git_lists(folder, "--cached", "--others", "--exclude-standard", "--", "*.py")
+
+
+def git_lists(folder: str, *options: str) -> list[str] | None:
+    """What `git ls-files` with these options lists in `folder`, sorted; None where git has no answer.
+
+    Git runs without the environment of a hook, which names another index.
     """
     import subprocess
 
-    command = [
-        "git",
-        "-c",
-        "core.fsmonitor=false",
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "--",
-        "*.py",
-    ]
+    command = ["git", "-c", "core.fsmonitor=false", "ls-files", "-z", *options]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    # A partial clone may lack what a sparse index names; what fetches it may be a command of the repository's settings.
+    environment["GIT_ALLOW_PROTOCOL"] = "none"
     try:
         listed = subprocess.run(command, cwd=folder, env=environment, capture_output=True, check=False)
     except OSError:
@@ -174,6 +183,21 @@ def _from_walk(folder: str) -> Iterator[str]:
 def can_matter(raw: bytes) -> bool:
     """False for text in which no rule can find anything and no class can be a module, by a look at its bytes."""
     return _has_line(raw, b"torch", _IMPORT) or _has_line(raw, b"forward", _FORWARD)
+
+
+def uses_torch(raw: bytes) -> bool:
+    """True when `torch.` or `nn.` is used in what looks like code: worth a word if the file cannot be parsed."""
+    return any(_is_used(raw, word) for word in (b"torch.", b"nn."))
+
+
+def _is_used(raw: bytes, word: bytes) -> bool:
+    at = raw.find(word)
+    while at >= 0:
+        before = raw[max(0, at - _NEAR) : at].rpartition(b"\n")[2]
+        if (not before or before[-1] in b" \t=([{,:@") and not any(sign in before for sign in (b"#", b"`", b">>>")):
+            return True
+        at = raw.find(word, at + len(word))
+    return False
 
 
 def _has_line(raw: bytes, word: bytes, line: re.Pattern[bytes]) -> bool:

@@ -79,6 +79,8 @@ def _migration(document: dict[str, Any], folder: Path, checkout: Checkout) -> Mi
             _arm(one["after"]),
             tuple(one["problems"]),
             tuple((str(name), str(version)) for name, version in one["versions"].items()),
+            one["cold_start"] or "",
+            one["steady_state"] or "",
         )
         for one in document["models"]
     )
@@ -124,7 +126,8 @@ def _finding(data: dict[str, Any]) -> Finding:
 
 
 def _arm(data: dict[str, Any]) -> Arm:
-    return Arm(data["graph_breaks"], data["graphs"], data["one_graph"], tuple(data["sites"]), data["error"] or "")
+    sites, opaque = tuple(data["sites"]), data.get("opaque_operators", 0)
+    return Arm(data["graph_breaks"], data["graphs"], data["one_graph"], sites, data["error"] or "", opaque)
 
 
 def _evaluation(file: Path) -> Evaluation | None:

@@ -6,6 +6,7 @@ Only this module, and what it is imported by on demand, knows `graphmend_evaluat
 from __future__ import annotations
 
 import datetime
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -27,10 +28,13 @@ from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy
 from graphmend_evaluation.remembered_rows import RowMemory
 from graphmend_evaluation.reporting import view
 from graphmend_evaluation.results import ModelMeasurement, ModelRow
+from graphmend_evaluation.slower import options_for, slower
 from graphmend_evaluation.speed.options import DEFAULT_BUDGET, SpeedOptions
 from graphmend_evaluation.speed.results import SpeedRow
 from graphmend_evaluation.stage import Arms, Judgement, Stage, without_files
 from graphmend_evaluation.xla.results import XlaRow
+
+_OPERATOR = "custom_op("
 
 
 class Evaluating:
@@ -41,7 +45,9 @@ class Evaluating:
         self._wanted = wanted
         self._progress = progress
         self._policy = Policy(
-            timeout=DEFAULT_TIMEOUT if wanted.timeout is None else wanted.timeout, memory_bytes=wanted.memory
+            timeout=DEFAULT_TIMEOUT if wanted.timeout is None else wanted.timeout,
+            memory_bytes=wanted.memory,
+            sandbox=wanted.sandbox,
         )
         self._stage = Stage(
             Arms(trees.base, trees.head, trees.trial),
@@ -55,6 +61,7 @@ class Evaluating:
         self._names: dict[str, str] = {}
         self._sent_back: dict[str, Reverted] = {}
         self._remarks: dict[str, None] = {}
+        self._speeds: dict[tuple[str, str], SpeedRow] = {}
         self._started = time.monotonic()
         self._load = machine.load_average()
 
@@ -97,20 +104,61 @@ class Evaluating:
         if evaluation is None:
             return measured
         models = tuple(self._finished(each, number) for number, each in enumerate(evaluation.models))
+        blamed = tuple(each for model in models for each in self._blamed(model)) if self._wanted.revert_slower else ()
+        self._sent_back.update({each.change.id: each for each in blamed})
         seconds = round(time.monotonic() - self._started, 1)
         evaluation = replace(evaluation, models=models, seconds=seconds)
         times = tuple(each.words for each in view.answer(evaluation).speed)
-        return replace(measured, evaluation=evaluation, times=times)
+        results = tuple(self._timed(each, result) for each, result in zip(models, measured.models, strict=True))
+        slow = tuple(_culprit(each) for each in blamed)
+        return replace(measured, models=results, evaluation=evaluation, times=times, slower=slow)
+
+    def _timed(self, evaluated: ModelEvaluation, result: ModelResult) -> ModelResult:
+        """The result with what was timed."""
+        cold, steady = view.cold_start(evaluated.speed), view.steady_state(evaluated.speed)
+        worse = slower(evaluated.speed, outlined=self._outlines(evaluated))
+        return replace(
+            result,
+            cold="" if cold is None else view.change_words(cold),
+            steady="" if steady is None else view.change_words(steady.latency_s),
+            problems=(*result.problems, *(f"slower: {each}" for each in worse)),
+        )
+
+    def _blamed(self, evaluated: ModelEvaluation) -> tuple[Reverted, ...]:
+        """The changes that make a model slower than it was."""
+        row, outlined = evaluated.speed, self._outlines(evaluated)
+        worse = slower(row, outlined=outlined)
+        if row is None or not worse:
+            return ()
+        name, folder = self._name(evaluated), self._trees.folder / "slower"
+        options = options_for(row, self._speed_options(), outlined=outlined)
+
+        def is_slow(tree: Path) -> bool:
+            shutil.rmtree(folder, ignore_errors=True)
+            return bool(slower(self._timing(name, evaluated.name, tree, folder, options), outlined=outlined))
+
+        found = self._stage.slower_changes(name, "; ".join(worse), is_slow)
+        return tuple(replace(each, model=evaluated.name) for each in found)
+
+    def _outlines(self, evaluated: ModelEvaluation) -> bool:
+        return any(_OPERATOR in change.diff for change in self._stage.changes_of(self._name(evaluated)))
+
+    def _name(self, evaluated: ModelEvaluation) -> str:
+        """The name that the stage knows a model by."""
+        return self._names.get(evaluated.name, evaluated.name)
 
     def _finished(self, evaluated: ModelEvaluation, number: int) -> ModelEvaluation:
         row, wanted, trees = evaluated.row, self._wanted, self._trees
         folder = trees.folder / f"more-{number:04d}"
-        name = self._names.get(row.model, row.model)
+        name = self._name(evaluated)
         if not (row.before.ok and row.after.ok):
             return evaluated
-        if wanted.speed and trees.base != trees.head:
-            speed = self._speed(name, row.model, folder / "speed")
-            evaluated = replace(evaluated, speed=replace(speed, model=row.model))
+        if wanted.speed and trees.base != trees.head and self._stage.changes_of(name):
+            key = name, self._stage.digest_of(name)
+            if key not in self._speeds:
+                shutil.rmtree(folder / "speed", ignore_errors=True)
+                self._speeds[key] = self._timing(name, row.model, trees.head, folder / "speed", self._speed_options())
+            evaluated = replace(evaluated, speed=replace(self._speeds[key], model=row.model))
         if wanted.xla_python is not None:
             xla = self._xla(name, folder / "xla", wanted.xla_python)
             evaluated = replace(evaluated, xla=replace(xla, model=row.model))
@@ -122,17 +170,22 @@ class Evaluating:
             evaluated = replace(evaluated, flags=replace(flags, model=row.model))
         return evaluated
 
-    def _speed(self, model: str, shown: str, folder: Path) -> SpeedRow:
+    def _speed_options(self) -> SpeedOptions:
+        budget = self._wanted.speed_budget
+        return SpeedOptions(budget_s=DEFAULT_BUDGET if budget is None else budget)
+
+    def _timing(self, model: str, shown: str, tree: Path, folder: Path, options: SpeedOptions) -> SpeedRow:
+        """A model's speed at the base and in another tree."""
         from graphmend_evaluation.speed.measuring import measure_speed
 
-        trees, budget = self._trees, self._wanted.speed_budget
+        trees = self._trees
         return measure_speed(
             trees.base,
-            trees.head,
+            tree,
             model,
             folder=folder,
             policy=self._policy,
-            options=SpeedOptions(budget_s=DEFAULT_BUDGET if budget is None else budget),
+            options=options,
             seed=trees.folder / "seed",
             progress=lambda line: self._progress(f"timing {shown}: {line}"),
         )
@@ -226,4 +279,4 @@ def _arm(measured: ModelMeasurement) -> Arm:
     if not measured.ok or counts is None:
         return Arm(None, None, False, (), measured.message or measured.status.value)
     sites = tuple(f"{site.path}:{site.line} {site.kind or site.reason}" for site in counts.sites)
-    return Arm(counts.break_events, counts.graphs, counts.whole, sites, "")
+    return Arm(counts.break_events, counts.graphs, counts.whole, sites, "", counts.opaque_operators)

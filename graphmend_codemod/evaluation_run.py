@@ -12,7 +12,9 @@ from graphmend_codemod import measuring, runner
 from graphmend_codemod.interruption import interruptible
 from graphmend_codemod.measuring import Measured, MeasuringError, Sites, Trees, Wanted
 from graphmend_codemod.migrated import why_left
+from graphmend_codemod.model_modules import missing_module
 from graphmend_codemod.repository.checkout import Checkout, Commit, open_checkout, resolve_commit
+from graphmend_codemod.repository.checkout_state import changed_meanwhile, checkout_state
 from graphmend_codemod.repository.git import GitFailed, RepositoryError, without_git_environment
 from graphmend_codemod.repository.worktree import remove_stale_worktrees, temporary_folder, worktree
 from graphmend_codemod.rule_by_rule import applies
@@ -81,7 +83,7 @@ def evaluate(request: Request, progress: Callable[[str], None] = lambda line: No
 
 
 def _evaluate(request: Request, progress: Callable[[str], None]) -> Evaluated:
-    measuring.require_evaluation()
+    measuring.require_evaluation(request.wanted)
     checkout = open_checkout(request.repository)
     head = resolve_commit(checkout, request.head)
     base = _base(checkout, head) if request.base is None else resolve_commit(checkout, request.base)
@@ -111,7 +113,14 @@ def _evaluate(request: Request, progress: Callable[[str], None]) -> Evaluated:
                 head_name=head.name,
                 head_oid=head.oid,
             )
+            for model in request.wanted.named or settings.models:
+                for tree in (before, after):
+                    missing = missing_module(model, tree.entries, checkout.top, str(tree.commit))
+                    if missing is not None:
+                        raise EvaluationError(missing)
+            state = checkout_state(checkout)
             measured = _measured(request, settings, trees, _changed(checkout, base, head, inside), progress)
+            measured = measured.noting(changed_meanwhile(state, checkout_state(checkout)))
     if measured.evaluation is None or not measured.evaluation.models:
         raise EvaluationError("there is no model to evaluate" + "".join(f"; {each}" for each in measured.remarks))
     report = request.report or checkout.common / "graphmend" / f"evaluation-{head.oid[:12]}"

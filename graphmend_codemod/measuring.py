@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from graphmend_codemod import extras
 from graphmend_codemod.findings import Finding
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ class Wanted:
 
     `named` are `package.module:factory`, `configured` says that they come from the settings. `from_tests` are
     arguments for pytest; None runs no tests. `timeout` is in seconds a model, `memory` in bytes, `speed_budget` about
-    how many seconds a model may be timed.
+    how many seconds a model may be timed. `sandbox` runs them in bubblewrap. `revert_slower` asks which fixes make a
+    timed model slower.
     """
 
     named: tuple[str, ...] = ()
@@ -38,10 +40,12 @@ class Wanted:
     trust_remote_code: bool = False
     timeout: float | None = None
     memory: int | None = None
+    sandbox: bool = False
     jobs: int = 1
     speed: bool = False
     speed_budget: float | None = None
     flags: bool = False
+    revert_slower: bool = False
     xla_python: Path | None = None
     resume: bool = True
 
@@ -83,7 +87,8 @@ class Sites:
 class Arm:
     """A model in one version of the code. The numbers are None, and `message` says why, when it was not measured.
 
-    `sites` are the places that break, `path:line reason`. `whole` says that every call runs as one graph.
+    `sites` are the places that break, `path:line reason`. `whole` says that every call runs as one graph, `opaque` how
+    many operators in the graphs are not torch's own.
     """
 
     breaks: int | None
@@ -91,13 +96,23 @@ class Arm:
     whole: bool
     sites: tuple[str, ...]
     message: str
+    opaque: int = 0
+
+    @property
+    def one_graph(self) -> str:
+        """`yes`, `no`, or `yes, with 2 opaque operators`."""
+        if not self.whole:
+            return "no"
+        noun = "operator" if self.opaque == 1 else "operators"
+        return f"yes, with {self.opaque} opaque {noun}" if self.opaque else "yes"
 
 
 @dataclass(frozen=True)
 class ModelResult:
     """A model at the base and at the branch; `problems` is what a reviewer must know, one line each.
 
-    `versions` are names and versions of what it was measured with: python, torch, its own packages.
+    `versions` are names and versions of what it was measured with: python, torch, its own packages. `cold` and `steady`
+    tell its cold start and a call in steady state before and after, empty where they were not measured.
     """
 
     model: str
@@ -105,6 +120,8 @@ class ModelResult:
     after: Arm
     problems: tuple[str, ...]
     versions: tuple[tuple[str, str], ...] = ()
+    cold: str = ""
+    steady: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,13 +136,25 @@ class Culprit:
 
 @dataclass(frozen=True)
 class Measured:
-    """What came of the models. `evaluation` holds all of it, for the report of its own; `times` tell about speed."""
+    """What came of the models. `evaluation` holds all of it, for the report of its own; `times` tell about speed.
+
+    `slower` are changes that make a timed model slower, if it was asked which.
+    """
 
     models: tuple[ModelResult, ...] = ()
     culprits: tuple[Culprit, ...] = ()
     remarks: tuple[str, ...] = ()
     evaluation: Evaluation | None = None
     times: tuple[str, ...] = ()
+    slower: tuple[Culprit, ...] = ()
+
+    def noting(self, remark: str | None) -> Measured:
+        """The same with another remark, if there is one; it is in the report of the evaluation, too."""
+        if remark is None:
+            return self
+        remarks = (*self.remarks, remark)
+        evaluation = None if self.evaluation is None else replace(self.evaluation, remarks=remarks)
+        return replace(self, remarks=remarks, evaluation=evaluation)
 
 
 class Judge(Protocol):
@@ -135,7 +164,7 @@ class Judge(Protocol):
         """The models as the trees are now, and the changes that must go. May be asked again."""
 
     def finish(self, measured: Measured) -> Measured:
-        """The last verdict, with all that takes long and decides nothing: speed, other views, advice."""
+        """A verdict with all that takes long: speed, other views, advice. May be asked again, after another verdict."""
 
 
 class Measure(Protocol):
@@ -144,13 +173,21 @@ class Measure(Protocol):
     def __call__(self, trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> Judge: ...
 
 
-def require_evaluation() -> None:
-    """Raise `MeasuringError` when the evaluation stage or torch is missing. Imports neither torch nor user code."""
-    if not can_evaluate():
+def require_evaluation(wanted: Wanted) -> None:
+    """Raise `MeasuringError` when models cannot be run as they are to be. Imports neither torch nor user code."""
+    absent = extras.missing("eval")
+    if absent or not can_evaluate():
         raise MeasuringError(
-            "models cannot be measured without torch beside graphmend; "
-            "install `graphmend[eval]` into the environment of your models, or pass --no-evaluate"
+            f"models cannot be measured without {', '.join(absent) or 'torch'} beside graphmend; "
+            "run `pip install 'graphmend[eval]'` in the environment of your models, or pass --no-evaluate"
         )
+    if wanted.sandbox:
+        from graphmend_evaluation.containment import SandboxError, require_sandbox
+
+        try:
+            require_sandbox()
+        except SandboxError as error:
+            raise MeasuringError(str(error)) from error
 
 
 def can_evaluate() -> bool:

@@ -13,7 +13,7 @@ from graphmend_codemod.repository.checkout import Commit
 from graphmend_codemod.rules.base import Rule
 from graphmend_codemod.taking_back import TakenBack
 
-NOTHING_TO_FIX, COMMITTED, NOTHING_DONE = 0, 1, 2
+DONE, NOTHING_DONE = 0, 2
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,9 @@ class Migration:
 
     @property
     def exit_code(self) -> int:
-        """0 when there was nothing to fix, 1 when there are commits, 2 when no file could be looked at."""
-        if self.commits:
-            return COMMITTED
+        """0 when a branch was made or nothing is to be fixed, 2 when no file could be looked at."""
         unreadable = {problem.path for problem in self.problems}
-        return NOTHING_DONE if unreadable and len(unreadable) >= self.files else NOTHING_TO_FIX
+        return NOTHING_DONE if not self.commits and unreadable and len(unreadable) >= self.files else DONE
 
     @property
     def left_by_rule(self) -> Mapping[tuple[str, str], Counter[str]]:

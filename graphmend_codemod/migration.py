@@ -18,6 +18,7 @@ from graphmend_codemod.findings import Finding
 from graphmend_codemod.interruption import interruptible, uninterrupted
 from graphmend_codemod.measuring import Culprit, Judge, Measure, Measured, MeasuringError, Sites, Trees, Wanted
 from graphmend_codemod.migrated import Migration, RuleCommit, why_left
+from graphmend_codemod.model_modules import missing_module
 from graphmend_codemod.reading_once import reading_once
 from graphmend_codemod.reporting import commit_message
 from graphmend_codemod.reporting import migration as views
@@ -28,6 +29,7 @@ from graphmend_codemod.repository.checkout import (
     require_identity,
     resolve_commit,
 )
+from graphmend_codemod.repository.checkout_state import changed_meanwhile, checkout_state
 from graphmend_codemod.repository.commits import Changes, create_branch, require_new_branch, write_commits
 from graphmend_codemod.repository.git import RepositoryError, without_git_environment
 from graphmend_codemod.repository.worktree import (
@@ -45,6 +47,8 @@ Progress = Callable[[str], None]
 
 # Each round takes back what the one before has shown; a fix that stays in spite of it goes with its function, its file.
 _MOST_VERDICTS = 5
+# Each may take minutes a model.
+_MOST_TIMINGS = 2
 
 
 class MigrationError(Exception):
@@ -58,8 +62,8 @@ class Request:
     `repository` is the repository's folder, or one inside it that the migration is limited to; `paths` are relative to
     it. `settings` gives the settings at a path of the work tree. `wanted` says which models to evaluate; those it names
     replace the configured ones. With `evaluate` None, models are evaluated where torch is installed, or if some were
-    asked for. `keep` leaves fixes that do not earn their place. `branch` is named after the day, and `report` lies in
-    the repository's git directory, when they are None.
+    asked for. `keep` leaves fixes that do not earn their place, `keep_slower` those that make a timed model slower.
+    `branch` is named after the day, and `report` lies in the repository's git directory, when they are None.
     """
 
     repository: Path
@@ -70,6 +74,7 @@ class Request:
     wanted: Wanted = field(default_factory=Wanted)
     evaluate: bool | None = None
     keep: bool = False
+    keep_slower: bool = False
     report: Path | None = None
     dry_run: bool = False
     jobs: int = 1
@@ -96,7 +101,7 @@ def migrate(
 
         checkout = open_checkout(request.repository)
         base = resolve_commit(checkout, request.base)
-        branch = request.branch or f"graphmend/{datetime.date.today().isoformat()}"
+        branch = request.branch or default_branch()
         report = _report_folder(request, checkout, branch)
         if not request.dry_run:
             require_new_branch(checkout, branch)
@@ -136,6 +141,11 @@ def migrate(
             return _write(outcome, checkout, tree, fixed.steps)
 
 
+def default_branch() -> str:
+    """What the branch is called when nobody named it."""
+    return f"graphmend/{datetime.date.today().isoformat()}"
+
+
 class _Run:
     """One migration in its work tree."""
 
@@ -171,21 +181,37 @@ class _Run:
         )
 
     def _require_evaluation(self) -> None:
-        if measuring.can_evaluate():
+        if measuring.can_evaluate() or self._request.evaluate or self._request.wanted.anything:
+            measuring.require_evaluation(self._wanted)
+            self._require_models()
             return
-        if self._request.evaluate or self._request.wanted.anything:
-            measuring.require_evaluation()
         self._wanted = Wanted()
         self.remarks = ("models of the settings are not evaluated: torch is not installed beside graphmend",)
+
+    def _require_models(self) -> None:
+        for model in self._wanted.named:
+            missing = missing_module(model, self._tree.entries, self._checkout.top, str(self._tree.commit))
+            if missing is not None:
+                raise MigrationError(missing)
 
     def prove(self, fixed: Fixed, branch: str, measure: Measure) -> tuple[Fixed, Measured]:
         """Evaluate the models before and after, and take back the fixes that do not earn their place."""
         if not self._wanted.anything:
             return fixed, Measured()
         with contextlib.ExitStack() as stack:
+            state = checkout_state(self._checkout)
             judge = measure(self._trees(fixed, branch, stack), self._wanted, self._progress)
             fixed, measured = self._verdicts(fixed, judge)
-            return fixed, judge.finish(measured)
+            measured = judge.finish(measured)
+            for _ in range(_MOST_TIMINGS):
+                if not measured.slower or self._taking_back is None:
+                    break
+                remaining = self._taking_back.without(fixed, measured.slower)
+                if remaining == fixed:
+                    break
+                fixed, measured = self._verdicts(remaining, judge)
+                measured = judge.finish(measured)
+            return fixed, measured.noting(changed_meanwhile(state, checkout_state(self._checkout)))
 
     def _verdicts(self, fixed: Fixed, judge: Judge) -> tuple[Fixed, Measured]:
         known: set[Culprit] = set()
@@ -249,6 +275,8 @@ class _Run:
         wanted = request.wanted
         if request.evaluate is False:
             return Wanted()
+        keep = request.keep or request.keep_slower
+        wanted = replace(wanted, revert_slower=wanted.speed and not keep)
         if not wanted.named:
             wanted = replace(wanted, named=self.settings.models, configured=True)
         for model in wanted.named:

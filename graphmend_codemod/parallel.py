@@ -98,18 +98,29 @@ def _load_part(paths: Sequence[str], root: Path, cache: Cache | None) -> list[Lo
         for path in paths:
             loaded = load(path, str(root), cache=cache)
             encoded = None if loaded.summary is None else encode(loaded.summary)
-            results.append(Loaded(path, loaded.digest, problem=loaded.problem, encoded=encoded))
+            results.append(loaded._replace(summary=None, encoded=encoded))
     return results
 
 
 @dataclass(frozen=True)
 class Scene:
-    """All that a worker needs to know of the project. `texts` stand in place of the files on disk."""
+    """All that a worker needs to know of the project. `texts` stand in place of the files on disk.
+
+    `whole` says that all files that matter were read.
+    """
 
     settings: Settings
     files: tuple[str, ...]
     texts: Mapping[str, SourceFile]
     remember: bool
+    whole: bool
+
+    def _others(self, shelf: Shelf) -> Iterator[tuple[str, bytes]]:
+        for path in self.files:
+            if path not in shelf.slices:
+                source = read(path, self.settings.root.absolute(), self.texts)
+                if not isinstance(source, Problem):
+                    yield path, source.raw
 
     def index(self, shelf: Shelf) -> ProjectIndex:
         """An index that takes summaries from the shelf."""
@@ -123,7 +134,10 @@ class Scene:
                 loaded = load(path, str(root), wanted=True) if over is None else of_source(over, wanted=True)
             return loaded.placed(layout)
 
-        return ProjectIndex(layout, on_demand, self.settings.module_bases)
+        index = ProjectIndex(layout, on_demand, self.settings.module_bases)
+        if self.whole:
+            index.has_every_file(shelf.slices, lambda: self._others(shelf))
+        return index
 
 
 def analyse_all(

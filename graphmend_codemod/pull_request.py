@@ -169,7 +169,7 @@ class _Run:
             return self._close(current, source, remote, made)
         mark = mark_of(finding for commit in made.commits for finding in commit.applied)
         refused = None if current else _refused(pull_requests, mark)
-        if refused is not None:
+        if refused is not None and not (remote is None and self._publisher.was_left_alone(refused)):
             self._facts.append(f"a person closed {refused.url}, which proposed the same")
             return self._end(Done.NOT_WANTED, pull_request=refused, migration=made)
         proposal = self._proposal(made, source, mark)
@@ -321,13 +321,22 @@ class _Run:
         if not self._request.dry_run:
             self._progress(f"pushing {self._branch}")
             try:
-                replace(self._transfer(source), folder=holder.folder).push(tip, self._branch, expected=remote)
+                replace(self._transfer(source), folder=self._pushed_from(holder, tip)).push(
+                    tip, self._branch, expected=remote
+                )
             except BranchMoved:
                 # Another run of the bot was faster, or a person pushed while we worked.
                 if not self._transfer(source).heads(self._branch) or self._series(source) is None:
                     raise
                 self._remarks.append(f"another run has pushed {self._branch} meanwhile; its commits stay")
         return True
+
+    def _pushed_from(self, holder: Git, tip: str) -> Path:
+        """A repository of our own where possible: a clone's settings are not asked how to reach the forge."""
+        lent = self._git.succeeds("cat-file", "-e", f"{tip}^{{commit}}")
+        if lent and holder.text("rev-parse", "--is-shallow-repository") == "false":
+            return self._git.folder
+        return holder.folder
 
     def _close(self, current: PullRequest | None, source: Project, remote: str | None, made: Migration) -> Outcome:
         if current is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphmend_codemod.analysing import Analysed
 from graphmend_codemod.cache import hashed
-from graphmend_codemod.findings import Edit, Finding, Helper, Original, Problem, Replacement, Safety, Span
+from graphmend_codemod.findings import Edit, Finding, Form, Helper, Original, Problem, Replacement, Safety, Span
 from graphmend_codemod.project.facts import ReachedFunction
 from graphmend_codemod.settings import Settings
 
@@ -68,14 +68,14 @@ def analysed_from_json(row: Sequence[Any]) -> Analysed:
 
 def problem_to_json(problem: Problem) -> list[Any]:
     """A row of plain data."""
-    return [problem.path, problem.message, problem.line]
+    return [problem.path, problem.message, problem.line, problem.aside]
 
 
 def problem_from_json(row: Sequence[Any]) -> Problem:
     """The problem of a row. ValueError or TypeError when it has another shape."""
-    path, message, line = row
+    path, message, line, aside = row
     _require_text(path, message)
-    return Problem(path, message, line if line is None else int(line))
+    return Problem(path, message, line if line is None else int(line), bool(aside))
 
 
 def _require_text(*values: object) -> None:
@@ -100,16 +100,22 @@ def _edit_to_json(edit: Edit) -> list[Any]:
         ]
         for one in edit.replacements
     ]
-    return [replacements, edit.imports, [[helper.name, helper.source, helper.after] for helper in edit.helpers]]
+    return [
+        replacements,
+        edit.imports,
+        [[helper.name, helper.source, helper.after, helper.shared] for helper in edit.helpers],
+        edit.form.value,
+    ]
 
 
 def _edit(row: Sequence[Any]) -> Edit:
-    replacements, imports, helpers = row
+    replacements, imports, helpers, form = row
     _require_text(*imports)
     return Edit(
         tuple(Replacement(_span(span), tuple(_part(part) for part in parts)) for span, parts in replacements),
         tuple(imports),
         tuple(_helper(*helper) for helper in helpers),
+        Form(form),
     )
 
 
@@ -120,6 +126,6 @@ def _part(part: Any) -> str | Original:
     return Original(_span(span), int(deeper))
 
 
-def _helper(name: str, source: str, after: Sequence[str]) -> Helper:
+def _helper(name: str, source: str, after: Sequence[str], shared: bool) -> Helper:
     _require_text(name, source, *after)
-    return Helper(name, source, tuple(after))
+    return Helper(name, source, tuple(after), bool(shared))

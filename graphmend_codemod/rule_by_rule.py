@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from graphmend_codemod import runner
-from graphmend_codemod.findings import Finding, Problem, Safety, Span
+from graphmend_codemod.findings import Finding, Problem, Span
 from graphmend_codemod.fixing import FileFix, Veto
 from graphmend_codemod.repository.worktree import Worktree, blob_id
 from graphmend_codemod.rules.base import Rule
@@ -117,8 +117,7 @@ def fix_rule_by_rule(
 
 def applies(finding: Finding, settings: Settings) -> bool:
     """Whether fixing with these settings writes this finding's edit."""
-    wanted = {Safety.SAFE, Safety.UNSAFE} if settings.unsafe_fixes else {Safety.SAFE}
-    return finding.fixable and finding.safety in wanted
+    return finding.is_applied(settings.unsafe_fixes)
 
 
 def _rules_to_run(

@@ -13,17 +13,22 @@ from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.fixing import FileFix, Fixing, Veto
 from graphmend_codemod.project.loading import without_cyclic_collector
 from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceError, SourceFile, write_atomically
+from graphmend_codemod.source import MOST_READ, SourceError, SourceFile
+from graphmend_codemod.writing import remove_leftovers, write_atomically
 
 __all__ = ["CheckResult", "FileFix", "FixResult", "check", "check_text", "fix", "fix_text"]
 
 
 class CheckResult(NamedTuple):
-    """Findings in order of path and position, suppressed ones left out; `files` counts the files considered."""
+    """Findings in order of path and position, suppressed ones left out; `files` counts the files considered.
+
+    `notes` are for the user to know and cost nothing.
+    """
 
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
     files: int
+    notes: tuple[str, ...] = ()
 
 
 class FixResult(NamedTuple):
@@ -33,6 +38,7 @@ class FixResult(NamedTuple):
     remaining: tuple[Finding, ...]
     problems: tuple[Problem, ...]
     files: int
+    notes: tuple[str, ...] = ()
 
 
 def check(
@@ -43,7 +49,7 @@ def check(
     with without_cyclic_collector():
         checker = checker or Checker(settings, jobs=jobs, cache=cache)
         found = checker.check(files.files, named=files.named)
-    return CheckResult(found.findings, (*files.problems, *found.problems), len(files.files))
+    return CheckResult(found.findings, (*files.problems, *found.problems), len(files.files), checker.notes)
 
 
 def check_text(text: bytes, path: Path, settings: Settings) -> CheckResult:
@@ -73,6 +79,9 @@ def fix(
     What `vetoes` forbid is left, with the veto's reason. `checker` may know some findings already.
     """
     files = discover(paths, settings)
+    root = os.path.abspath(settings.root)
+    folders = {os.path.dirname(path) for path in files.files} if write else ()
+    leftovers = tuple(remove_leftovers(os.path.join(root, folder) for folder in sorted(folders)))
     checker = checker or Checker(settings, jobs=jobs, cache=cache, remember=True)
     fixing = Fixing(checker, settings, vetoes)
     with without_cyclic_collector():
@@ -87,7 +96,8 @@ def fix(
             problems.append(Problem(change.path, str(error)))
         else:
             fixes.append(change)
-    return FixResult(tuple(fixes), fixing.remaining, tuple(problems), len(files.files))
+    notes = (*leftovers, *checker.notes)
+    return FixResult(tuple(fixes), fixing.remaining, tuple(problems), len(files.files), notes)
 
 
 def fix_text(text: bytes, path: Path, settings: Settings) -> FixResult:
@@ -105,6 +115,8 @@ def fix_text(text: bytes, path: Path, settings: Settings) -> FixResult:
 
 def _source(text: bytes, path: Path, settings: Settings) -> SourceFile | Problem:
     try:
+        if len(text) > MOST_READ:
+            raise SourceError(f"is larger than {MOST_READ >> 20} MiB, which is not read")
         return SourceFile.from_bytes(text, path, settings.root)
     except SourceError as error:
         name = relative_path(os.path.abspath(path), os.path.abspath(settings.root))

@@ -1,9 +1,9 @@
-"""One source file, as its author wrote it and as Python reads it: text, syntax tree, suppressions, safe writing."""
+"""One source file, as its author wrote it and as Python reads it: text, syntax tree, suppressions."""
 
 from __future__ import annotations
 
 import ast
-import contextlib
+import codecs
 import os
 import re
 import stat
@@ -30,8 +30,15 @@ _BLOCK = (
     r"[^\r\n]*:[ \t]*(?:#[^\r\n]*)?(?:\r\n?|\n)\1([ \t]+)[^\s#]"
 )
 _BLOCKS_TO_LOOK_AT = 64
+_NO_MEMORY = "cannot be read: there is not enough memory for it"
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe is not waited for
 _MARK = "graphmend:"
-_SUPPRESSION = r"#\s*graphmend:\s*(?:(skip-file)|ignore(?:\s*\[([^\]]*)\])?)(?![\w-]|\s*\[)"
+_SUPPRESSION = r"#\s*graphmend:\s*(?:(skip-file)|ignore(?:\s*\[([^\]]{0,999})\])?)(?![\w-]|\s*\[)"
+# Text is read up to a size that no program has, and parsed up to one that takes some seconds.
+MOST_READ = 16 * 2**20
+MOST_PARSED = 4 * 2**20
+# Of Python's own encodings: these take time by the square of the length, or are for pieces of text alone.
+_NOT_FOR_FILES = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
 
 
 class SourceError(Exception):
@@ -67,12 +74,12 @@ class SourceFile:
     @classmethod
     def read(cls, path: Path, root: Path) -> SourceFile:
         """Read a file from disk; SourceError if that is not possible or it cannot be decoded."""
-        return cls.from_bytes(_content(path), path, root)
+        return cls.from_bytes(read_bytes(path), path, root)
 
     @classmethod
     def below(cls, root: str, path: str) -> SourceFile:
         """The same for a path that is relative to `root` already, and normal. Both are text: it is faster."""
-        return cls._decoded(_content(os.path.join(root, path)), path)
+        return cls.decoded(read_bytes(os.path.join(root, path)), path)
 
     @classmethod
     def from_bytes(cls, raw: bytes, path: Path, root: Path) -> SourceFile:
@@ -80,21 +87,25 @@ class SourceFile:
         absolute, folder = os.path.abspath(path), os.path.join(os.path.abspath(root), "")
         inside = absolute.startswith(folder)
         relative = absolute[len(folder) :] if inside else os.path.relpath(absolute, folder)
-        return cls._decoded(raw, relative.replace(os.sep, "/"))
+        return cls.decoded(raw, relative.replace(os.sep, "/"))
 
     @classmethod
-    def _decoded(cls, raw: bytes, path: str) -> SourceFile:
+    def decoded(cls, raw: bytes, path: str) -> SourceFile:
+        """The file at a path that is relative already; SourceError if it cannot be decoded."""
         encoding = _encoding(raw)
         try:
             text = raw.decode(encoding)
+            lossless = encoding.startswith("utf-8") or text.encode(encoding, "replace") == raw
         except UnicodeDecodeError as error:
             line = len(_NEWLINE.findall(raw[: error.start].decode("latin-1"))) + 1
             raise SourceError(
                 f"is not {encoding} text ({error.reason}); save it as UTF-8 or declare its encoding", line
             ) from error
-        except (LookupError, ValueError) as error:
-            raise SourceError(f"cannot be decoded: {error}; save it as UTF-8", 1) from error
-        if not encoding.startswith("utf-8") and text.encode(encoding, "replace") != raw:
+        except MemoryError as error:
+            raise SourceError(_NO_MEMORY) from error
+        except Exception as error:  # whatever a codec raises, it is one line about this file
+            raise SourceError(f"cannot be decoded as {encoding}: {error}; save it as UTF-8", 1) from error
+        if not lossless:
             raise SourceError(f"its encoding {encoding} cannot be written back unchanged; save it as UTF-8", 1)
         return cls(path, raw, text, encoding)
 
@@ -116,7 +127,9 @@ class SourceFile:
         return counts.most_common(1)[0][0] if counts else "    "
 
     def parse(self) -> ast.Module:
-        """The syntax tree, made anew at every call; SourceError if Python cannot parse the text."""
+        """The syntax tree, made anew at every call; SourceError if Python cannot parse the text or it is too large."""
+        if len(self.raw) > MOST_PARSED:
+            raise SourceError(f"is larger than {MOST_PARSED >> 20} MiB, which is not parsed; split it or exclude it")
         return parse_text(self.text, self.path)
 
     @cached_property
@@ -225,14 +238,24 @@ class SourceFile:
         )
 
 
-def _content(path: Path | str) -> bytes:
+def read_bytes(path: Path | str, most: int = MOST_READ, way_out: str = "; exclude it") -> bytes:
+    """A file's content. SourceError for what is no regular file, has more than `most` bytes or cannot be read."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise SourceError("is not a regular file")
-        with open(path, "rb") as file:
-            return file.read()
+        handle = os.open(path, _READ)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode):
+                raise SourceError("is not a regular file")
+            if status.st_size > most:
+                raise SourceError(f"is larger than {most >> 20} MiB, which is not read{way_out}")
+            with open(handle, "rb", closefd=False) as file:
+                return file.read()
+        finally:
+            os.close(handle)
     except OSError as error:
         raise SourceError(f"cannot be read: {error.strerror or error}") from error
+    except MemoryError as error:
+        raise SourceError(_NO_MEMORY) from error
 
 
 def _encoding(raw: bytes) -> str:
@@ -245,9 +268,12 @@ def _encoding(raw: bytes) -> str:
 
     lines = io.BytesIO(head.replace(b"\r\n", b"\n").replace(b"\r", b"\n"))
     try:
-        return tokenize.detect_encoding(lines.readline)[0]
-    except (SyntaxError, LookupError) as error:
+        encoding = tokenize.detect_encoding(lines.readline)[0]
+        if codecs.lookup(encoding).name in _NOT_FOR_FILES:
+            raise LookupError(f"{encoding} is no encoding for files; save it as UTF-8")
+    except (SyntaxError, LookupError, ValueError) as error:
         raise SourceError(f"cannot be decoded: {error}", 1) from error
+    return encoding
 
 
 def parse_text(text: str, path: str = "<text>") -> ast.Module:
@@ -259,51 +285,11 @@ def parse_text(text: str, path: str = "<text>") -> ast.Module:
     except SyntaxError as error:
         hint = "; is it Python 2?" if "Missing parentheses in call to" in (error.msg or "") else ""
         raise SourceError(f"cannot be parsed: {error.msg}{hint}", error.lineno) from error
-    except (RecursionError, MemoryError) as error:
+    except RecursionError as error:
         raise SourceError("cannot be parsed: its expressions are nested too deeply") from error
+    except MemoryError as error:  # also Python's word for a parser that is too deep in something
+        raise SourceError(
+            "cannot be parsed: its expressions are nested too deeply, or there is no memory for it"
+        ) from error
     except ValueError as error:
         raise SourceError(f"cannot be parsed: {error}") from error
-
-
-def write_atomically(path: Path, before: bytes, after: bytes, *, root: Path | None = None) -> None:
-    """Replace a file's content in one step, keeping its mode, owner and extended attributes.
-
-    Refuses with SourceError, leaving everything as it was, when the content is no longer `before`, the file is
-    read-only, or a symbolic link leads out of `root` (without `root`: out of the folder of `path`). A link stays a link
-    and its target is written; other hard links to the same content keep the old content.
-    """
-    try:
-        target = path.resolve(strict=True)
-        if not target.is_relative_to((root or path.parent).resolve(strict=True)):
-            raise SourceError(f"leads out of the project, to {target}; it is left alone")
-        status = os.stat(target)
-        if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
-            raise SourceError("is read-only; make it writable or exclude it")
-        _replace(target, before, after, status)
-    except (OSError, RuntimeError) as error:  # RuntimeError: pathlib's answer to a symlink loop before Python 3.13
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise SourceError(f"cannot be written: {reason}; it is left as it was") from error
-
-
-def _replace(target: Path, before: bytes, after: bytes, status: os.stat_result) -> None:
-    import shutil
-    import tempfile
-
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    try:
-        with open(handle, "wb") as file:
-            file.write(after)
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(PermissionError):
-            if hasattr(os, "chown"):
-                os.chown(name, status.st_uid, status.st_gid)
-        shutil.copystat(target, name)
-        os.utime(name)
-        if target.read_bytes() != before:
-            raise SourceError("was changed by someone else while graphmend was running; run it again")
-        os.replace(name, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphmend_codemod.settings import SettingsError
+from graphmend_codemod.settings import MOST_BYTES, SettingsError
+from graphmend_codemod.source import SourceError, parse_text, read_bytes
 
 Version = tuple[int, int]
 
 _TORCH = re.compile(r"\s*torch\s*(?:\[[^\]]*\])?\s*(?=$|[\s(<>=!~;,#])([^;#@]*)")
 # `packaging` knows all of this, but importing it takes as long as everything else that the commit hook does.
-_CLAUSE = r"(~=|===?|>=?|\^|~)\s*v?([0-9]+)(?:\.([0-9]+))?"
-_EXCLUDED = r"!=\s*v?([0-9]+)\.([0-9]+)\.\*"
+_CLAUSE = r"(~=|===?|>=?|\^|~)\s*v?([0-9]{1,4})(?![0-9])(?:\.([0-9]{1,4})(?![0-9]))?"
+_EXCLUDED = r"!=\s*v?([0-9]{1,4})\.([0-9]{1,4})\.\*"
+_LONGEST = 1000  # characters of a requirement; what comes after them is hashes and comments
 # `pytorch=1.11.0=py3_cuda` in a conda environment: one `=` is exact, up to the parts that it names.
 _CONDA = r"\s*-\s*[\"']?(?:[\w./-]+::)?(?:pytorch|torch)(?:-gpu|-cpu)?(?=$|[\s(<>=!~,\"'])\s*([^#\"']*)"
 _KEY = re.compile(r"^\w+\s*=\s*(?!=)")
@@ -63,13 +65,13 @@ def _specifiers(root: Path, pyproject: Mapping[str, Any]) -> Iterator[str]:
 def _in_environments(root: Path) -> Iterator[str]:
     for file in sorted(root.glob("environment*.y*ml")):
         for line in _text(file).splitlines():
-            if match := re.match(_CONDA, line):
+            if match := re.match(_CONDA, line[:_LONGEST]):
                 yield re.sub(r"^=?(?=\d)", "==", match[1].strip())
 
 
 def _in_lines(lines: Iterator[str] | list[str]) -> Iterator[str]:
     for line in lines:
-        match = _TORCH.match(line)
+        match = _TORCH.match(line[:_LONGEST])
         if match:
             yield match[1]
 
@@ -104,10 +106,9 @@ def _text(path: Path) -> str:
     if not os.path.isfile(path):
         return ""
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        cause = error.strerror or error
-        raise SettingsError(f"{path}: cannot be read: {cause}; make it readable, or set target-torch") from error
+        data = read_bytes(path, MOST_BYTES, "")
+    except SourceError as error:
+        raise SettingsError(f"{path}: {error}; or set target-torch") from error
     return data.decode("utf-8", "replace") if b"torch" in data else ""
 
 
@@ -116,8 +117,8 @@ def _setup_strings(text: str) -> Iterator[str]:
     if not text:
         return
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):  # a file for another Python version, or not one at all
+        tree = parse_text(text)
+    except SourceError:  # said where the project's files are checked
         return
     for node in ast.walk(tree):
         if isinstance(node, (ast.List, ast.Tuple, ast.Set)):

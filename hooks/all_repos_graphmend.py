@@ -27,7 +27,6 @@ from typing import NamedTuple
 from all_repos import autofix_lib
 from all_repos.config import Config
 
-_CHANGED = 1
 # Without the current folder, which is the repository: it may have modules of any name.
 _START = (
     "import sys; sys.path[:] = [folder for folder in sys.path if folder]; "
@@ -57,8 +56,8 @@ def find_repos(config: Config) -> Iterable[str]:
 
 def apply_fix() -> None:
     """Fix the current folder."""
-    done = autofix_lib.run(*_COMMAND, "fix", "--no-cache", check=False)
-    if done.returncode > _CHANGED:
+    done = autofix_lib.run(*_COMMAND, "fix", "--no-cache", "--exit-zero", check=False)
+    if done.returncode:
         raise SystemExit(f"graphmend fix ended with {done.returncode}")
 
 
@@ -69,7 +68,7 @@ def push(settings: Settings, branch_name: str) -> None:
     options += [f"--api-url={settings.api_url}"] if settings.api_url else []
     options += [name for name, wanted in (("--fork", settings.fork), ("--draft", settings.draft)) if wanted]
     done = autofix_lib.run(*_COMMAND, "pr", ".", *options, check=False)
-    if done.returncode > _CHANGED:
+    if done.returncode:
         raise SystemExit(f"graphmend pr ended with {done.returncode}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from graphmend_codemod import runner
 from graphmend_codemod.analysing import Analysed
-from graphmend_codemod.cache import FOLDER, Cache
+from graphmend_codemod.cache import Cache, cache_folder
 from graphmend_codemod.findings import Edit, Finding, Helper, Original, Problem, Replacement, Safety, Span
 from graphmend_codemod.remembering import (
     analysed_from_json,
@@ -43,6 +44,14 @@ HELPER = (
 )
 
 
+@pytest.fixture(autouse=True)
+def caches(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of all caches."""
+    folder = tmp_path_factory.mktemp("caches") / "graphmend"
+    monkeypatch.setenv("GRAPHMEND_CACHE_DIR", str(folder))
+    return folder
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     (tmp_path / "m.py").write_text(MODEL)
@@ -61,7 +70,7 @@ def places(result: CheckResult) -> list[tuple[str, str]]:
 
 
 def entries(root: Path, kind: str) -> list[Path]:
-    return sorted((root / FOLDER / kind).glob("*.json"))
+    return sorted(Path(str(cache_folder())).glob(f"{root.name}-*/{kind}/*.json"))
 
 
 def test_a_second_run_reads_the_first_ones_answer(project: Path) -> None:
@@ -123,10 +132,21 @@ def test_entries_of_files_that_are_gone_go_too(project: Path) -> None:
     assert len(entries(project, "summaries")) <= 1
 
 
-def test_the_folder_hides_itself(project: Path) -> None:
+def test_nothing_of_it_lies_in_the_project(project: Path, caches: Path) -> None:
+    before = sorted(project.rglob("*"))
     check(project)
-    assert (project / FOLDER / ".gitignore").read_text().endswith("*\n")
-    assert (project / FOLDER / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55")
+    assert sorted(project.rglob("*")) == before
+    assert (caches / ".gitignore").read_text().endswith("*\n")
+    assert (caches / "CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55")
+
+
+def test_projects_of_one_name_do_not_share(project: Path, caches: Path) -> None:
+    other = project / "other" / project.name
+    other.mkdir(parents=True)
+    (other / "m.py").write_text(HELPER)
+    check(project)
+    check(other)
+    assert len(list(caches.glob(f"{project.name}-*"))) == 2
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "garbage", "other data", "a folder"])
@@ -158,16 +178,51 @@ def test_an_entry_with_other_data_counts_as_absent(tmp_path: Path, data: object)
     assert cache.read("findings", "name", "key", analysed_from_json) is None
 
 
-def test_a_cache_that_is_a_link_is_not_used(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    (project / FOLDER).symlink_to(elsewhere, target_is_directory=True)
-    assert len(check(project).findings) == 2
-    assert list(elsewhere.iterdir()) == []
+@pytest.mark.parametrize("kind", ["a file", "read-only"])
+def test_a_folder_that_cannot_be_written_is_no_obstacle(project: Path, caches: Path, kind: str) -> None:
+    if kind == "a file":
+        caches.write_text("not a folder")
+    else:
+        caches.parent.chmod(0o500)
+    try:
+        assert len(runner.check([], Settings(project), cache=True).findings) == 2
+    finally:
+        caches.parent.chmod(0o700)
 
 
-def test_a_folder_that_cannot_be_written_is_no_obstacle(project: Path) -> None:
-    (project / FOLDER).write_text("not a folder")
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"GRAPHMEND_CACHE_DIR": "/chosen"}, "/chosen"),
+        ({"XDG_CACHE_HOME": "/xdg"}, "/xdg/graphmend"),
+        ({"XDG_CACHE_HOME": "relative"}, "{home}/.cache/graphmend"),
+        ({}, "{home}/.cache/graphmend"),
+        ({"HOME": "/nonexistent"}, None),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "darwin", reason="has its caches in ~/Library")
+def test_the_folder_is_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: str | None
+) -> None:
+    for name in ("GRAPHMEND_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": str(tmp_path), **variables}.items():
+        monkeypatch.setenv(name, value)
+    assert cache_folder() == (None if expected is None else expected.format(home=tmp_path))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_with_the_home_of_somebody_else_nothing_is_kept(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, caches: Path
+) -> None:
+    home = caches.parent / "home"
+    home.mkdir()
+    os.chown(home, 4242, 4242)
+    for name in ("GRAPHMEND_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
     assert len(check(project).findings) == 2
+    assert list(home.iterdir()) == []
 
 
 def test_old_runs_are_forgotten(project: Path) -> None:
@@ -184,7 +239,7 @@ def test_runs_at_the_same_time_agree(project: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         results = pool.map(_run, [os.fspath(project)] * 6)
     assert all(result == results[0] for result in results)
-    assert not list((project / FOLDER).rglob("*.tmp"))
+    assert not list(Path(str(cache_folder())).rglob("*.tmp"))
 
 
 def test_fixing_does_not_believe_remembered_findings(project: Path) -> None:
@@ -216,7 +271,7 @@ def test_findings_come_back_as_they_were(found: list[Finding], answers: list[tup
     assert analysed_from_json(json.loads(json.dumps(analysed_to_json(analysed)))) == analysed
 
 
-@given(texts, texts, st.none() | numbers)
-def test_problems_come_back_as_they_were(path: str, message: str, line: int | None) -> None:
-    problem = Problem(path, message, line)
+@given(texts, texts, st.none() | numbers, st.booleans())
+def test_problems_come_back_as_they_were(path: str, message: str, line: int | None, aside: bool) -> None:
+    problem = Problem(path, message, line, aside)
     assert problem_from_json(json.loads(json.dumps(problem_to_json(problem)))) == problem

@@ -41,7 +41,7 @@ def test_each_rule_gets_one_commit_on_a_branch_of_today(
 ) -> None:
     monkeypatch.chdir(repository.folder)
     with untouched(repository, but=TODAY):
-        assert run(repository) == 1
+        assert run(repository) == 0
     subjects = repository.subjects(TODAY)
     assert subjects == [
         "graphmend: GM101 select with torch.where instead of branching (1 site, 1 file)",
@@ -62,7 +62,7 @@ def test_each_rule_gets_one_commit_on_a_branch_of_today(
 
 
 def test_the_branch_is_what_fixing_the_checkout_would_have_written(repository: Repository) -> None:
-    assert run(repository, "--branch", "mend") == 1
+    assert run(repository, "--branch", "mend") == 0
     assert main(["fix", str(repository.folder), "--no-cache"]) == 1
     assert repository.show("mend:zoo/model.py") == (repository.folder / "zoo/model.py").read_bytes()
 
@@ -78,7 +78,7 @@ def test_commit_bodies_say_what_changes_and_why_it_is_safe_in_72_columns(reposit
 
 
 def test_the_report_begins_with_the_answer_and_links_each_site(repository: Repository) -> None:
-    assert run(repository) == 1
+    assert run(repository) == 0
     markdown, document = report_of(repository)
     assert markdown.startswith("# graphmend: 2 break sites fixed in 1 file\n\nBranch `graphmend/")
     links = re.findall(r"\[`(zoo/model\.py):(\d+)`\]\(([^)#]+)#L(\d+)\)", markdown)
@@ -103,7 +103,7 @@ def test_lines_in_the_report_are_those_of_the_base_although_earlier_rules_moved_
     log = '        logger.warning("at the end")\n'
     repository.write("zoo/model.py", second.replace("        return y\n", f"{log}        return y\n"))
     repository.commit()
-    assert run(repository) == 1
+    assert run(repository) == 0
     markdown, _ = report_of(repository)
     line = (repository.folder / "zoo/model.py").read_text().splitlines().index(log.rstrip("\n")) + 1
     assert f"`zoo/model.py:{line}`" in markdown.partition("### GM201")[2]
@@ -114,7 +114,7 @@ def test_a_site_that_is_left_alone_is_reported_with_its_reason(
 ) -> None:
     repository.write("zoo/model.py", BROKEN.replace("        logger.warning(", "        seen = logger.warning("))
     repository.commit()
-    assert run(repository) == 1
+    assert run(repository) == 0
     markdown, document = report_of(repository)
     assert "## Left as they are" in markdown
     assert "Not applied: " in markdown
@@ -127,7 +127,7 @@ def test_a_site_that_is_left_alone_is_reported_with_its_reason(
 def test_nothing_to_fix_makes_no_branch_and_exits_with_0(
     repository: Repository, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(repository) == 1
+    assert run(repository) == 0
     repository.git("merge", "--quiet", TODAY)
     repository.git("branch", "--quiet", "-D", TODAY)
     capsys.readouterr()
@@ -142,7 +142,7 @@ def test_a_dry_run_says_what_it_would_commit_and_writes_nothing(
     isolate(monkeypatch, tmp_path, identity=False)
     objects = sorted((repository.common / "objects").rglob("*"))
     with untouched(repository):
-        assert run(repository, "--dry-run") == 1
+        assert run(repository, "--dry-run") == 0
     assert sorted((repository.common / "objects").rglob("*")) == objects
     assert not (repository.common / "graphmend").exists()
     told = capsys.readouterr().out
@@ -153,14 +153,14 @@ def test_a_dry_run_says_what_it_would_commit_and_writes_nothing(
 def test_options_limit_rules_paths_and_the_base(repository: Repository) -> None:
     repository.write("other.py", BROKEN)
     repository.commit()
-    assert run(repository, "--branch", "rules", "--select", "GM2") == 1
+    assert run(repository, "--branch", "rules", "--select", "GM2") == 0
     assert repository.git("log", "--format=%s", "main..rules").startswith("graphmend: GM201 ")
     assert repository.git("diff", "--name-only", "main", "rules").splitlines() == ["other.py", "zoo/model.py"]
-    assert run(repository, "--branch", "paths", "--paths", "other.py", "zoo/clean.py") == 1
+    assert run(repository, "--branch", "paths", "--paths", "other.py", "zoo/clean.py") == 0
     assert repository.git("diff", "--name-only", "main", "paths") == "other.py"
-    assert run(repository, "--branch", "base", "--base", "main~1") == 1
+    assert run(repository, "--branch", "base", "--base", "main~1") == 0
     assert repository.git("rev-parse", "base~2") == repository.git("rev-parse", "main~1")
-    assert main(["migrate", str(repository.folder / "zoo"), "--branch", "inside", "--no-cache"]) == 1
+    assert main(["migrate", str(repository.folder / "zoo"), "--branch", "inside", "--no-cache"]) == 0
     assert repository.git("diff", "--name-only", "main", "inside") == "zoo/model.py"
 
 
@@ -200,7 +200,7 @@ def test_settings_are_those_of_the_commit_and_mistakes_name_the_users_file(
     repository.commit()
     repository.write("pyproject.toml", "[tool.graphmend]\nselect = ['GM2']\n")
     with untouched(repository, but=TODAY):
-        assert run(repository) == 1
+        assert run(repository) == 0
     assert repository.subjects(TODAY)[0].startswith("graphmend: GM101 ")
     repository.write("pyproject.toml", "[tool.graphmend]\nslect = ['GM1']\n")
     repository.commit()
@@ -212,14 +212,14 @@ def test_settings_are_those_of_the_commit_and_mistakes_name_the_users_file(
 
 def test_a_report_can_go_elsewhere(repository: Repository, tmp_path: Path) -> None:
     with untouched(repository, but=TODAY):
-        assert run(repository, "--report", str(tmp_path / "new" / "report")) == 1
+        assert run(repository, "--report", str(tmp_path / "new" / "report")) == 0
     assert {file.name for file in (tmp_path / "new" / "report").iterdir()} == {"report.md", "report.json"}
     assert not (repository.common / "graphmend").exists()
 
 
 def test_a_pipe_gets_no_progress_and_a_terminal_gets_one_line(repository: Repository) -> None:
     done = subprocess.run([*COMMAND, str(repository.folder), "--dry-run"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (1, "")
+    assert (done.returncode, done.stderr) == (0, "")
     controller, terminal = pty.openpty()
     with os.fdopen(controller, "rb", closefd=True) as shown:
         done = subprocess.run(
@@ -231,7 +231,7 @@ def test_a_pipe_gets_no_progress_and_a_terminal_gets_one_line(repository: Reposi
         )
         os.close(terminal)
         told = shown.read1(100_000).decode()
-    assert done.returncode == 1
+    assert done.returncode == 0
     assert "\r\x1b[K[1/2] GM101 select with torch.where" in told
     assert told.endswith("\r\x1b[K")
     assert "\n" not in told
@@ -241,7 +241,7 @@ def test_the_commands_to_review_and_undo_work_from_where_the_user_stands(
     repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(repository.folder.parent)
-    assert run(repository) == 1
+    assert run(repository) == 0
     commands = [line.partition(":")[2].strip() for line in capsys.readouterr().out.splitlines()[-2:]]
     for command in commands:
         subprocess.run(shlex.split(command), check=True, capture_output=True)

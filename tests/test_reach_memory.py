@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod import runner
-from graphmend_codemod.cache import FOLDER, Cache
+from graphmend_codemod.cache import Cache, cache_folder
 from graphmend_codemod.checking import Checker
 from graphmend_codemod.runner import CheckResult
 from graphmend_codemod.settings import Settings
@@ -23,7 +23,8 @@ MODEL = (
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("GRAPHMEND_CACHE_DIR", str(tmp_path_factory.mktemp("caches")))
     (tmp_path / "helper.py").write_text(HELPER)
     (tmp_path / "m.py").write_text(MODEL)
     return tmp_path
@@ -41,7 +42,7 @@ def places(result: CheckResult) -> list[tuple[str, int]]:
 
 
 def entries(root: Path) -> list[Path]:
-    return sorted((root / FOLDER / "reach").glob("*.json"))
+    return sorted(Path(str(cache_folder())).glob(f"{root.name}-*/reach/*.json"))
 
 
 def test_what_is_reached_is_remembered_for_files_that_cannot_tell_alone(project: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,13 +36,40 @@ def hostile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Repository:
 def test_no_module_of_the_current_folder_is_imported(hostile: Repository, tmp_path: Path, options: list[str]) -> None:
     command = [sys.executable, "-c", START, *options, "--jobs", "2", "--no-cache"]
     done = subprocess.run(command, cwd=hostile.folder, capture_output=True, text=True, timeout=300, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (1, False), done
+    assert (done.returncode, "Traceback" in done.stderr) == (0 if "migrate" in options else 1, False), done
     assert not (tmp_path / "imported").exists()
 
 
 def test_as_a_module_of_python_it_imports_no_other_of_the_current_folder(hostile: Repository, tmp_path: Path) -> None:
     (hostile.folder / "graphmend_codemod.py").unlink()  # Python itself would run it
     command = [sys.executable, "-m", "graphmend_codemod", "check", ".", "--jobs", "2", "--no-cache"]
+    done = subprocess.run(command, cwd=hostile.folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1, done
+    assert not (tmp_path / "imported").exists()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="`python -P` is younger")
+def test_with_p_python_itself_imports_none_either(hostile: Repository, tmp_path: Path) -> None:
+    """Without it, `runpy` and what that imports come from the current folder, before a line of graphmend runs."""
+    mark = tmp_path / "imported"
+    for name in ("contextlib", "runpy", "typing", "argparse", "re", "graphmend_codemod/__init__"):
+        hostile.write(f"{name}.py", f"open({str(mark)!r}, 'a').write('{name} ')\n")
+    command = [sys.executable, "-P", "-m", "graphmend_codemod", "check", ".", "--jobs", "2", "--no-cache"]
+    done = subprocess.run(command, cwd=hostile.folder, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1, done
+    assert not mark.exists()
+
+
+def test_the_installed_command_imports_nothing_of_the_current_folder(hostile: Repository, tmp_path: Path) -> None:
+    """The entry point of pyproject.toml, as pip writes it into a script."""
+    for name in ("contextlib", "runpy", "typing", "argparse", "re"):
+        hostile.write(f"{name}.py", f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\n")
+    (entry,) = re.findall(r'^graphmend = "(.*)"$', (CHECKOUT / "pyproject.toml").read_text(), re.MULTILINE)
+    module, _, function = entry.partition(":")
+    script = tmp_path / "bin/graphmend"
+    script.parent.mkdir()
+    script.write_text(f"import sys\nfrom {module} import {function}\nsys.exit({function}())\n")
+    command = [sys.executable, str(script), "check", ".", "--jobs", "2", "--no-cache"]
     done = subprocess.run(command, cwd=hostile.folder, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1, done
     assert not (tmp_path / "imported").exists()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import git
+from graphmend_codemod.repository.checkout import open_checkout, resolve_commit
+from graphmend_codemod.repository.git import RepositoryError, without_git_environment
+from graphmend_codemod.repository.worktree import temporary_folder, worktree
 
 
 class CheckoutError(Exception):
@@ -29,17 +30,11 @@ def checkouts(repository: Path, *names: str) -> Iterator[tuple[Path, ...]]:
 
 @contextlib.contextmanager
 def _work_tree(repository: Path, name: str) -> Iterator[Path]:
-    try:
-        found = git.Repo(repository, search_parent_directories=True)
-        commit = found.commit(name).hexsha
-    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
-        raise CheckoutError(f"{name} is no folder, and {repository} no git repository to look it up in") from None
-    except (git.BadName, ValueError):
-        raise CheckoutError(f"{name} is neither a folder nor a commit of {repository.resolve()}") from None
-    with tempfile.TemporaryDirectory(prefix="graphmend-") as folder:
-        place = Path(folder) / "tree"
-        found.git.worktree("add", "--quiet", "--detach", str(place), commit)
+    with without_git_environment(), contextlib.ExitStack() as stack:
         try:
-            yield place.resolve()
-        finally:
-            found.git.worktree("remove", "--force", str(place))
+            checkout = open_checkout(repository)
+            commit = resolve_commit(checkout, name)
+            tree = stack.enter_context(worktree(checkout, commit, stack.enter_context(temporary_folder())))
+        except RepositoryError as error:
+            raise CheckoutError(f"{name} is neither a folder nor a commit that can be checked out: {error}") from error
+        yield tree.root

@@ -34,6 +34,11 @@ _STACK_BEGINS = re.compile(
     r"^(User code traceback:|The graph break occurred in the following user code:|from user code:)"
 )
 _LINK = re.compile(r"/gb/gb(\d+)\.html")
+_OF_TORCH = frozenset(
+    """aten prim prims quantized mkldnn mkl onednn inductor profiler c10d _c10d_functional _c10d_functional_autograd
+    _dtensor symm_mem streams debugprims rngprims higher_order""".split()
+)
+"""Namespaces of the operators that come with torch."""
 _RESUME = re.compile(r"^torch_dynamo_resume_in_(?P<function>.+)_at_\d+$")
 
 
@@ -54,6 +59,7 @@ class _Graph:
     frame: int | None
     compilation: int
     ops: int
+    opaque: int
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,14 @@ class _Trace(logging.Handler):
             self.failed.append(metrics)
 
 
+def _is_opaque(node: torch.fx.Node) -> bool:
+    """True for a call of an operator that is not torch's own."""
+    target = node.target
+    if isinstance(target, torch._library.custom_ops.CustomOpDef):
+        return True
+    return isinstance(target, torch._ops.OpOverload) and target.namespace not in _OF_TORCH
+
+
 class BreakRecorder:
     """Records what Dynamo does while it is open.
 
@@ -105,7 +119,8 @@ class BreakRecorder:
         frame = None if current is None else current.frame_id
         compilation = 0 if current is None else current.frame_compile_id or 0
         ops = sum(node.op.startswith("call_") for node in graph.graph.nodes)
-        self._graphs.append(_Graph(frame, compilation, ops))
+        opaque = sum(map(_is_opaque, graph.graph.nodes))
+        self._graphs.append(_Graph(frame, compilation, ops, opaque))
         return graph
 
     @contextlib.contextmanager
@@ -134,6 +149,7 @@ class BreakRecorder:
             skipped_frames=self._skipped(),
             strict_error=strict_error,
             ended_by=tuple(cuts.get(graph.frame) for graph in first),
+            opaque_operators=sum(graph.opaque for graph in first),
         )
 
     def _sites(self) -> tuple[tuple[BreakSite, ...], int, dict[int | None, int]]:

@@ -100,6 +100,7 @@ class Cause(enum.Enum):
     EAGER_CHANGED = "the eager result changed"
     COMPILE_FAILS = "the compiled model fails or is wrong, and was not before"
     STILL_BREAKS = "its break is still there"
+    SLOWER = "it makes compiled code slower"
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,18 @@
 """Measure models in child processes: without secrets, within limits, and so that one model costs only its own row.
 
-This is what the codemod's commands call. It imports neither torch nor any code that is measured.
+That guards against accidents, not against malice: see `containment` and `SECURITY.md`. This is what the codemod's
+commands call. It imports neither torch nor any code that is measured.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,12 +23,15 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from graphmend_codemod.own_process import hide_this_process
+from graphmend_evaluation import containment
 from graphmend_evaluation.names import needs_network
 from graphmend_evaluation.results import ModelMeasurement, ModelRow, Status, from_json
 
 DEFAULT_TIMEOUT = 600.0
 LARGEST_OUTPUT = 64 * 2**20
 LONGEST_MESSAGE = 300
+_SWEEPING = 6.0  # seconds; a bit more than the supervisor takes
 
 _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|KEY|CREDENTIAL|AUTH|COOKIE|PRIVATE"
@@ -61,13 +67,18 @@ _START = (
 class Policy:
     """What one child process may use.
 
-    `timeout` is in seconds of wall time, `memory_bytes` of address space. `environment` is what its environment is
-    made from, `os.environ` if None; see `clean_environment`. `stop`, once set, ends the child from another thread.
-    `network` lets the hub's client look for what is not on this machine yet.
+    `timeout` is in seconds of wall time, `memory_bytes` of address space of each process; all its processes together
+    have that, or else what `memory_for_one_of` gives to one of `jobs`. `environment` is what its
+    environment is made from, `os.environ` if None; see `clean_environment`. `stop`, once set, ends the child from
+    another thread. `network` lets the hub's client look for what is not on this machine yet. `own_processes` hides
+    other processes where the system allows it, `sandbox` runs it in bubblewrap.
     """
 
     timeout: float = DEFAULT_TIMEOUT
     memory_bytes: int | None = None
+    jobs: int = 1
+    own_processes: bool = True
+    sandbox: bool = False
     environment: Mapping[str, str] | None = None
     stop: threading.Event | None = None
     network: bool = False
@@ -146,7 +157,7 @@ def in_parallel(work: Callable[[int, Policy], None], count: int, *, jobs: int, p
     exception is raised.
     """
     stop = threading.Event()
-    policy = replace(policy, stop=stop)
+    policy = replace(policy, stop=stop, jobs=max(1, min(jobs, count)))
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         running = [pool.submit(work, number, policy) for number in range(count)]
         try:
@@ -159,7 +170,7 @@ def in_parallel(work: Callable[[int, Policy], None], count: int, *, jobs: int, p
 
 
 def clean_environment(environment: Mapping[str, str] | None, folder: Path, *, network: bool = False) -> dict[str, str]:
-    """`environment` without what may be a secret and without settings of torch, caches and temporary files in `folder`.
+    """`environment` without secrets and settings of torch; home, caches and temporary files are in `folder`.
 
     A variable goes when its name looks like a token, key or password, belongs to a hub, forge or cloud (`HF_`,
     `GITHUB_`, `AWS_`, ...) or leads to a program that knows passwords, or when its value is an address with a user or a
@@ -170,11 +181,13 @@ def clean_environment(environment: Mapping[str, str] | None, folder: Path, *, ne
         name: value
         for name, value in source.items()
         if name in _FOLDERS or not (_SECRET_NAME.search(name) or _SECRET_VALUE.search(value) or _SETTINGS.search(name))
+        if name not in containment.LEADING_HOME
     }
     temporary = folder / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
     return {
         **kept,
+        **containment.home_of_its_own(source, folder),
         **{name: value for name, value in _FIXED.items() if not (network and name in _OFFLINE)},
         "TMPDIR": str(temporary),
         "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
@@ -210,11 +223,15 @@ def start_child(
     command: list[str], worktree: Path, folder: Path, policy: Policy, *, pass_fds: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
     """Start a command as `run_child` does, and leave time limit and end (`kill_group`, `wait`) to the caller."""
+    environment = clean_environment(policy.environment, folder, network=policy.network)
+    whole = _contained(command, worktree, folder, policy, environment)
+    hide_this_process()
+    containment.forget_limit(folder)
     with (folder / "stdout.txt").open("wb") as out, (folder / "stderr.txt").open("wb") as err:
         return subprocess.Popen(
-            command,
+            whole,
             cwd=worktree,
-            env=clean_environment(policy.environment, folder, network=policy.network),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
@@ -223,10 +240,26 @@ def start_child(
         )
 
 
+def _contained(
+    command: list[str], worktree: Path, folder: Path, policy: Policy, environment: Mapping[str, str]
+) -> list[str]:
+    program = shutil.which(command[0])
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    sandbox: list[str] = []
+    if policy.sandbox:
+        sandbox = containment.sandboxed(worktree, folder, environment, python=program, network=policy.network)
+    memory = containment.memory_for_one_of(policy.jobs) if policy.memory_bytes is None else policy.memory_bytes
+    return containment.contained(command, folder, memory=memory, own_processes=policy.own_processes, sandbox=sandbox)
+
+
 def how_it_ended(ending: Ending, folder: Path) -> str:
     """One line about a child that left no result."""
     if ending.stopped is not None:
         return f"{ending.stopped[1]}{_stage(folder)}"
+    limit = containment.exceeded(folder)
+    if limit is not None:
+        return f"{limit}{_stage(folder)}"
     return f"{_death(ending.returncode)}{_stage(folder)}{_last_words(folder)}"
 
 
@@ -254,7 +287,11 @@ def _pauses() -> Iterator[float]:
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process and all that it started: it leads a group of its own."""
+    """Kill the process and all that it started, also what has left its group: the supervisor looks for that."""
+    if process.poll() is None and sys.platform == "linux":
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_SWEEPING)
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -164,8 +164,8 @@ def _model(made: Any, name: str) -> Model:
         raise LoadError(f"{name} returns unknown options {', '.join(unknown)}; known are train and gradients")
     if not callable(target):
         raise LoadError(f"{name} returns a {type(target).__name__}, which cannot be called")
-    if isinstance(target, torch.nn.Module):
-        target.train(bool(options.get("train", False)))
+    if isinstance(target, torch.nn.Module) and "train" in options:
+        target.train(bool(options["train"]))
     calls = tuple(_call(each, name) for each in (inputs if isinstance(inputs, list) else [inputs]))
     if not calls:
         raise LoadError(f"{name} returns no inputs")

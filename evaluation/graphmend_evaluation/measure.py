@@ -4,7 +4,8 @@
 
 `factory()` returns `(module, inputs)` or `(module, inputs, options)`. `inputs` is a tuple of arguments, a dict of
 keyword arguments, or a list of those, for several calls of one module. `options` is a dict: `train` (True: train mode,
-default eval), `gradients` (True: backward after each call, default no_grad).
+False: eval mode; by default the module stays as the factory returned it), `gradients` (True: backward after each call,
+default no_grad).
 
 `FOLDER/result.json` is one `results.ModelMeasurement`, written when everything is done; a process that dies leaves
 none. `state.pt`, `inputs.pt`, `eager.pt` and `compiled.pt` serve a later run with `--against`. Exit code 0 when there

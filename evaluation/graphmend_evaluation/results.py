@@ -70,7 +70,8 @@ class Counts:
     frame, `recompiled_graphs` their graphs; a break counts for them only if the first compilation did not have it.
     `strict_error` is None when the model runs under `torch._dynamo.error_on_graph_break(True)`, else the first line
     of the error. `ended_by` has the index in `sites` of the break that ends each graph of `ops_per_graph`, None for one
-    that reaches the end of its frame; it is empty in results that do not say it.
+    that reaches the end of its frame; it is empty in results that do not say it. `opaque_operators` counts calls of
+    operators that are not torch's own: the compiler does not look inside, and may wait for the device there.
     """
 
     graphs: int
@@ -82,6 +83,13 @@ class Counts:
     skipped_frames: tuple[SkippedFrame, ...]
     strict_error: str | None
     ended_by: tuple[int | None, ...] = ()
+    opaque_operators: int = 0
+
+    @property
+    def whole_words(self) -> str:
+        """`one graph`, or `one graph, 2 opaque operators`."""
+        count = self.opaque_operators
+        return f"one graph, {count} opaque operator{'' if count == 1 else 's'}" if count else "one graph"
 
     @property
     def ops(self) -> int:

@@ -19,6 +19,8 @@ from graphmend_evaluation.results import ModelMeasurement, ModelRow
 
 Progress = Callable[[str], None]
 
+_MOST_TIMINGS = 8  # each may take minutes
+
 
 @dataclass(frozen=True)
 class Model:
@@ -72,6 +74,7 @@ class Stage:
         self._numbers: dict[str, int] = {}
         self._before: dict[str, ModelMeasurement] = {}
         self._rows: dict[str, tuple[str, ModelRow, bool]] = {}
+        self._files: Mapping[str, FileChanges] = {}
 
     def judge(self, models: Sequence[Model], changed: Iterable[str], marks: Iterable[Mark]) -> Judgement:
         """Measure `models`, judge their break sites, and find the changes that do not earn their place.
@@ -79,7 +82,7 @@ class Stage:
         `changed` are the files in which base and head differ; paths are relative to the work trees.
         """
         marks = list(marks)
-        files = {path: self._file(path, marks) for path in sorted(set(changed))}
+        self._files = files = {path: self._file(path, marks) for path in sorted(set(changed))}
         judge = Judge(files, marks)
         rows = self._measured([model.name for model in models], files)
         evaluated = [
@@ -182,6 +185,43 @@ class Stage:
         cause = Cause.EAGER_CHANGED if eager else Cause.COMPILE_FAILS
         return [Reverted(changes[name], row.model, cause, row.problems[0]) for name in culprits]
 
+    def changes_of(self, model: str) -> tuple[Change, ...]:
+        """The changes in files that a judged model imports."""
+        return tuple(change for file in self._imported(model) for change in file.changes)
+
+    def digest_of(self, model: str) -> str:
+        """Another one when other code of the head is what the model imports."""
+        return self._rows[model][0]
+
+    def slower_changes(self, model: str, detail: str, is_slow: Callable[[Path], bool]) -> tuple[Reverted, ...]:
+        """The changes without which a model that is slower at the head is not: those of one rule after the other.
+
+        `is_slow` times the model in a work tree. Where that does not tell the rules apart all of them go.
+        """
+        imported = self._imported(model)
+        groups: dict[str, list[Change]] = {}
+        for file in imported:
+            for change in file.changes:
+                if not change.is_support:
+                    groups.setdefault(", ".join(change.rules), []).append(change)
+        trial = _Trial(self, self._rows[model][1], imported)
+
+        def bad(rules: Set[str]) -> bool:
+            return bool(rules) and trial.run({each.id for rule in rules for each in groups[rule]}, is_slow)
+
+        self._progress(f"looking for the rule that makes {model} slower")
+        try:
+            culprits: Sequence[str] = find_culprits(list(groups), bad, limit=_MOST_TIMINGS)
+        except LimitReachedError:
+            culprits = list(groups)
+        finally:
+            trial.restore()
+        return tuple(Reverted(each, model, Cause.SLOWER, detail) for rule in culprits for each in groups[rule])
+
+    def _imported(self, model: str) -> list[FileChanges]:
+        files = self._rows[model][1].before.files
+        return [file for path, file in sorted(self._files.items()) if path in files]
+
     def measure_trial(self, model: str) -> ModelRow:
         """A model at the base and in the trial work tree as it is now."""
         before = self._measure_before(model, self._policy)
@@ -209,6 +249,11 @@ class _Trial:
             self._write(key)
             self._known[key] = bool(self._stage.measure_trial(self._model).problems)
         return self._known[key]
+
+    def run(self, wanted: Set[str], question: Callable[[Path], bool]) -> bool:
+        """What `question` says of the work tree with these changes and no others."""
+        self._write(wanted)
+        return question(self._stage.trial)
 
     def restore(self) -> None:
         """Leave the trial as it was found."""

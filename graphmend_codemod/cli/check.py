@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
+from graphmend_codemod.terminal import say
 
 if TYPE_CHECKING:
     from graphmend_codemod.findings import Finding, Problem
@@ -52,7 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--statistics", action="store_true", help="show counts for each rule in place of findings")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for findings that cannot be fixed, too")
     parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
-    options.add_run_options(parser)
+    options.add_run_options(parser, cached=True)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         raise options.CommandError("--statistics goes with --output-format full, concise or json")
     report = _report(args)
     for line in _view(args, report):
-        print(line)
+        say(line)
     options.print_problems(report.problems, report.root)
     if report.problems:
         return 2
@@ -79,6 +80,7 @@ def _report(args: argparse.Namespace) -> Report:
 
     findings: list[Finding] = []
     problems: list[Problem] = []
+    notes: list[str] = []
     files = 0
     groups = options.projects(args)
     first = groups[0][0]
@@ -86,8 +88,10 @@ def _report(args: argparse.Namespace) -> Report:
         result = runner.check(paths, settings, jobs=options.workers(args), cache=not args.no_cache)
         findings += options.rebased(result.findings, settings.root, first.root)
         problems += options.rebased(result.problems, settings.root, first.root)
+        notes += result.notes
         files += result.files
-    return Report(tuple(findings), tuple(problems), files, first.root, first.unsafe_fixes)
+    options.print_notes(notes)
+    return Report.of(findings, problems, files, first)
 
 
 def _stdin_report(args: argparse.Namespace, path: Path) -> Report:
@@ -95,10 +99,10 @@ def _stdin_report(args: argparse.Namespace, path: Path) -> Report:
     from graphmend_codemod.reporting.report import Report
 
     settings = options.settings_from(args, path)
-    text = sys.stdin.buffer.read()
+    text = options.stdin_text()
     result = runner.check_text(text, path, settings)
     given = {finding.path: text for finding in result.findings}
-    return Report(result.findings, result.problems, result.files, settings.root, settings.unsafe_fixes, given)
+    return Report.of(result.findings, result.problems, result.files, settings, given)
 
 
 def _view(args: argparse.Namespace, report: Report) -> Iterable[str]:

@@ -9,13 +9,15 @@ from functools import partial
 from pathlib import Path
 
 from graphmend_codemod.cli import models, options
+from graphmend_codemod.terminal import say
 
 _DESCRIPTION = """\
 Compile the models of a repository at two commits and compare: graph breaks,
 eager results bit for bit, compiled results, and with --speed also time and
 memory. Each model runs in child processes of its own, without tokens in their
 environment; one that crashes or hangs costs only its row. This runs the
-repository's code. Nothing in the repository is changed.
+repository's code as you, so use it for code that you trust, or --sandbox.
+Nothing in the repository is changed.
 """
 _EPILOG = """\
 exit codes: 0 all models do as before or better, 1 a reviewer must look: a
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         wanted=models.wanted(args),
         report=None if args.report is None else Path(args.report),
         jobs=options.workers(args),
-        cache=not args.no_cache,
+        cache=False,  # of a work tree that is gone afterwards nothing needs to be remembered
     )
     try:
         with ProgressLine(sys.stderr) as progress:
@@ -78,6 +80,6 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_evaluation.reporting import terminal_lines
 
     for line in terminal_lines(outcome.evaluation, paint_for(sys.stdout, os.environ)):
-        print(line)
-    print(f"Report: {outcome.report / 'report.html'}")
+        say(line)
+    say(f"Report: {outcome.report / 'report.html'}")
     return outcome.exit_code

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
+from graphmend_codemod.terminal import say
 
 if TYPE_CHECKING:
     from graphmend_codemod.runner import FixResult
@@ -43,8 +44,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_paths(parser)
     options.add_rule_options(parser)
     parser.add_argument("--diff", action="store_true", help="print a unified diff and write nothing")
-    parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if files were changed")
-    options.add_run_options(parser)
+    parser.add_argument(
+        "--exit-non-zero-on-fix",
+        action="store_true",
+        help="exit with 1 if files were changed: the default, for hooks that say what they rely on",
+    )
+    parser.add_argument(
+        "--exit-zero", action="store_true", help="exit with 0 even if files were changed; wins over the option above"
+    )
+    options.add_run_options(parser, cached=True)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,15 +74,16 @@ def _fix_files(args: argparse.Namespace) -> tuple[bool, bool]:
         jobs, cache = options.workers(args), not args.no_cache
         result = runner.fix(paths, settings, write=not args.diff, jobs=jobs, cache=cache)
         results.append(_rebased(result, settings.root, first.root))
+    options.print_notes(note for result in results for note in result.notes)
     total = results[0] if len(results) == 1 else _joined(results)
     if args.diff:
         _print_diff(total, first.root)
     else:
         _print_files(total, first.root)
     # The diff must stay a diff when it is sent to a file.
-    print(_summary(total, first, args.diff), file=sys.stderr if args.diff else sys.stdout)
+    say(_summary(total, first, args.diff), sys.stderr if args.diff else sys.stdout)
     options.print_problems(total.problems, first.root)
-    return bool(total.fixes), bool(total.problems)
+    return bool(total.fixes), any(not problem.aside for problem in total.problems)
 
 
 def _rebased(result: FixResult, old: Path, new: Path) -> FixResult:
@@ -98,28 +107,35 @@ def _fix_stdin(args: argparse.Namespace, path: Path) -> tuple[bool, bool]:
     from graphmend_codemod import runner
 
     settings = options.settings_from(args, path)
-    text = sys.stdin.buffer.read()
+    text = options.stdin_text()
     result = runner.fix_text(text, path, settings)
     if args.diff:
         _print_diff(result, settings.root)
     else:
         # Also when the text could not be fixed: in a pipe, nothing must be lost.
         sys.stdout.buffer.write(result.fixes[0].after if result.fixes else text)
+        while more := sys.stdin.buffer.read(2**20):
+            sys.stdout.buffer.write(more)
     options.print_problems(result.problems, settings.root)
-    return bool(result.fixes), bool(result.problems)
+    return bool(result.fixes), any(not problem.aside for problem in result.problems)
 
 
 def _print_diff(result: FixResult, root: Path) -> None:
     if not result.fixes:
         return
     from graphmend_codemod.reporting.colour import paint_for
-    from graphmend_codemod.reporting.diff import unified
+    from graphmend_codemod.reporting.diff import hides_characters, unified
     from graphmend_codemod.reporting.report import shown_path
 
     paint = paint_for(sys.stdout, os.environ)
+    for_eyes = paint.enabled or sys.stdout.isatty()
     for change in result.fixes:
         shown = shown_path(change.path, root)
-        sys.stdout.buffer.write(unified(shown, change.before, change.after, paint))
+        diff = unified(shown, change.before, change.after, paint, for_eyes=for_eyes)
+        if hides_characters(diff) and not for_eyes:
+            hidden = f"the diff of {shown} has characters that change how it is shown; a terminal gets them in words"
+            options.print_notes([hidden])
+        sys.stdout.buffer.write(diff)
 
 
 def _print_files(result: FixResult, root: Path) -> None:
@@ -128,11 +144,11 @@ def _print_files(result: FixResult, root: Path) -> None:
     from graphmend_codemod.reporting import fixes
 
     for change in result.fixes:
-        print(fixes.line(change, root))
+        say(fixes.line(change, root))
 
 
 def _summary(result: FixResult, settings: Settings, diff: bool) -> str:
-    if not result.fixes and not result.remaining:
+    if not result.fixes and not result.remaining and not result.problems:
         return f"Nothing to fix in {result.files} file{'s' if result.files != 1 else ''}."
     from graphmend_codemod.reporting import fixes
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
+from graphmend_codemod.extras import require
 from graphmend_codemod.fleet.order import ACTIONS, CHECK, MIGRATE, PR, Limits, Options
+from graphmend_codemod.terminal import printable, say
 
 if TYPE_CHECKING:
     from graphmend_codemod.fleet.rows import Row, Store
@@ -28,8 +30,8 @@ _EPILOG = """\
 SOURCE is a folder of clones, a configuration of all-repos (.json), or a list:
 a folder or an address a line, `#` begins a comment.
 
-exit codes: 0 nothing to do anywhere, 1 something was found, changed or opened,
-2 at least one repository failed, 130 interrupted.
+exit codes: 0 every repository was handled, 1 `check` found something that can
+be fixed, 2 at least one repository failed, 130 interrupted.
 
 examples:
   graphmend fleet check repositories.txt
@@ -91,7 +93,10 @@ def _add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser], ac
         parser.add_argument("--dry-run", action="store_true", help="change nothing")
         parser.add_argument("--branch", metavar="NAME", help="the branch to make")
         parser.add_argument(
-            "--evaluate", action="store_true", help="compile configured models: runs code of the repositories"
+            "--evaluate",
+            action=argparse.BooleanOptionalAction,
+            default=False,
+            help="compile configured models: runs code of the repositories [default: no]",
         )
     if action == PR:
         parser.add_argument("--fork", action="store_true", help="push to forks of yours")
@@ -115,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
         raise options.CommandError(f"{args.results}: does not exist; run `graphmend fleet check` first")
     try:
         targets = () if args.fleet_action == "report" else find_targets(args.source)
+        _require_extras(args, targets)
         store = Store(args.results)
         try:
             return _report(args, store) if args.fleet_action == "report" else _run(args, store, targets)
@@ -126,9 +132,21 @@ def run(args: argparse.Namespace) -> int:
         raise options.CommandError(f"{args.results}: cannot be used: {error}; name another with --results") from error
 
 
+def _require_extras(args: argparse.Namespace, targets: Sequence[Target]) -> None:
+    """Before any repository is looked at: without them, each would fail."""
+    from graphmend_codemod.forge.location import looks_remote
+
+    if args.fleet_action == PR or (args.fleet_action == CHECK and any(looks_remote(one.location) for one in targets)):
+        require("bot", f"`graphmend fleet {args.fleet_action}` of repositories on a forge")
+    if getattr(args, "scheduler", None):
+        require("cluster", "--scheduler")
+    if getattr(args, "evaluate", None):
+        require("eval", "--evaluate")
+
+
 def _run(args: argparse.Namespace, store: Store, targets: Sequence[Target]) -> int:
     from graphmend_codemod.fleet.report import headline
-    from graphmend_codemod.fleet.rows import CHANGED
+    from graphmend_codemod.fleet.rows import FINDINGS
     from graphmend_codemod.fleet.running import run_all
     from graphmend_codemod.interruption import interruptible
 
@@ -136,7 +154,7 @@ def _run(args: argparse.Namespace, store: Store, targets: Sequence[Target]) -> i
     limits = Limits(args.time_limit, int(args.memory_limit * _GIB), int(args.disk_limit * _GIB))
     done = store.done(told.action) if args.resume else frozenset()
     if not args.resume:
-        store.forget(told.action)
+        store.begin(told.action)
     todo = [target for target in targets if target.location not in done]
     if done:
         print(f"{len(targets) - len(todo)} of {len(targets)} are done already", file=sys.stderr)
@@ -148,19 +166,18 @@ def _run(args: argparse.Namespace, store: Store, targets: Sequence[Target]) -> i
             _tell(number, len(todo), row)
     wanted = {target.location for target in targets}
     rows = [row for row in store.rows() if row.action == told.action and row.location in wanted]
-    print(headline(rows))
+    say(headline(rows))
     if any(row.failed for row in rows):
         return 2
-    return 1 if any(row.status in CHANGED for row in rows) else 0
+    return 1 if any(row.status == FINDINGS for row in rows) else 0
 
 
 def _tell(number: int, count: int, row: Row) -> None:
-    from graphmend_codemod.reporting.report import printable
 
     what = f"{row.sites} sites" + (f", {row.fixed} fixed" if row.fixed else "")
     told = row.error if row.failed else f"{what}{f', {row.pull_request}' if row.pull_request else ''}"
     line = printable(f"[{number}/{count}] {row.name}: {row.status}, {told}")
-    print(line, file=sys.stderr if row.failed else sys.stdout, flush=True)
+    say(line, sys.stderr if row.failed else sys.stdout, flush=True)
 
 
 def _report(args: argparse.Namespace, store: Store) -> int:
@@ -170,7 +187,7 @@ def _report(args: argparse.Namespace, store: Store) -> int:
     for file, text in ((args.html, report.as_html), (args.json, report.as_json)):
         if file is not None:
             file.write_text(text(rows), encoding="utf-8")
-    print(report.headline(rows))
+    say(report.headline(rows))
     return 0
 
 

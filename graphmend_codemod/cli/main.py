@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib import import_module
+from typing import NoReturn
 
 from graphmend_codemod import GraphmendError, __version__
 from graphmend_codemod.cli.options import HelpFormatter
@@ -25,14 +26,18 @@ COMMANDS = {
     "rules": "graphmend_codemod.cli.rules",
 }
 _ONE_READING = frozenset({"check", "fix"})
+_LONGEST = 2000
+TRACEBACK = "--traceback"
+_TRACEBACK_HELP = "show where an unexpected error happened"
 CANNOT = 2
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 _EPILOG = """\
 exit codes:
-  0    nothing to do
-  1    there are findings that can be fixed (check), or files were changed (fix)
+  0    done, and nothing is wrong
+  1    there are findings that can be fixed (check), files were changed (fix),
+       or a model does not do as before (evaluate)
   2    something could not be done; standard error says what
   130  interrupted
 
@@ -55,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a strange file name must not end the run
     try:
-        args = _parser(arguments).parse_args(arguments)
+        args = _parser(arguments).parse_args([each for each in arguments if each != TRACEBACK])  # it may be anywhere
         with _keeping_everything() if args.command in _ONE_READING else nullcontext():
             code = int(import_module(COMMANDS[args.command]).run(args))
         sys.stdout.flush()
@@ -67,10 +72,36 @@ def main(argv: Sequence[str] | None = None) -> int:
         _let_go_of_output()
         return PIPE_CLOSED
     except OSError as error:
+        _trace(arguments)
         if error.filename is None:
             _let_go_of_output()
         return _complain(f"error: {error.filename or 'output'}: {error.strerror or error}")
+    except MemoryError:
+        _trace(arguments)
+        return _complain("error: there is not enough memory; try --jobs 1, or exclude large files")
+    except Exception as error:  # a mistake of graphmend's own, which nobody should take for findings
+        _trace(arguments)
+        return _complain(f"error: {_internal(error)}")
     return code
+
+
+def _trace(arguments: Sequence[str]) -> None:
+    """Show where it happened to those who asked for it."""
+    if TRACEBACK in arguments:
+        import traceback
+
+        traceback.print_exc()
+
+
+def _internal(error: Exception) -> str:
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    where = "" if frame is None else f" in {frame.tb_frame.f_globals.get('__name__')}, line {frame.tb_lineno}"
+    return (
+        f"internal error ({type(error).__name__}: {error}{where}); "
+        f"please report it with what the same command prints with {TRACEBACK}"
+    )
 
 
 @contextmanager
@@ -84,9 +115,16 @@ def _keeping_everything() -> Iterator[None]:
         gc.enable()
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        from graphmend_codemod.terminal import printable
+
+        super().error(printable(message))
+
+
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """The parser, with the options of the wanted command alone: the others need not be imported."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="graphmend",
         description="Find and remove TorchDynamo graph breaks in PyTorch code. Eager behaviour stays as it is.",
         epilog=_EPILOG,
@@ -94,17 +132,28 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"graphmend {__version__}")
+    parser.add_argument(TRACEBACK, action="store_true", help=_TRACEBACK_HELP)
     subparsers = parser.add_subparsers(prog="graphmend", dest="command", metavar="command", required=True)
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
     modules = [COMMANDS[wanted]] if wanted in COMMANDS else dict.fromkeys(COMMANDS.values())
     for module in modules:
         import_module(module).add_parser(subparsers)
+    for command in subparsers.choices.values():
+        command.add_argument(TRACEBACK, action="store_true", default=argparse.SUPPRESS, help=_TRACEBACK_HELP)
     return parser
 
 
 def _complain(message: str, code: int = CANNOT) -> int:
-    print(f"graphmend: {message}", file=sys.stderr)
+    from graphmend_codemod.terminal import printable
+
+    print(f"graphmend: {_shortened(printable(message))}", file=sys.stderr)
     return code
+
+
+def _shortened(message: str) -> str:
+    """A line that fits into a log, whatever somebody wrote into a settings file."""
+    half = _LONGEST // 2
+    return message if len(message) <= _LONGEST else f"{message[:half]} [...] {message[-half:]}"
 
 
 def _let_go_of_output() -> None:

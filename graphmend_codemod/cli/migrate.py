@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from graphmend_codemod.cli import models, options
+from graphmend_codemod.terminal import say
 
 _DESCRIPTION = """\
 Fix a whole repository on a new branch, one commit a rule, and report what was
@@ -18,15 +19,19 @@ if it fails or is interrupted there is no branch.
 
 Models that are named, configured or found are compiled before and after, in
 child processes: a fix that changes an eager result, breaks compilation or
-leaves its break in place is taken back. This runs the repository's code.
+leaves its break in place is taken back. With --speed they are timed as well,
+and a fix that makes one slower is taken back unless --keep-slower is given.
+This runs the repository's code as you: for code that you do not trust, use
+--no-evaluate or --sandbox.
 """
 _EPILOG = """\
-exit codes: 0 nothing to fix, 1 a branch was made (with --dry-run: would be),
-2 it could not be done, 130 interrupted. A file that cannot be checked, or a
-model that cannot be measured, is reported and costs only itself.
+exit codes: 0 a branch was made (with --dry-run: would be) or there is nothing
+to fix, 2 it could not be done, 130 interrupted. A file that cannot be checked,
+or a model that cannot be measured, is reported and costs only itself.
 
 examples:
   graphmend migrate
+  graphmend migrate --branch mended && graphmend pr --from mended
   graphmend migrate ~/src/mymodels --branch compile-whole --select GM1,GM2
   graphmend migrate --model mymodels.zoo:small_bart --model mymodels.zoo:small_t5
   graphmend migrate --dry-run --unsafe-fixes
@@ -57,6 +62,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     models.add_evaluate_option(parser)
     parser.add_argument("--keep", action="store_true", help="keep fixes that do not earn their place, too")
+    parser.add_argument("--keep-slower", action="store_true", help="keep fixes that --speed measures as slower")
     models.add_model_options(parser)
     parser.add_argument("--report", metavar="DIR", help="where to write report.md and report.json [default: in .git]")
     parser.add_argument("--dry-run", action="store_true", help="say what would be committed; make no branch")
@@ -81,10 +87,11 @@ def run(args: argparse.Namespace) -> int:
         wanted=models.wanted(args),
         evaluate=args.evaluate,
         keep=args.keep,
+        keep_slower=args.keep_slower,
         report=None if args.report is None else Path(args.report),
         dry_run=args.dry_run,
         jobs=options.workers(args),
-        cache=not args.no_cache,
+        cache=False,  # of a work tree that is gone afterwards nothing needs to be remembered
     )
     try:
         with ProgressLine(sys.stderr) as progress:
@@ -95,8 +102,7 @@ def run(args: argparse.Namespace) -> int:
         print("graphmend: interrupted; nothing was changed", file=sys.stderr)
         return error.exit_code
     for line in views.lines(outcome, paint_for(sys.stdout, os.environ)):
-        print(line)
-    for remark in outcome.remarks:
-        print(f"graphmend: note: {remark}", file=sys.stderr)
+        say(line)
+    options.print_notes(outcome.remarks)
     options.print_problems(outcome.problems, outcome.top or Path())
     return outcome.exit_code

@@ -53,7 +53,14 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--model-timeout", type=_positive, metavar="SECONDS", help="the longest to measure one model [default: 600]"
     )
-    group.add_argument("--model-memory", type=_positive, metavar="GIB", help="the most memory for one model")
+    group.add_argument(
+        "--model-memory", type=_positive, metavar="GIB", help="the most memory for one model [default: 80%% of all]"
+    )
+    group.add_argument(
+        "--sandbox",
+        action="store_true",
+        help="run models in bubblewrap (Linux): they write to their own folders only, and have no network",
+    )
     group.add_argument("--speed", action="store_true", help="also measure cold start, latency and memory")
     group.add_argument(
         "--speed-budget", type=_positive, metavar="SECONDS", help="about how long to time one model [default: 300]"
@@ -82,6 +89,7 @@ def wanted(args: argparse.Namespace) -> Wanted:
         trust_remote_code=args.trust_remote_code,
         timeout=args.model_timeout,
         memory=None if args.model_memory is None else int(args.model_memory * _GIB),
+        sandbox=args.sandbox,
         jobs=options.workers(args),
         speed=args.speed or args.speed_budget is not None,
         speed_budget=args.speed_budget,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from graphmend_codemod import GraphmendError
 from graphmend_codemod.settings import Settings, checked_codes, load_settings
+from graphmend_codemod.terminal import printable, say
 
 if TYPE_CHECKING:
     from graphmend_codemod.findings import Finding, Problem
@@ -71,12 +72,14 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """How to run."""
+def add_run_options(parser: argparse.ArgumentParser, *, cached: bool = False) -> None:
+    """How to run. Commands that are not `cached` take `--no-cache` as well and have no use for it."""
     parser.add_argument(
         "--jobs", "-j", type=_positive, metavar="N", help="worker processes [default: one for each core]"
     )
-    parser.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")
+    parser.add_argument(
+        "--no-cache", action="store_true", help="neither read nor write the cache" if cached else argparse.SUPPRESS
+    )
 
 
 def settings_from(args: argparse.Namespace, start: Path) -> Settings:
@@ -127,6 +130,13 @@ def stdin_path(args: argparse.Namespace) -> Path | None:
     return Path(args.stdin_filename or "stdin.py")
 
 
+def stdin_text() -> bytes:
+    """Standard input, up to what is too much to be looked at; the rest can still be read."""
+    from graphmend_codemod.source import MOST_READ
+
+    return sys.stdin.buffer.read(MOST_READ + 1)
+
+
 def workers(args: argparse.Namespace) -> int:
     """How many worker processes to use at most."""
     if args.jobs is not None:
@@ -137,12 +147,20 @@ def workers(args: argparse.Namespace) -> int:
 
 
 def print_problems(problems: Iterable[Problem], root: Path) -> None:
-    """One line each on standard error."""
+    """One line each on standard error, without those of files that have nothing to do with torch."""
     for problem in problems:
-        from graphmend_codemod.reporting.report import printable, shown_path
+        if problem.aside:
+            continue
+        from graphmend_codemod.reporting.report import shown_path
 
         shown = problem._replace(path=shown_path(problem.path, root))
-        print(f"graphmend: error: {printable(str(shown))}", file=sys.stderr)
+        say(f"graphmend: error: {printable(str(shown))}", sys.stderr)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """One line each on standard error, none of them twice."""
+    for note in dict.fromkeys(notes):
+        say(f"graphmend: note: {printable(note)}", sys.stderr)
 
 
 def _codes(values: Iterable[str], option: str) -> tuple[str, ...]:

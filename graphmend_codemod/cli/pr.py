@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import models, options
+from graphmend_codemod.extras import require
 from graphmend_codemod.settings import SettingsError
+from graphmend_codemod.terminal import printable, say
 
 if TYPE_CHECKING:
     from graphmend_codemod.forge.credentials import Credential
@@ -32,8 +34,8 @@ _EPILOG = """\
 settings: [tool.graphmend.pull-request] in pyproject.toml of the base branch:
 enabled, base, branch, title, body, labels, reviewers, draft.
 
-exit codes: 0 nothing to do, 1 a pull request was opened, updated or closed
-(with --dry-run: would be), 2 it could not be done, 130 interrupted.
+exit codes: 0 the pull request is as it should be, or there is nothing to do;
+the first line says which. 2 it could not be done, 130 interrupted.
 
 examples:
   graphmend pr --dry-run
@@ -100,15 +102,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Do it, tell what was done, and return the exit code."""
+    require("bot", "`graphmend pr`")
     from graphmend_codemod import bot
     from graphmend_codemod.earlier import earlier_migration
     from graphmend_codemod.forge.base import ForgeError
     from graphmend_codemod.forge.credentials import scrubbed
     from graphmend_codemod.interruption import Interrupted
     from graphmend_codemod.migration import MigrationError
-    from graphmend_codemod.pull_request import CHANGES, Request
+    from graphmend_codemod.pull_request import Request
     from graphmend_codemod.reporting.progress import ProgressLine
-    from graphmend_codemod.reporting.report import printable
     from graphmend_codemod.repository.git import RepositoryError
 
     request = Request(
@@ -121,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         wanted=models.wanted(args),
         dry_run=args.dry_run,
         jobs=options.workers(args),
-        cache=not args.no_cache,
+        cache=False,  # of a work tree that is gone afterwards nothing needs to be remembered
     )
     credential: Credential | None = None
     try:
@@ -151,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
         print("graphmend: interrupted; the next run goes on from what the forge has", file=sys.stderr)
         return error.exit_code
     _tell(outcome, args.dry_run)
-    return 1 if outcome.done in CHANGES else 0
+    return 0
 
 
 def _tell(outcome: Outcome, dry_run: bool) -> None:
@@ -161,19 +163,17 @@ def _tell(outcome: Outcome, dry_run: bool) -> None:
     would = "dry run: would be " if dry_run and outcome.done in CHANGES else "dry run: " if dry_run else ""
     where = f" {outcome.pull_request.url}" if outcome.pull_request is not None else ""
     from graphmend_codemod.reporting.migration import headline
-    from graphmend_codemod.reporting.report import printable
 
-    print(f"{would}{outcome.done.value}{where}")
+    say(f"{would}{outcome.done.value}{where}")
     if outcome.migration is not None:
-        print(f"  {headline(outcome.migration)}")
+        say(f"  {headline(outcome.migration)}")
     for fact in outcome.facts:
-        print(f"  {printable(fact)}")
+        say(f"  {printable(fact)}")
     for step in outcome.steps:
-        print(f"  {'would ' if dry_run else ''}{printable(step)}")
+        say(f"  {'would ' if dry_run else ''}{printable(step)}")
     if dry_run and outcome.proposal is not None:
-        print(f"\n{outcome.proposal.title}\n\n{outcome.proposal.body}", end="")
-    for remark in outcome.remarks:
-        print(f"graphmend: note: {printable(remark)}", file=sys.stderr)
+        say(f"\n{outcome.proposal.title}\n\n{outcome.proposal.body}", end="")
+    options.print_notes(outcome.remarks)
 
 
 def _seconds(text: str) -> float:

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
+from graphmend_codemod.terminal import say
 
 if TYPE_CHECKING:
     from graphmend_codemod.rules.base import Rule
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         rules = all_rules()
         lines = [pages.as_json(rules)] if args.output_format == "json" else pages.table(rules, paint)
     for line in lines:
-        print(line)
+        say(line)
     return 0
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 from graphmend_codemod.fleet.order import Order
 from graphmend_codemod.fleet.rows import Row
-from graphmend_codemod.reporting.report import printable
+from graphmend_codemod.terminal import printable
 
 _MANY = 20
 _LONG = 500
+# In the folder of a run there is the copy of the repository, or of a snapshot its `files`.
+_OURS = re.compile(
+    r"/[^\s:'\"`]*/graphmend-\w+-[a-z0-9_]{8}(?:/tmp)?(?:/files)?(?:/[^/\s:'\"`]+)?/?(?P<inside>[^\s:'\"`]*)"
+)
 
 
 def answer(
@@ -40,10 +45,19 @@ def answer(
         breaks_before=before,
         breaks_after=after,
         pull_request=pull_request,
-        error=printable(error)[:_LONG],
+        error=_shown(error),
         left=tuple(reasons.most_common(_MANY)),
-        remarks=tuple(dict.fromkeys(printable(text)[:_LONG] for text in remarks))[:_MANY],
+        remarks=tuple(dict.fromkeys(_shown(text) for text in remarks))[:_MANY],
     )
+
+
+def without_temporary_folders(text: str) -> str:
+    """The text with paths inside of the repository in place of those in our copy of it, which is gone by then."""
+    return _OURS.sub(lambda found: found["inside"] or "the temporary repository", text)
+
+
+def _shown(text: str) -> str:
+    return printable(without_temporary_folders(text))[:_LONG]
 
 
 def arguments(order: Order) -> argparse.Namespace:

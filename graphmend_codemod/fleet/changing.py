@@ -6,15 +6,18 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from graphmend_codemod import bot, migration, pull_request
+from graphmend_codemod import migration
 from graphmend_codemod.cli import options as command_line
+from graphmend_codemod.earlier import earlier_migration
 from graphmend_codemod.fleet.answering import answer, arguments
 from graphmend_codemod.fleet.order import MIGRATE, Order
-from graphmend_codemod.fleet.rows import CLEAN, FAILED, LEFT, MIGRATED, Row
+from graphmend_codemod.fleet.rows import ALREADY, CLEAN, FAILED, LEFT, MIGRATED, Row
 from graphmend_codemod.forge.location import looks_remote
 from graphmend_codemod.measuring import Arm
 from graphmend_codemod.migrated import NOTHING_DONE, Migration, why_left
 from graphmend_codemod.migration import MigrationError
+from graphmend_codemod.repository.checkout import open_checkout, resolve_commit
+from graphmend_codemod.repository.git import RepositoryError
 
 
 def change(order: Order) -> Row:
@@ -28,6 +31,9 @@ def change(order: Order) -> Row:
 def _migrate(order: Order) -> Row:
     if looks_remote(order.location):
         return answer(order, FAILED, error="a branch is made in a clone; clone it first, or use `graphmend fleet pr`")
+    earlier = None if order.options.dry_run else _earlier(order)
+    if earlier is not None:
+        return _migrated(order, ALREADY, earlier, remarks=_moved(order, earlier))
     made = migration.migrate(
         migration.Request(
             repository=Path(order.location),
@@ -43,7 +49,25 @@ def _migrate(order: Order) -> Row:
     return _migrated(order, MIGRATED if made.commits else LEFT if made.remaining else CLEAN, made)
 
 
+def _earlier(order: Order) -> Migration | None:
+    """What an earlier run has migrated to the same branch, if that is as it left it."""
+    try:
+        checkout = open_checkout(Path(order.location))
+        return earlier_migration(checkout, order.options.branch or migration.default_branch()).made
+    except (MigrationError, RepositoryError):
+        return None
+
+
+def _moved(order: Order, made: Migration) -> list[str]:
+    head = resolve_commit(open_checkout(Path(order.location)), "HEAD")
+    if head.oid == made.base.oid:
+        return []
+    return [f"{made.branch} starts from {made.base}, and HEAD is at {head}; --branch names another one to make"]
+
+
 def _pull_request(order: Order) -> Row:
+    from graphmend_codemod import bot, pull_request  # which need the extra `bot`; a migration does not
+
     told = order.options
     location, checkout = bot.find_repository(order.location, "origin", kind=told.forge, api=told.api)
     request = pull_request.Request(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
+from graphmend_codemod.fleet.answering import without_temporary_folders
 from graphmend_codemod.fleet.order import Limits, Order
 from graphmend_codemod.fleet.rows import FAILED, NOT_RUN, TOO_LONG, TOO_MUCH_DISK, TOO_MUCH_MEMORY, Row, row_from_json
 from graphmend_codemod.forge.credentials import tokens_in, without_tokens
@@ -25,7 +26,7 @@ _DISK_EVERY = 1.0
 _LAST_WORDS = 500
 _TAIL = 8192
 _PREFIX, _LOCK = "graphmend-fleet-", "lock"
-_NEWBORN = 60.0
+_NEWBORN = 10.0  # seconds
 # Without the current folder in the path, which may be a repository with modules of any name.
 _START = (
     "import sys; sys.path[:] = [folder for folder in sys.path if folder]; "
@@ -132,7 +133,7 @@ def _last_words(code: int | None, words: Path, order: Order) -> str:
     with words.open("rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
         lines = file.read().decode("utf-8", "backslashreplace").strip().splitlines()
-    told = order.scrubbed(lines[-1])[:_LAST_WORDS] if lines else ""
+    told = without_temporary_folders(order.scrubbed(lines[-1]))[:_LAST_WORDS] if lines else ""
     how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with code {code}"
     return f"its process {how}{f': {told}' if told else ''}"
 

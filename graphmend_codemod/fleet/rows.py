@@ -13,6 +13,7 @@ FAILED, NOT_RUN = "failed", "not run"
 TOO_LONG, TOO_MUCH_MEMORY, TOO_MUCH_DISK = "time limit", "memory limit", "disk limit"
 FAILURES = frozenset({FAILED, NOT_RUN, TOO_LONG, TOO_MUCH_MEMORY, TOO_MUCH_DISK})
 CLEAN, LEFT, FINDINGS, MIGRATED = "clean", "nothing to fix", "findings", "migrated"
+ALREADY = "already migrated"
 CHANGED = frozenset({FINDINGS, MIGRATED, "opened", "updated", "closed"})
 
 _TABLE = """
@@ -21,6 +22,13 @@ CREATE TABLE IF NOT EXISTS repositories (
     finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (action, location)
 )
 """
+_HISTORY = """
+CREATE TABLE IF NOT EXISTS history (
+    action TEXT NOT NULL, location TEXT NOT NULL, name TEXT NOT NULL, status TEXT NOT NULL, row TEXT NOT NULL,
+    finished TEXT NOT NULL
+)
+"""
+_COLUMNS = "action, location, name, status, row, finished"
 
 
 @dataclass(frozen=True)
@@ -65,20 +73,24 @@ def row_from_json(text: str) -> Row:
 
 
 class Store:
-    """The rows of one or more runs, in one file. Raises `sqlite3.Error`."""
+    """The rows of one or more runs, in one file; those of earlier runs are kept beside. Raises `sqlite3.Error`."""
 
     def __init__(self, file: Path) -> None:
         self._connection = sqlite3.connect(file, timeout=30.0)
         self._connection.execute(_TABLE)
+        self._connection.execute(_HISTORY)
         self._connection.commit()
 
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
 
-    def forget(self, action: str) -> None:
-        """Begin anew."""
+    def begin(self, action: str) -> None:
+        """Begin anew: the rows that are there become history."""
         with self._connection:
+            self._connection.execute(
+                f"INSERT INTO history ({_COLUMNS}) SELECT {_COLUMNS} FROM repositories WHERE action = ?", (action,)
+            )
             self._connection.execute("DELETE FROM repositories WHERE action = ?", (action,))
 
     def keep(self, row: Row) -> None:
@@ -93,6 +105,11 @@ class Store:
         """Locations that need not be looked at again: all that did not fail."""
         rows = self._connection.execute("SELECT location, status FROM repositories WHERE action = ?", (action,))
         return frozenset(location for location, status in rows if status not in FAILURES)
+
+    def history(self) -> Iterator[tuple[str, Row]]:
+        """When each row of an earlier run was finished, and the row; the oldest first."""
+        for finished, text in self._connection.execute("SELECT finished, row FROM history ORDER BY rowid"):
+            yield str(finished), row_from_json(text)
 
     def rows(self) -> Iterator[Row]:
         """All rows, one at a time."""

@@ -51,10 +51,19 @@ def find_targets(source: Path) -> tuple[Target, ...]:
         raise SourceError(f"{error.filename or source}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise SourceError(f"{source}: is no list of repositories: it is not UTF-8 text") from error
-    unique = {target.location: target for target in found}
+    unique: dict[str, Target] = {}
+    for target in found:
+        unique.setdefault(_identity(target.location), target)
     if not unique:
         raise SourceError(f"{source}: names no repository")
     return tuple(unique.values())
+
+
+def _identity(location: str) -> str:
+    """The same for a clone and a link to it, and for an address however it ends."""
+    if "://" in location or not os.path.exists(location):
+        return location.rstrip("/").removesuffix(".git")
+    return os.path.realpath(location).removesuffix(f"{os.sep}.git")
 
 
 def _clones(folder: Path) -> list[Target]:

@@ -15,8 +15,9 @@ from graphmend_codemod.migrated import Migration, why_left
 from graphmend_codemod.reporting.commit_message import breaks, measured_with
 from graphmend_codemod.reporting.markdown import code, escaped
 from graphmend_codemod.reporting.migration import headline
-from graphmend_codemod.reporting.report import plural, printable
+from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.settings import PullRequestSettings
+from graphmend_codemod.terminal import printable
 
 if TYPE_CHECKING:
     from graphmend_evaluation.evaluation import Evaluation
@@ -138,8 +139,8 @@ def left_alone(branch: str) -> str:
     """What the bot says when it finds commits that are not its own."""
     return (
         f"Branch {code(branch)} has commits that are not `graphmend`'s, so it is left as it is from now on, and "
-        "nothing of yours is overwritten. To let `graphmend` go on, merge or close this pull request, or delete the "
-        "branch."
+        "nothing of yours is overwritten. To let `graphmend` go on, delete the branch, once you have merged or closed "
+        "this pull request or without that: the next run begins anew."
     )
 
 
@@ -177,8 +178,8 @@ def _models(outcome: Migration) -> Iterator[str]:
         return
     rows = ["| model | breaks before | breaks after | one graph |", "|---|---:|---:|---|"]
     for result in outcome.models:
-        whole = "yes" if result.after.whole else "no"
-        rows.append(f"| {_code(result.model)} | {breaks(result.before)} | {breaks(result.after)} | {whole} |")
+        cells = (_code(result.model), breaks(result.before), breaks(result.after), result.after.one_graph)
+        rows.append(f"| {' | '.join(cells)} |")
     yield "\n".join(rows)
     problems = [f"- {_code(one.model)}: {_said(problem)}" for one in outcome.models for problem in one.problems]
     if problems:
@@ -189,10 +190,11 @@ def _models(outcome: Migration) -> Iterator[str]:
 
 def _rules(outcome: Migration) -> Iterator[str]:
     yield "### What changes"
-    rows = ["| rule | what it does | sites | files |", "|---|---|---:|---:|"]
+    rows = ["| rule | what it does | cost when compiled | sites | files |", "|---|---|---|---:|---:|"]
     for commit in outcome.commits:
         rule = commit.rule
-        rows.append(f"| {rule.code} {rule.slug} | {_said(rule.title)} | {len(commit.applied)} | {len(commit.files)} |")
+        cells = [f"{rule.code} {rule.slug}", _said(rule.title), rule.contract.cost.value]
+        rows.append(f"| {' | '.join(cells)} | {len(commit.applied)} | {len(commit.files)} |")
     yield "\n".join(rows)
     yield "One commit a rule; each message says why it is safe."
     if outcome.remaining:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
 
+from graphmend_codemod.own_process import hide_this_process
 from graphmend_codemod.repository.git import Git, GitFailed
 
 GITHUB, GITLAB = "github", "gitlab"
@@ -40,6 +41,7 @@ class Credential:
 def taken_from_environment(kind: str, environment: MutableMapping[str, str] | None = None) -> Credential | None:
     """The token for a forge of this kind. All tokens that are known by name leave the environment."""
     variables = os.environ if environment is None else environment
+    hide_this_process()  # what it was started with can be read even when it is gone from the environment
     found = {name: variables.pop(name, "") for name in _ALL}
     token = next((found[name] for name in VARIABLES[kind] if found[name]), None)
     return None if token is None else Credential(_USERS[kind], token.strip())
@@ -52,6 +54,7 @@ def without_tokens(environment: Mapping[str, str]) -> dict[str, str]:
 
 def tokens_in(environment: Mapping[str, str]) -> dict[str, str]:
     """What `without_tokens` leaves out."""
+    hide_this_process()
     return {name: environment[name] for name in _ALL if environment.get(name)}
 
 

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import requests
-from github import Auth, Github, GithubException, GithubObject, RateLimitExceededException, UnknownObjectException
+from github import (
+    Auth,
+    BadAttributeException,
+    Github,
+    GithubException,
+    GithubObject,
+    RateLimitExceededException,
+    UnknownObjectException,
+)
 from github.PullRequest import PullRequest as Remote
 from github.Repository import Repository
 
+from graphmend_codemod.forge.answers import ODD, expect, odd_answer
 from graphmend_codemod.forge.base import (
     AlreadyOpen,
     Comment,
@@ -27,6 +36,7 @@ from graphmend_codemod.forge.waiting import SECONDARY_WAIT, Patience, Waiting, a
 
 _TIMEOUT = 30
 _PAGE = 100
+_MOST = 10_000
 Answer = TypeVar("Answer")
 
 
@@ -77,14 +87,8 @@ class GitHub:
         """All of them, the newest first."""
         head = f"{source.owner}:{branch}"
         with self._errors(f"pull requests of {self._path}"):
-            return tuple(
-                self._patiently(
-                    lambda: [
-                        _pull_request(one)
-                        for one in self._repository.get_pulls(state="all", head=head, sort="created", direction="desc")
-                    ]
-                )
-            )
+            told = {"state": "all", "head": head, "sort": "created", "direction": "desc"}
+            return tuple(_listed_pull_request(one) for one in self._all(f"{self._repository.url}/pulls", told))
 
     def create(self, proposal: Proposal) -> PullRequest:
         """Open a pull request."""
@@ -128,9 +132,9 @@ class GitHub:
     def comments(self, number: int) -> tuple[Comment, ...]:
         """All comments."""
         with self._errors(f"comments of pull request {number}"):
-            pull = self._pull(number)
+            url = f"{self._repository.url}/issues/{number}/comments"
             return tuple(
-                self._patiently(lambda: [Comment(one.id, one.body or "") for one in pull.get_issue_comments()])
+                Comment(expect(int, one["id"], "its id"), str(one["body"] or "")) for one in self._all(url, {})
             )
 
     def comment(self, number: int, text: str) -> None:
@@ -205,6 +209,22 @@ class GitHub:
         assert self._known is not None
         return self._known
 
+    def _all(self, url: str, parameters: Mapping[str, object]) -> list[dict[str, Any]]:
+        """All of a list, page by page. PyGithub takes an answer that is no list for an empty one."""
+        found: list[dict[str, Any]] = []
+        asked: str | None = url
+        told: dict[str, object] | None = {**parameters, "per_page": _PAGE}
+        while asked is not None:
+            if len(found) > _MOST:
+                raise ValueError(f"a list of more than {_MOST}")
+            here, arguments = asked, told
+            headers, page = self._patiently(
+                lambda: self._client.requester.requestJsonAndCheck("GET", here, parameters=arguments)  # noqa: B023
+            )
+            found += [expect(dict, one, "an entry") for one in expect(list, page, "the list")]
+            asked, told = _next(headers.get("link", "")), None
+        return found
+
     def _pull(self, number: int) -> Remote:
         return self._patiently(lambda: self._repository.get_pull(number))
 
@@ -227,6 +247,9 @@ class GitHub:
         except (requests.RequestException, RuntimeError) as error:
             # PyGithub raises RuntimeError for a redirect to another host.
             text = scrubbed(f"{what}: no answer from GitHub ({_reason(error)}); try again later", self._credential)
+            raise (Unanswered if making else ForgeError)(text) from None
+        except (*ODD, BadAttributeException) as error:
+            text = scrubbed(odd_answer(what, "GitHub", error), self._credential)
             raise (Unanswered if making else ForgeError)(text) from None
 
 
@@ -266,19 +289,42 @@ def _reason(error: Exception) -> str:
     return " ".join(str(innermost).split()) or type(innermost).__name__
 
 
+def _next(links: str) -> str | None:
+    """The address of the next page, from a `Link` header."""
+    return next((one["url"] for one in requests.utils.parse_header_links(links) if one.get("rel") == "next"), None)
+
+
 def _project(repository: Repository) -> Project:
     permissions = repository.permissions
     return Project(
-        path=repository.full_name,
-        url=repository.clone_url,
-        ssh_url=repository.ssh_url,
-        default_branch=repository.default_branch,
-        archived=repository.archived,
+        path=expect(str, repository.full_name, "the repository's name"),
+        url=expect(str, repository.clone_url, "its address"),
+        ssh_url=expect(str, repository.ssh_url, "its address"),
+        default_branch=expect(str, repository.default_branch, "its default branch"),
+        archived=expect(bool, repository.archived, "whether it is archived"),
         can_push=bool(permissions and permissions.push),
-        id=repository.id,
+        id=expect(int, repository.id, "its id"),
     )
 
 
 def _pull_request(pull: Remote) -> PullRequest:
     state = State.MERGED if pull.merged_at else State(pull.state)
-    return PullRequest(pull.number, pull.html_url, state, pull.title, pull.body or "", pull.base.ref)
+    return PullRequest(
+        expect(int, pull.number, "its number"),
+        expect(str, pull.html_url, "its address"),
+        state,
+        expect(str, pull.title, "its title"),
+        pull.body or "",
+        expect(str, pull.base.ref, "its base"),
+    )
+
+
+def _listed_pull_request(one: dict[str, Any]) -> PullRequest:
+    return PullRequest(
+        expect(int, one["number"], "its number"),
+        expect(str, one["html_url"], "its address"),
+        State.MERGED if one["merged_at"] else State(one["state"]),
+        expect(str, one["title"], "its title"),
+        str(one["body"] or ""),
+        expect(str, one["base"]["ref"], "its base"),
+    )

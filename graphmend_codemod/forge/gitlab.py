@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import gitlab
 import requests
-from gitlab.exceptions import GitlabError
+from gitlab.exceptions import GitlabError, GitlabParsingError
 from gitlab.v4.objects import Project as RemoteProject
 from gitlab.v4.objects import ProjectMergeRequest
 from requests.adapters import HTTPAdapter
 
+from graphmend_codemod.forge.answers import ODD, expect, odd_answer
 from graphmend_codemod.forge.base import (
     AlreadyOpen,
     Comment,
@@ -32,6 +34,7 @@ _DEVELOPER = 30
 _DRAFT = "Draft: "
 _STATES = {"opened": State.OPEN, "locked": State.OPEN, "closed": State.CLOSED, "merged": State.MERGED}
 _CLOSE = "close"
+_LISTS = ("/merge_requests", "/notes", "/forks", "/users")
 
 
 class GitLab:
@@ -175,6 +178,9 @@ class GitLab:
     def _errors(self, what: str, *, making: bool = False) -> Iterator[None]:
         try:
             yield
+        except (GitlabParsingError, *ODD) as error:
+            text = scrubbed(odd_answer(what, "GitLab", error), self._credential)
+            raise (Unanswered if making else ForgeError)(text) from None
         except GitlabError as error:
             raise self._explained(error, what, making) from None
         except requests.RequestException as error:
@@ -197,8 +203,12 @@ class _Client(gitlab.Gitlab):
     """Waits for nobody: the session's adapter does, within a bound."""
 
     def http_request(self, *args: Any, **kwargs: Any) -> requests.Response:
-        """One request."""
-        return super().http_request(*args, **{**kwargs, "obey_rate_limit": False, "retry_transient_errors": False})
+        """One request. Raises ValueError for an answer that holds no object, or no list where one was asked for."""
+        bounded = {**kwargs, "obey_rate_limit": False, "retry_transient_errors": False}
+        answer = super().http_request(*args, **bounded)
+        verb, path = args[0], urlsplit(args[1]).path
+        expect(list if verb == "get" and path.endswith(_LISTS) else dict, answer.json(), "it")
+        return answer
 
 
 def _way_out(status: int) -> str:
@@ -217,16 +227,23 @@ def _project(project: RemoteProject) -> Project:
     accesses = (permissions.get("project_access"), permissions.get("group_access"))
     level = max((access["access_level"] for access in accesses if access), default=0)
     return Project(
-        path=project.path_with_namespace,
-        url=project.http_url_to_repo,
-        ssh_url=project.ssh_url_to_repo,
-        default_branch=getattr(project, "default_branch", None) or "main",  # untold to those who may not read code
-        archived=project.archived,
+        path=expect(str, project.path_with_namespace, "the project's name"),
+        url=expect(str, project.http_url_to_repo, "its address"),
+        ssh_url=expect(str, project.ssh_url_to_repo, "its address"),
+        # Untold to those who may not read code.
+        default_branch=expect(str, getattr(project, "default_branch", None) or "main", "its default branch"),
+        archived=expect(bool, project.archived, "whether it is archived"),
         can_push=level >= _DEVELOPER,
-        id=project.id,
+        id=expect(int, project.id, "its id"),
     )
 
 
 def _merge_request(one: ProjectMergeRequest) -> PullRequest:
-    title = str(one.title).removeprefix(_DRAFT)
-    return PullRequest(one.iid, one.web_url, _STATES[one.state], title, one.description or "", one.target_branch)
+    return PullRequest(
+        expect(int, one.iid, "its number"),
+        expect(str, one.web_url, "its address"),
+        _STATES[one.state],
+        expect(str, one.title, "its title").removeprefix(_DRAFT),
+        one.description or "",
+        expect(str, one.target_branch, "its target"),
+    )

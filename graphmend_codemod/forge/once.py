@@ -37,18 +37,22 @@ def create_once(forge: Forge, proposal: Proposal) -> tuple[PullRequest, bool]:
 
 def comment_once(forge: Forge, number: int, text: str, about: str) -> bool:
     """Comment, unless there is a comment about the same already; whether one was added. Raises `ForgeError`."""
-    note = NOTE.format(about)
     for left in reversed(range(_TRIES)):
-        if any(note in there.text for there in forge.comments(number)):
+        if has_note(forge, number, about):
             return False
         try:
-            forge.comment(number, f"{text}\n\n{note}")
+            forge.comment(number, f"{text}\n\n{NOTE.format(about)}")
             return True
         except Unanswered:
             if not left:
                 raise
             time.sleep(_TRIES - left)
     raise AssertionError("unreachable")
+
+
+def has_note(forge: Forge, number: int, about: str) -> bool:
+    """Whether there is a comment of the bot about something. Raises `ForgeError`."""
+    return any(NOTE.format(about) in there.text for there in forge.comments(number))
 
 
 def keep_comments(forge: Forge, number: int, texts: Mapping[str, str | None]) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from graphmend_codemod.forge import body as views
 from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal, PullRequest
 from graphmend_codemod.forge.mark import mark_of, read_mark, title_digest, with_mark
-from graphmend_codemod.forge.once import comment_once, create_once, keep_comments, same_text
+from graphmend_codemod.forge.once import comment_once, create_once, has_note, keep_comments, same_text
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.settings import PullRequestSettings
 
-_REPORT = "report-{}"
+_REPORT, _LEFT_ALONE = "report-{}", "left-alone"
 
 
 @dataclass
@@ -83,8 +83,12 @@ class Publisher:
             return
         if self.dry_run:
             self.steps.append(f"say so on {current.url}, if it is not said yet")
-        elif comment_once(self.forge, current.number, views.left_alone(branch), "left-alone"):
+        elif comment_once(self.forge, current.number, views.left_alone(branch), _LEFT_ALONE):
             self.steps.append(f"comment on {current.url}")
+
+    def was_left_alone(self, closed: PullRequest) -> bool:
+        """Whether a person was told there that the bot goes on when the branch is deleted."""
+        return has_note(self.forge, closed.number, _LEFT_ALONE)
 
     def _comment(self, current: PullRequest, parts: tuple[str, ...]) -> None:
         texts = {}

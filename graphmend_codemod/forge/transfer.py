@@ -24,7 +24,7 @@ from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.forge.credentials import Credential, scrubbed
 from graphmend_codemod.forge.sources import checked_out, left_out
 from graphmend_codemod.forge.waiting import Patience
-from graphmend_codemod.repository.git import ENVIRONMENT, OVERRIDES, Git
+from graphmend_codemod.repository.git import OVERRIDES, Git
 
 _TRIES = 3
 _PASSING = re.compile(
@@ -167,7 +167,7 @@ class Transfer:
                 stdin=source,
                 stdout=out,
                 stderr=err,
-                env={**_quiet_environment(), **variables},
+                env={**_quiet_environment(), **Git(self.folder).environment, **variables},
                 pass_fds=descriptors,
                 start_new_session=True,
             )
@@ -190,6 +190,12 @@ class Transfer:
         told = scrubbed(told, self.credential)
         lines = [line.strip() for line in told.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "error:", "!", "remote:"))] or lines[-1:]
+        forbidding = Git(self.folder).hardening.forbidding
+        if forbidding and "not allowed" in told:
+            return ForgeError(
+                f"git {command}: {forbidding[0]} in the settings of {self.folder} decides how git connects and is not "
+                "trusted; push the branch by yourself, or name a clone without it"
+            )
         said = "; ".join(" ".join(line.split()) for line in telling[:4])
         if "stale info" in told or "fetch first" in told or "cannot lock ref" in told:
             return BranchMoved(f"git push: the branch was written to meanwhile ({said}); run again")
@@ -256,7 +262,7 @@ def _quiet_environment() -> dict[str, str]:
     """Without traces, which may show headers, in English, and asking nobody."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_TRACE", "GIT_CURL"))}
     kept.setdefault("GIT_SSH_COMMAND", "ssh -oBatchMode=yes -oConnectTimeout=30")
-    return {**kept, **ENVIRONMENT, "LC_ALL": "C", "GIT_LFS_SKIP_PUSH": "1"}
+    return {**kept, "LC_ALL": "C", "GIT_LFS_SKIP_PUSH": "1"}
 
 
 def _command(arguments: tuple[str, ...]) -> str:

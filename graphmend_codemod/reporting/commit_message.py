@@ -10,7 +10,7 @@ from graphmend_codemod.findings import Finding, Safety
 from graphmend_codemod.measuring import Arm, ModelResult
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.reporting.report import plural
-from graphmend_codemod.reporting.rules import explanation, summary
+from graphmend_codemod.reporting.rules import cost, explanation, summary
 from graphmend_codemod.rules.base import Rule
 from graphmend_codemod.taking_back import TakenBack
 
@@ -62,7 +62,8 @@ def _safety(rule: Rule, applied: Sequence[Finding]) -> str:
     contract = rule.contract
     compiled = (
         f"Under torch.compile: exceptions {contract.compiled_exceptions}; logs, prints and warnings "
-        f"{contract.compiled_logs}; attributes, buffers and random state {contract.compiled_state}."
+        f"{contract.compiled_logs}; attributes, buffers and random state {contract.compiled_state}. "
+        f"Cost when compiled: {cost(rule)}."
     )
     unsafe = sum(finding.safety is Safety.UNSAFE for finding in applied)
     if unsafe:

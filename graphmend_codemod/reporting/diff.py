@@ -7,18 +7,34 @@ import os
 import re
 
 from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.terminal import printable
 
 _NEEDS_QUOTES = re.compile(rb'[\x00-\x1f\x7f"\\]')
+_HIDING = r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 
 
-def unified(path: str, before: bytes, after: bytes, paint: Paint | None = None) -> bytes:
-    """The diff of one file, empty if nothing changed. `path` is relative, with forward slashes."""
+def unified(path: str, before: bytes, after: bytes, paint: Paint | None = None, *, for_eyes: bool = False) -> bytes:
+    """The diff of one file, empty if nothing changed. `path` is relative, with forward slashes.
+
+    `for_eyes` shows characters that are not what they look like; such a diff is to be read, not applied.
+    """
     name = os.fsencode(path.replace(os.sep, "/"))
     lines = difflib.diff_bytes(
         difflib.unified_diff, _lines(before), _lines(after), _header(b"a/" + name), _header(b"b/" + name)
     )
-    return b"".join(_finished(line, paint) for line in lines)
+    return b"".join(_finished(_visible(line) if for_eyes else line, paint) for line in lines)
+
+
+def hides_characters(diff: bytes) -> bool:
+    """Whether a diff holds characters that change how the text around them is shown."""
+    return re.search(_HIDING, diff.decode("utf-8", "replace")) is not None
+
+
+def _visible(line: bytes) -> bytes:
+    end = b"\n" if line.endswith(b"\n") else b""
+    text = line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "backslashreplace")
+    return printable(text).encode() + end
 
 
 def _lines(data: bytes) -> list[bytes]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from graphmend_codemod.reporting.report import Kind, count_kinds, plural, printable, shown_path
+from graphmend_codemod.reporting.report import Kind, count_kinds, plural, shown_path
 from graphmend_codemod.runner import FileFix, FixResult
+from graphmend_codemod.terminal import printable
 
 
 def line(change: FileFix, root: Path) -> str:
@@ -28,4 +29,6 @@ def summary(result: FixResult, *, unsafe_fixes: bool, written: bool) -> str:
     left = [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
     if kinds[Kind.UNSAFE] and not unsafe_fixes:
         left.insert(0, f"{kinds[Kind.UNSAFE]} more with --unsafe-fixes")
-    return f"{done} ({', '.join(left)}, see graphmend check)." if left else f"{done}."
+    aside = sum(problem.aside for problem in result.problems)
+    unparsed = f" {plural(aside, 'file')} without torch cannot be parsed." if aside else ""
+    return (f"{done} ({', '.join(left)}, see graphmend check)." if left else f"{done}.") + unparsed

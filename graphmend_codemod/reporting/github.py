@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.findings import Finding, Problem
 from graphmend_codemod.reporting.report import Report, Texts, shown_path
+from graphmend_codemod.terminal import printable
 
 
 def render(report: Report) -> Iterator[str]:
@@ -46,7 +47,9 @@ def _command(name: str, properties: dict[str, str], message: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    # A command of the runner's older kind counts wherever it stands in a line.
+    shown = "\n".join(map(printable, text.split("\n"))).replace("##[", "## [")
+    return shown.replace("%", "%25").replace("\n", "%0A")
 
 
 def _escaped_property(text: str) -> str:

@@ -23,7 +23,7 @@ def render(report: Report) -> str:
         "problems": [
             {"path": problem.path, "line": problem.line, "message": problem.message} for problem in report.problems
         ],
-        "summary": {"files": report.files, "findings": len(report.findings)}
+        "summary": {"files": report.files, "findings": len(report.findings), "unparsed_without_torch": report.aside}
         | {kind.value: kinds[kind] for kind in Kind},
     }
     return json.dumps(document, indent=2)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from graphmend_codemod.findings import Finding
 from graphmend_codemod.reporting import text
 from graphmend_codemod.reporting.report import Kind, Report, count_kinds, kind_of, shown_path
+from graphmend_codemod.terminal import printable
 
 
 def render(report: Report) -> str:
@@ -45,14 +46,16 @@ def declined_list(findings: Iterable[Finding]) -> Iterator[str]:
 
 def code(words: str) -> str:
     """A code span that holds any text."""
+    words = printable(" ".join(words.split()))
     fence = "`" * (max((len(run) for run in _runs_of_backticks(words)), default=0) + 1)
     pad = " " if "`" in words else ""
-    return f"{fence}{pad}{' '.join(words.split())}{pad}{fence}"
+    return f"{fence}{pad}{words}{pad}{fence}"
 
 
 def escaped(words: str) -> str:
     """Text on one line in which only code spans between single backticks keep a meaning."""
-    pieces = " ".join(words.split()).split("`")
+    words = printable(" ".join(words.split()))
+    pieces = words.split("`")
     # A lone backtick, and a run of them, may pair otherwise than it looks, and leave what should be code unescaped.
     if len(pieces) % 2 == 0 or any(len(run) > 1 for run in _runs_of_backticks(words)):
         return _escaped_plain("`".join(pieces)).replace("`", "\\`")

@@ -16,7 +16,9 @@ from graphmend_codemod.migrated import Migration, RuleCommit, why_left
 from graphmend_codemod.reporting.colour import Paint
 from graphmend_codemod.reporting.commit_message import before_and_after, breaks, measured_with
 from graphmend_codemod.reporting.markdown import code, escaped
-from graphmend_codemod.reporting.report import plural, printable
+from graphmend_codemod.reporting.report import plural
+from graphmend_codemod.reporting.rules import cost
+from graphmend_codemod.terminal import printable
 
 SCHEMA_VERSION = 1
 
@@ -83,7 +85,8 @@ def markdown(outcome: Migration, folder: Path) -> str:
         parts.append("Lines are those of the base.")
     for commit in outcome.commits:
         rows = "\n".join(f"- {_place(finding, outcome, folder)}" for finding in commit.applied)
-        parts += [f"### {escaped(commit.subject.removeprefix('graphmend: '))}", *_commit_note(commit), rows]
+        heading = f"### {escaped(commit.subject.removeprefix('graphmend: '))}"
+        parts += [heading, *_commit_note(commit), f"Cost when compiled: {escaped(cost(commit.rule))}.", rows]
     if outcome.taken_back:
         rows = "\n".join(
             f"- {each.finding.code} {_place(each.finding, outcome, folder)}. {escaped(each.reason)}"
@@ -122,6 +125,8 @@ def as_json(outcome: Migration) -> str:
                 "after": _arm_dict(result.after),
                 "problems": list(result.problems),
                 "versions": dict(result.versions),
+                "cold_start": result.cold or None,
+                "steady_state": result.steady or None,
             }
             for result in outcome.models
         ],
@@ -152,6 +157,8 @@ def _break_totals(outcome: Migration) -> str:
 def _model_lines(result: ModelResult, changed: bool, paint: Paint) -> Iterator[str]:
     counted = before_and_after(result) if changed else breaks(result.before)
     yield f"  {printable(result.model)}: {'' if counted == 'not measured' else 'graph breaks '}{counted}"
+    if result.cold or result.steady:
+        yield f"    cold start {result.cold or 'not measured'}; steady state {result.steady or 'not measured'}"
     for problem in result.problems:
         yield f"    {paint.yellow(printable(problem))}"
 
@@ -182,12 +189,20 @@ def _origin(outcome: Migration) -> str:
 
 
 def _model_table(outcome: Migration) -> Iterator[str]:
-    yield "| model | breaks before | breaks after | graphs before | graphs after | one graph |"
-    yield "|---|---:|---:|---:|---:|---|"
+    heading = "| model | breaks before | breaks after | graphs before | graphs after | one graph | cold start |"
+    yield f"{heading} steady state |"
+    yield "|---|---:|---:|---:|---:|---|---|---|"
     for result in outcome.models:
         graphs = [("" if arm.graphs is None else str(arm.graphs)) for arm in (result.before, result.after)]
-        whole = "yes" if result.after.whole else "no"
-        cells = [code(result.model), breaks(result.before), breaks(result.after), *graphs, whole]
+        times = [each or "not measured" for each in (result.cold, result.steady)]
+        cells = [
+            code(result.model),
+            breaks(result.before),
+            breaks(result.after),
+            *graphs,
+            result.after.one_graph,
+            *times,
+        ]
         yield f"| {' | '.join(cells)} |"
 
 
@@ -230,6 +245,7 @@ def _commit_dict(commit: RuleCommit) -> dict[str, object]:
         "rule": commit.rule.code,
         "slug": commit.rule.slug,
         "title": commit.rule.title,
+        "cost": commit.rule.contract.cost.value,
         "subject": commit.subject,
         "commit": commit.oid,
         "files": list(commit.files),
@@ -254,6 +270,7 @@ def _arm_dict(arm: Arm) -> dict[str, object]:
         "graph_breaks": arm.breaks,
         "graphs": arm.graphs,
         "one_graph": arm.whole,
+        "opaque_operators": arm.opaque,
         "sites": list(arm.sites),
         "error": arm.message or None,
     }

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphmend_codemod.findings import Finding, Problem, Safety
+from graphmend_codemod.settings import Settings
 from graphmend_codemod.source import SourceError, SourceFile
 
 
@@ -86,7 +87,8 @@ class Texts:
 class Report:
     """The findings of one check. `unsafe_fixes` says whether unsafe fixes were asked for.
 
-    `stdin` is the text that was checked in place of the files on disk, by path.
+    `aside` counts files without torch that cannot be parsed. `stdin` is the text that was checked in place of the
+    files on disk, by path.
     """
 
     findings: tuple[Finding, ...]
@@ -95,6 +97,22 @@ class Report:
     root: Path
     unsafe_fixes: bool = False
     stdin: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    aside: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        findings: Iterable[Finding],
+        problems: Iterable[Problem],
+        files: int,
+        settings: Settings,
+        stdin: Mapping[str, bytes] | None = None,
+    ) -> Report:
+        """The report of a run with these settings."""
+        told = tuple(problems)
+        real = tuple(problem for problem in told if not problem.aside)
+        unsafe, aside = settings.unsafe_fixes, len(told) - len(real)
+        return cls(tuple(findings), real, files, settings.root, unsafe, stdin or {}, aside)
 
     def texts(self) -> Texts:
         """A reader for the source text behind the findings."""
@@ -102,8 +120,7 @@ class Report:
 
     def actionable(self, finding: Finding) -> bool:
         """Whether `graphmend fix` with the same options would mend this finding."""
-        kind = kind_of(finding)
-        return kind is Kind.SAFE or (self.unsafe_fixes and kind is Kind.UNSAFE)
+        return finding.is_applied(self.unsafe_fixes)
 
 
 def shown_path(path: str, root: Path) -> str:
@@ -118,11 +135,3 @@ def shown_path(path: str, root: Path) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 file`, `2 files`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def printable(text: str) -> str:
-    """The text on one line, without the control characters with which a file could steer a terminal."""
-    if text.isprintable():
-        return text
-    text = text.replace("\t", "    ")
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.findings import Safety
 from graphmend_codemod.reporting.colour import Paint
-from graphmend_codemod.rules.base import Clean, Declined, Example, Rule
+from graphmend_codemod.rules.base import Clean, Cost, Declined, Example, Rule
 
 FAMILIES = {
     "1": "control flow",
@@ -24,6 +24,14 @@ _SAFETY = {
     Safety.SAFE: "safe fix: `graphmend fix` applies it",
     Safety.UNSAFE: "unsafe fix: applied only with `--unsafe-fixes`",
     Safety.ADVICE: "advice: nothing is edited",
+}
+
+COSTS = {
+    Cost.NONE: "nothing",
+    Cost.BOTH_ARMS: "it computes, or compiles, what a test would have skipped: elementwise work, or one more branch",
+    Cost.MULTIPLIED: "it does the work of chosen rows for every row; never a safe fix",
+    Cost.OUTLINED: "a region runs as one operator, which the compiler does not look into; "
+    "where gradients go through it, its forward is computed again",
 }
 
 
@@ -42,6 +50,12 @@ def explanation(rule: Rule) -> str:
 def family(rule: Rule) -> str:
     """The family that the code's first digit names."""
     return FAMILIES.get(rule.code[2:3], "other")
+
+
+def cost(rule: Rule) -> str:
+    """What compiled code does more after the rule's fix: the kind, and a sentence where the rule has one."""
+    contract = rule.contract
+    return f"{contract.cost.value}: {contract.cost_note}" if contract.cost_note else contract.cost.value
 
 
 def page_name(rule: Rule) -> str:
@@ -63,6 +77,8 @@ def as_dict(rule: Rule) -> dict[str, object]:
             "compiled_exceptions": rule.contract.compiled_exceptions,
             "compiled_logs": rule.contract.compiled_logs,
             "compiled_state": rule.contract.compiled_state,
+            "cost": rule.contract.cost.value,
+            "cost_note": rule.contract.cost_note or None,
         },
         "fixes": [
             {"before": _in_setup(one.before, one.setup), "after": _in_setup(one.after, one.setup)}
@@ -136,16 +152,22 @@ def markdown(rule: Rule) -> str:
 
 def markdown_index(rules: Sequence[Rule]) -> str:
     """The list of all pages, by family."""
-    parts = ["# Rules", "Each page says what the rule finds, what it writes, and when it leaves the code alone."]
+    parts = [
+        "# Rules",
+        "Each page says what the rule finds, what it writes, and when it leaves the code alone.",
+        "Cost is what compiled code does more after the fix:",
+        "\n".join(f"- *{kind.value}*: {words}" for kind, words in COSTS.items()),
+    ]
     for name in dict.fromkeys(family(rule) for rule in rules):
         rows = [
-            f"| [{rule.code}]({page_name(rule)}) | {rule.slug} | {rule.safety.value} | {_cell(summary(rule))} |"
+            f"| [{rule.code}]({page_name(rule)}) | {rule.slug} | {rule.safety.value} | {rule.contract.cost.value} "
+            f"| {_cell(summary(rule))} |"
             for rule in rules
             if family(rule) == name
         ]
         parts += [
             f"## {name[:1].upper()}{name[1:]}",
-            "| code | name | fix | finds |\n|---|---|---|---|\n" + "\n".join(rows),
+            "| code | name | fix | cost | finds |\n|---|---|---|---|---|\n" + "\n".join(rows),
         ]
     return "\n\n".join(parts) + "\n"
 
@@ -164,6 +186,7 @@ def _contract_rows(rule: Rule) -> tuple[tuple[str, str], ...]:
         ("exceptions when compiled", contract.compiled_exceptions),
         ("logs, prints and warnings when compiled", contract.compiled_logs),
         ("attributes, buffers and random state when compiled", contract.compiled_state),
+        ("cost when compiled", cost(rule)),
     )
 
 

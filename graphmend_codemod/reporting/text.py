@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from graphmend_codemod.findings import Finding
 from graphmend_codemod.reporting.colour import Paint
-from graphmend_codemod.reporting.report import Kind, Report, Texts, count_kinds, kind_of, plural, printable, shown_path
+from graphmend_codemod.reporting.report import Kind, Report, Texts, count_kinds, kind_of, plural, shown_path
+from graphmend_codemod.terminal import printable
 
 _LINES_SHOWN = 5
 
@@ -36,6 +37,8 @@ def summary(report: Report) -> str:
     """One line that says how many break sites there are and what can be done about them."""
     checked = plural(report.files, "file")
     failed = f" {len(report.problems)} could not be checked." if report.problems else ""
+    if report.aside:
+        failed += f" {plural(report.aside, 'file')} without torch cannot be parsed."
     if not report.findings:
         return f"No break sites in {checked}.{failed}"
     kinds = count_kinds(report.findings)
@@ -45,10 +48,11 @@ def summary(report: Report) -> str:
         if fixable:
             parts.append(f"{fixable} fixable with `graphmend fix --unsafe-fixes` ({kinds[Kind.UNSAFE]} unsafe)")
     else:
-        if kinds[Kind.SAFE]:
-            parts.append(f"{kinds[Kind.SAFE]} fixable with `graphmend fix`")
-        if kinds[Kind.UNSAFE]:
-            parts.append(f"{kinds[Kind.UNSAFE]} with --unsafe-fixes")
+        asked = sum(map(report.actionable, report.findings))
+        if asked:
+            parts.append(f"{asked} fixable with `graphmend fix`")
+        if left := kinds[Kind.SAFE] + kinds[Kind.UNSAFE] - asked:
+            parts.append(f"{left} with --unsafe-fixes")
     parts += [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
     hit = len({finding.path for finding in report.findings})
     return f"Found {plural(len(report.findings), 'break site')} in {hit} of {checked}: {', '.join(parts)}.{failed}"
@@ -60,7 +64,7 @@ def mark(finding: Finding, unsafe_fixes: bool) -> str:
     if kind is Kind.SAFE:
         return "[*]"
     if kind is Kind.UNSAFE:
-        return "[* unsafe]" if unsafe_fixes else "[unsafe]"
+        return "[* unsafe]" if finding.is_applied(unsafe_fixes) else "[unsafe]"
     return ""
 
 
@@ -115,7 +119,7 @@ def _width(text: str) -> int:
 def _notes(finding: Finding, report: Report, paint: Paint) -> Iterator[str]:
     if finding.declined:
         yield f"  = {paint.yellow('not applied')}: {printable(finding.declined)}"
-    elif kind_of(finding) is Kind.UNSAFE and not report.unsafe_fixes:
+    elif kind_of(finding) is Kind.UNSAFE and not report.actionable(finding):
         yield f"  = {paint.yellow('not applied')}: unsafe; see it with `graphmend fix --unsafe-fixes --diff`"
     if finding.function:
         yield f"  = {paint.bold('in')}: {printable(finding.function)}"

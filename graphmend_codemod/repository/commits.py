@@ -47,7 +47,7 @@ def write_commits(worktree: Worktree, series: Sequence[Changes]) -> tuple[str, .
     """
     git, parent, written = worktree.git, worktree.commit.oid, []
     for changes in series:
-        blobs = _write_blobs(git, list(changes.files.values()))
+        blobs = _write_blobs(git, worktree.root.parent, list(changes.files.values()))
         lines = [
             f"{worktree.entries[path].mode} {blob}\t".encode("ascii") + os.fsencode(path) + b"\0"
             for path, blob in zip(changes.files, blobs, strict=True)
@@ -72,8 +72,9 @@ def create_branch(checkout: Checkout, name: str, commit: str) -> None:
         raise RepositoryError(f"branch {name} cannot be made: {error.detail}") from error
 
 
-def _write_blobs(git: Git, contents: Sequence[bytes]) -> list[str]:
-    with tempfile.TemporaryDirectory(prefix="graphmend-blobs-") as folder:
+def _write_blobs(git: Git, beside: Path, contents: Sequence[bytes]) -> list[str]:
+    # In the folder of the run, which the next run removes if this one is killed.
+    with tempfile.TemporaryDirectory(dir=beside, prefix="blobs-") as folder:
         paths = []
         for number, data in enumerate(contents):
             path = Path(folder, str(number))

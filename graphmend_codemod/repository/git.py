@@ -1,8 +1,8 @@
 """Git commands that leave nothing behind but what they are for.
 
-No hooks, no filters, no signing, no refreshed index, no variables of a surrounding git process. Commands run through
-GitPython's command layer. Its object model is not used: it writes refs and objects by itself, without git's locks,
-and knows neither SHA-256 nor reftable.
+No hooks, no filters, no signing, no refreshed index, no variables of a surrounding git process, no command that the
+repository's own settings name (`command_settings`). Commands run through GitPython's command layer. Its object model is
+not used: it writes refs and objects by itself, without git's locks, and knows neither SHA-256 nor reftable.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from graphmend_codemod.repository.command_settings import Hardening, hardening
 
 if TYPE_CHECKING:
     from git.cmd import Git as CommandLayer
@@ -25,13 +27,20 @@ OVERRIDES = (
     "core.autocrlf=false",
     "core.safecrlf=false",
     "commit.gpgSign=false",
+    "log.showSignature=false",
     "i18n.commitEncoding=UTF-8",
     "submodule.recurse=false",
     "gc.auto=0",
     "maintenance.auto=false",
 )
 
-ENVIRONMENT = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+ENVIRONMENT = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": "false",
+    "GIT_SEQUENCE_EDITOR": "false",
+}
 
 # Where a surrounding git (a hook, an alias, `git rebase --exec`) says that *its* repository and index are.
 _INHERITED = (
@@ -71,7 +80,18 @@ class GitFailed(RepositoryError):
         lines = [line.strip() for line in stderr.splitlines() if line.strip()]
         telling = [line for line in lines if line.startswith(("fatal:", "error:"))]
         self.detail = "; ".join(telling[:_LINES_TOLD] or lines[-1:]) or _ending(status)
-        super().__init__(f"git {arguments[0]}: {self.detail}")
+        self._command = arguments[0]
+        super().__init__(f"git {self._command}: {self.detail}")
+
+    def explain(self, forbidding: Sequence[str]) -> None:
+        """Say which settings of the repository kept git from connecting, if that is what failed."""
+        if forbidding and "not allowed" in self.detail:
+            self.detail = (
+                f"files are missing here and cannot be fetched, since the repository's own {forbidding[0]} decides how "
+                "git connects, which is not trusted; fetch them with git, or move the setting to your own settings "
+                "(`git config --global`)"
+            )
+            self.args = (f"git {self._command}: {self.detail}",)
 
 
 def _ending(status: int) -> str:
@@ -86,8 +106,12 @@ class Git:
 
     def output(self, *arguments: str, stdin: bytes = b"") -> bytes:
         """Standard output of a command, as it is."""
-        overrides = [option for value in (*OVERRIDES, *self._without_filters) for option in ("-c", value)]
-        return self._run((*overrides, *arguments), arguments, stdin)
+        options = [option for value in OVERRIDES for option in ("-c", value)]
+        try:
+            return self._run((*options, *arguments), arguments, stdin, self.hardening)
+        except GitFailed as error:
+            error.explain(self.hardening.forbidding)
+            raise
 
     def text(self, *arguments: str, stdin: bytes = b"") -> str:
         """Standard output without its final newline; undecodable bytes are kept as surrogates, as in file names."""
@@ -102,27 +126,32 @@ class Git:
         return True
 
     @cached_property
-    def _without_filters(self) -> list[str]:
-        """Settings that turn every configured filter (`git lfs`, `nbstripout`) into a no-op."""
-        pattern = r"^filter\..*\.(clean|smudge|process|required)$"
-        listing = ("config", "--name-only", "-z", "--get-regexp", pattern)
-        try:
-            names = os.fsdecode(self._run(listing, listing, b"")).split("\0")
-        except GitFailed:
-            return []
-        # `-c` splits at the first `=`, so a filter with one in its name cannot be overridden.
-        usable = sorted({name for name in names if name and "=" not in name})
-        return [f"{name}={'false' if name.endswith('.required') else ''}" for name in usable]
+    def hardening(self) -> Hardening:
+        """What switches off the commands that are named in the settings here."""
+        for scope in (("--show-scope",), ()):  # git before 2.26 does not know scopes
+            listing = ("config", "--list", "-z", "--name-only", *scope)
+            try:
+                told = os.fsdecode(self._run(listing, listing, b"", Hardening(()))).split("\0")[:-1]
+            except GitFailed:
+                continue
+            return hardening(zip(told[::2], told[1::2], strict=True) if scope else (("local", name) for name in told))
+        return Hardening(())
 
-    def _run(self, command: tuple[str, ...], named: tuple[str, ...], stdin: bytes) -> bytes:
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables for a git command that is started in another way, beside those of this process."""
+        return {**ENVIRONMENT, **self.hardening.environment(os.environ)}
+
+    def _run(self, command: tuple[str, ...], named: tuple[str, ...], stdin: bytes, hardened: Hardening) -> bytes:
         runner = _command_layer()
         # `-C`, not a working directory: GitPython falls back to the caller's own directory when it cannot enter one.
         full = [runner.GIT_PYTHON_GIT_EXECUTABLE, "-C", str(self.folder), *command]
+        environment = {**ENVIRONMENT, **hardened.environment(os.environ)}
         with tempfile.TemporaryFile() as source:
             source.write(stdin)
             source.seek(0)
             # GitPython ends a process when its wrapper is collected, so the wrapper must live as long.
-            running = runner().execute(full, istream=source, as_process=True, env=ENVIRONMENT)
+            running = runner().execute(full, istream=source, as_process=True, env=environment)
             process = running.proc
             assert process is not None
             try:

@@ -13,6 +13,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +27,9 @@ _REGULAR = {"100644", "100755"}
 _LINK = "120000"
 _SUBMODULE = "160000"
 _LOCK = "lock"
+_PREFIX = f"graphmend-{re.sub(r'[^A-Za-z0-9]', '_', socket.gethostname()) or 'local'}-"
+_OURS = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
+_NEWBORN = 10.0  # seconds
 _SUFFIXES = (".py", ".pyi")
 _NAMES = frozenset({"pyproject.toml", "setup.cfg"})
 _LEFT_OUT_ALREADY = r"^(core\.sparsecheckout|extensions\.partialclone|remote\..*\.promisor)$"
@@ -78,8 +82,9 @@ class Worktree:
 
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder for one run, locked while the run lives, removed at its end."""
-    folder = Path(tempfile.mkdtemp(prefix=f"graphmend-{_host()}-")).resolve()
+    """A folder for one run, locked while the run lives, removed at its end; those of runs that were killed go first."""
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
     try:
         with (folder / _LOCK).open("wb") as lock:
             _lock(lock)
@@ -87,6 +92,24 @@ def temporary_folder() -> Iterator[Path]:
     finally:
         with uninterrupted():
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep() -> None:
+    """Remove the folders of this user's runs on this machine that were killed: nobody locks them."""
+    with contextlib.suppress(OSError), os.scandir(tempfile.gettempdir()) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                if _OURS.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False) and _is_left(entry):
+                    with uninterrupted():
+                        shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_left(entry: os.DirEntry[str]) -> bool:
+    told = entry.stat(follow_symlinks=False)
+    if hasattr(os, "getuid") and told.st_uid != os.getuid():
+        return False
+    # One that is being made is not locked yet.
+    return time.time() - told.st_mtime > _NEWBORN and _is_abandoned(Path(entry.path))
 
 
 def is_source(path: str) -> bool:
@@ -111,10 +134,13 @@ def worktree(
     root = folder / _folder_name(checkout)
     chooses = only is not None and not _leaves_files_out(checkout)
     try:
-        _add(checkout, commit, root, *(["--no-checkout"] if chooses else []))
+        _add(checkout, commit, root)
         git = Git(root)
         if chooses:
             git.output("read-tree", commit.oid)
+        else:
+            with _told_of_space(commit, root):
+                git.output("reset", "--quiet", "--hard", "--no-recurse-submodules")
         entries = dict(_entries(git))
         missing: frozenset[str] = frozenset()
         if only is not None and chooses:
@@ -144,9 +170,10 @@ def blob_id(data: bytes, like: str) -> str:
     return algorithm(b"blob %d\0" % len(data) + data).hexdigest()
 
 
-def _add(checkout: Checkout, commit: Commit, root: Path, *options: str) -> None:
+def _add(checkout: Checkout, commit: Commit, root: Path) -> None:
+    # No files yet: the settings may include others for this work tree alone, which are only known once it is there.
     with _told_of_space(commit, root):
-        checkout.git.output("worktree", "add", "--quiet", "--detach", *options, str(root), commit.oid)
+        checkout.git.output("worktree", "add", "--quiet", "--detach", "--no-checkout", str(root), commit.oid)
 
 
 def _write_files(git: Git, commit: Commit, paths: Collection[str]) -> None:
@@ -206,10 +233,6 @@ def _folder_name(checkout: Checkout) -> str:
     return checkout.name if re.fullmatch(r"[A-Za-z0-9_][\w.-]*", checkout.name, re.ASCII) else "repository"
 
 
-def _host() -> str:
-    return re.sub(r"[^A-Za-z0-9]", "_", socket.gethostname()) or "local"
-
-
 def _registered(checkout: Checkout) -> list[Path]:
     """Roots of all linked work trees. Read from git's files: `git worktree list -z` is younger than the gits in use."""
     roots = []
@@ -222,8 +245,7 @@ def _registered(checkout: Checkout) -> list[Path]:
 
 def _run_folder(root: Path) -> Path | None:
     """The temporary folder of the run that made this work tree; None for other people's work trees."""
-    ours = re.compile(rf"graphmend-{_host()}-[a-z0-9_]{{8}}")
-    return next((parent for parent in root.parents[:2] if ours.fullmatch(parent.name)), None)
+    return next((parent for parent in root.parents[:2] if _OURS.fullmatch(parent.name)), None)
 
 
 def _is_abandoned(folder: Path) -> bool:

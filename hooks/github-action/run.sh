@@ -10,11 +10,19 @@ lines() { # the lines of a text, as an array named after the second argument
 
 output() { printf '%s=%s\n' "$1" "$2" >>"$GITHUB_OUTPUT"; }
 
+harmless() { # without what the runner takes for a command: names and messages of others are in it
+  sed -e 's/##\[/## [/g' -e 's/^\([[:space:]]*\)::/\1: :/'
+}
+
+again() { # the same check, in another form; with --exit-zero, 1 can only be a crash
+  graphmend check "${arguments[@]}" --exit-zero --output-format "$1" -- "${paths[@]}" 2>/dev/null
+}
+
 check() {
-  graphmend check "${arguments[@]}" --output-format github -- "${paths[@]}"
+  graphmend check "${arguments[@]}" --output-format github -- "${paths[@]}" 2> >(harmless >&2)
   local code=$?
-  graphmend check "${arguments[@]}" --output-format markdown -- "${paths[@]}" >>"$GITHUB_STEP_SUMMARY"
-  [[ $SARIF == true ]] && graphmend check "${arguments[@]}" --output-format sarif -- "${paths[@]}" >graphmend.sarif
+  again markdown >>"$GITHUB_STEP_SUMMARY" || [[ $code -gt 1 ]] || code=2
+  [[ $SARIF != true ]] || again sarif >graphmend.sarif || [[ $code -gt 1 ]] || code=2
   case $code in
     0) output result clean ;;
     1) output result findings ;;
@@ -27,10 +35,10 @@ check() {
 pull_request() {
   local evaluate=--no-evaluate told code
   [[ $EVALUATE == true ]] && evaluate=--evaluate
-  told="$(graphmend pr . "$evaluate" "${arguments[@]}")"
+  told="$(graphmend pr . "$evaluate" "${arguments[@]}" 2> >(harmless >&2))"
   code=$?
-  [[ -n $told ]] && printf '%s\n' "$told"
-  if [[ $code -gt 1 ]]; then
+  [[ -n $told ]] && printf '%s\n' "$told" | harmless
+  if [[ $code != 0 ]]; then
     output result failed
     return $code
   fi

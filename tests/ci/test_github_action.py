@@ -127,6 +127,30 @@ def test_a_pull_request_that_cannot_be_made_fails_the_job(runner: Runner, hub: H
     assert runner.outputs == {"result": "failed"}
 
 
+@pytest.mark.parametrize("mode", ["check", "pull-request"])
+@pytest.mark.parametrize("code", [1, 134])
+def test_a_graphmend_that_crashes_is_never_green(runner: Runner, mode: str, code: int) -> None:
+    """An uncaught exception of Python ends with 1, the code of findings."""
+    (runner.folder / "bin/graphmend").write_text(f"#!/bin/sh\necho Traceback >&2\nexit {code}\n")
+    for fail in ("true", "false"):
+        assert runner.run(MODE=mode, FAIL=fail).returncode != 0
+        assert runner.outputs == {"result": "failed"}
+
+
+def test_names_and_messages_of_others_are_no_commands_of_the_runner(runner: Runner) -> None:
+    runner.repository.write("##[set-output name=result]x.py", "import torch\ndef f(:\n")
+    done = runner.run()
+    assert done.returncode == 2
+    assert "## [set-output" in done.stdout
+    assert "## [set-output" in done.stderr
+    assert "##[" not in done.stdout + done.stderr
+    (runner.folder / "bin/graphmend").write_text("#!/bin/sh\necho opened\necho ' ::error::x'\necho '##[debug]' >&2\n")
+    done = runner.run(MODE="pull-request")
+    assert done.returncode == 0
+    assert done.stdout == "opened\n : :error::x\n"
+    assert "##[" not in done.stderr
+
+
 def test_steps_put_no_input_into_a_script() -> None:
     for step in _yaml("action.yml")["runs"]["steps"]:
         assert "${{" not in step.get("run", "")
@@ -162,6 +186,25 @@ def test_the_gitlab_template_is_yaml_with_jobs_that_run_this_command() -> None:
     template = yaml.safe_load((CHECKOUT / "hooks/gitlab-ci/graphmend.gitlab-ci.yml").read_text())
     assert set(template) == {".graphmend", "graphmend-check", "graphmend-merge-request"}
     assert "graphmend pr" in template["graphmend-merge-request"]["script"][0]
+
+
+@pytest.mark.parametrize(
+    ("job", "code", "green"),
+    [
+        ("graphmend-merge-request", 0, True),
+        ("graphmend-merge-request", 1, False),
+        ("graphmend-merge-request", 2, False),
+        ("graphmend-check", 0, True),
+        ("graphmend-check", 1, False),
+    ],
+)
+def test_a_gitlab_job_is_green_only_when_the_command_succeeds(runner: Runner, job: str, code: int, green: bool) -> None:
+    (runner.folder / "bin/graphmend").write_text(f"#!/bin/sh\nexit {code}\n")
+    template = yaml.safe_load((CHECKOUT / "hooks/gitlab-ci/graphmend.gitlab-ci.yml").read_text())
+    path = f"{runner.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    script = "set -eo pipefail\n" + "\n".join(template[job]["script"])  # as GitLab's runner joins them
+    done = subprocess.run(["bash", "-c", script], cwd=runner.folder, env={**os.environ, "PATH": path}, check=False)
+    assert (done.returncode == 0) is green
 
 
 def _yaml(name: str) -> Any:

@@ -37,7 +37,7 @@ def test_its_commands_open_a_pull_request_and_show_it(forge: subprocess.Popen[st
     for arguments, words in zip(commands, ("dry run: would be opened", "opened http://127.0.0.1:"), strict=True):
         command = [sys.executable, "-m", "graphmend_codemod", *arguments, "--no-cache", "--jobs", "1"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 1, done
+        assert done.returncode == 0, done
         assert done.stdout.startswith(words)
     shown = re.match(r"pull request 7, open: Remove \d+ graph break sites", forge.stdout.readline())
     assert shown is not None

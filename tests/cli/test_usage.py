@@ -102,6 +102,18 @@ def test_interruption_is_one_line_and_130(project: Path) -> None:
     assert (child.returncode, out, err) == (130, b"", b"graphmend: interrupted\n")
 
 
+def test_an_interruption_while_it_starts_is_130_too(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+    from graphmend_codemod.__main__ import run
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("builtins.__import__", interrupted)
+    code = run()
+    monkeypatch.undo()
+    assert (code, capsys.readouterr().err) == (130, "graphmend: interrupted\n")
+
+
 @pytest.mark.usefixtures("environment")
 def test_a_closed_pipe_is_quiet(project: Path, before: str) -> None:
     sites = "\n".join(f'        logger.info(f"got {{x.shape[{index}]}} rows")' for index in range(2000))

@@ -375,3 +375,22 @@ class Calls(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         result: Tensor = self.inner(x)
         return result
+
+
+@torch.library.custom_op("graphmend_tests::opaque", mutates_args=())
+def opaque(x: Tensor) -> Tensor:
+    """The elements, in a way that the compiler does not see."""
+    return torch.tensor(x.tolist())
+
+
+@opaque.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+class OpaqueOperator(nn.Module):
+    """Two calls of an operator that is not torch's own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = opaque(opaque(x.sin()) + 1)
+        return result

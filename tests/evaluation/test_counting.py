@@ -97,3 +97,10 @@ def test_capture_flags_of_the_caller_do_not_help() -> None:
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
         assert counted(counted_models.ItemDirect).break_events == 1
         assert torch._dynamo.config.capture_scalar_outputs
+
+
+def test_operators_that_are_not_of_torch_are_counted_apart() -> None:
+    counts = counted(counted_models.OpaqueOperator)
+    assert (counts.whole, counts.opaque_operators) == (True, 2)
+    assert counts.whole_words == "one graph, 2 opaque operators"
+    assert counted(counted_models.TensorIfInRootFrame).opaque_operators == 0

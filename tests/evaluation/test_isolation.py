@@ -20,6 +20,7 @@ from graphmend_evaluation.isolation import (
     measure_model,
 )
 from graphmend_evaluation.results import ModelMeasurement, ModelRow, Status
+from tests.tools.processes import nothing_runs
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "evaluation")}
 BEFORE = """
@@ -164,25 +165,17 @@ def test_hanging_child_is_killed_with_all_that_it_started(tmp_path: Path) -> Non
         tmp_path,
         f"""
         import subprocess, time
-        child = subprocess.Popen(["sleep", "600"])
-        open({str(marker)!r}, "w").write(str(child.pid))
+        subprocess.Popen(["sleep", "600.{os.getpid()}"])
+        subprocess.Popen(["setsid", "--fork", "sleep", "600.{os.getpid()}"])
+        open({str(marker)!r}, "w").close()
         time.sleep(600)
         """,
         timeout=2,
     )
     assert found.status is Status.TIMEOUT
     assert found.message == "no result after 2 s, while importing"
-    assert ended(int(marker.read_text()))
-
-
-def ended(pid: int) -> bool:
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        state = Path(f"/proc/{pid}/stat")
-        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
-            return True
-        time.sleep(0.05)
-    return False
+    assert marker.exists()
+    assert nothing_runs(f"600.{os.getpid()}")
 
 
 @pytest.mark.parametrize(
@@ -207,26 +200,32 @@ def test_child_that_floods_its_streams_is_killed(tmp_path: Path) -> None:
     assert found.message.startswith("wrote more than 64 MiB to its standard streams")
 
 
+@pytest.mark.parametrize("own", [True, False], ids=["own processes", "shared"])
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "killed"])
-def test_children_end_with_their_parent(tmp_path: Path, sign: signal.Signals) -> None:
+def test_children_end_with_their_parent(tmp_path: Path, sign: signal.Signals, own: bool) -> None:
     root = tree(
         tmp_path / "tree",
         torch=f"""
-        import os, pathlib, time
-        pathlib.Path({str(tmp_path)!r}, f"{{os.getpid()}}.pid").touch()
+        import secrets, pathlib, subprocess, time
+        subprocess.Popen(["setsid", "--fork", "sleep", "700.{os.getpid()}"])
+        pathlib.Path({str(tmp_path)!r}, f"{{secrets.token_hex(8)}}.began").touch()
         time.sleep(600)
         """,
     )
-    call = f"evaluate_models(P({str(root)!r}), P({str(root)!r}), ['torch:a', 'torch:b'], folder=P('run'), jobs=2)"
-    script = f"from pathlib import Path as P; from graphmend_evaluation.isolation import evaluate_models; {call}"
+    arguments = f"P({str(root)!r}), P({str(root)!r}), ['torch:a', 'torch:b'], folder=P('run'), jobs=2"
+    call = f"evaluate_models({arguments}, policy=Policy(own_processes={own}))"
+    script = (
+        f"from pathlib import Path as P; from graphmend_evaluation.isolation import Policy, evaluate_models; {call}"
+    )
     parent = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 20
-    while len(children := list(tmp_path.glob("*.pid"))) < 2 and time.monotonic() < deadline:
+    while len(children := list(tmp_path.glob("*.began"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
     parent.send_signal(sign)
     assert parent.wait(timeout=20) != 0
     assert len(children) == 2
-    assert all(ended(int(child.stem)) for child in children)
+    assert nothing_runs(f"{root} --model")
+    assert nothing_runs(f"700.{os.getpid()}")
 
 
 def test_rows_come_one_by_one_and_in_order(tmp_path: Path) -> None:
@@ -275,12 +274,14 @@ def test_children_see_no_secrets(tmp_path: Path) -> None:
     cleaned = clean_environment(environment, tmp_path)
     assert {name: cleaned.get(name) for name in environment if name in cleaned} == {
         "PATH": "/bin",
-        "HOME": "/home/someone",
+        "HOME": str(tmp_path / "home"),
         "HF_HOME": "/models",
         "http_proxy": "http://proxy:3128",
         "COMPASS": "north",
     }
     assert cleaned["HF_HUB_OFFLINE"] == "1"
+    assert cleaned["HF_HUB_CACHE"] == "/models/hub"
+    assert clean_environment({"HOME": "/home/someone"}, tmp_path)["TORCH_HOME"] == "/home/someone/.cache/torch"
 
 
 def test_measuring_imports_no_torch_into_the_parent(tmp_path: Path) -> None:

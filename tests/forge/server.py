@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Fault:
     """What goes wrong with the next `times` requests that match.
 
-    With a `status`, that is the answer; without one the connection is cut: after `kept` bytes of the request, or
-    (`done`) when it was carried out.
+    With a `status`, that is the answer, with `body` if given; without one the connection is cut: after `kept` bytes of
+    the request, or (`done`) when it was carried out.
     """
 
     method: str
@@ -38,6 +38,7 @@ class Fault:
     message: str = "fault"
     done: bool = False
     times: int = 1
+    body: bytes | None = None
 
 
 class Api(Protocol):
@@ -143,16 +144,19 @@ class _Handler(BaseHTTPRequestHandler):
             self._cut()
             return
         body = self._body()
-        if fault is not None and fault.status is not None:
-            self._send(fault.status, json.dumps({"message": fault.message}).encode(), dict(fault.headers))
+        if fault is not None and fault.status is not None and not fault.done:
+            told = json.dumps({"message": fault.message}).encode() if fault.body is None else fault.body
+            self._send(fault.status, told, dict(fault.headers))
             return
         if forge.api is not None and path.startswith(forge.api.prefix):
             status, data, headers = self._asked(forge.api, body)
         else:
             status, data, headers = self._git(path, body)
-        if fault is not None:
+        if fault is not None and fault.status is None:
             self._cut()
             return
+        if fault is not None and fault.body is not None:
+            data = fault.body
         self._send(status, data, headers)
 
     def _asked(self, api: Api, body: bytes) -> tuple[int, bytes, dict[str, str]]:

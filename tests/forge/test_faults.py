@@ -65,13 +65,13 @@ def test_an_archived_repository_is_not_pushed_to(hub: Hub) -> None:
 
 def test_a_renamed_repository_is_found_under_its_new_name(hub: Hub) -> None:
     hub.fake.renamed["octo/menagerie"] = "octo/zoo"
-    assert hub.pr(path="octo/menagerie").code == 1
+    assert hub.pr(path="octo/menagerie").code == 0
     assert len(hub.pulls) == 1
 
 
 def test_too_many_requests_wait_as_long_as_the_forge_says(hub: Hub) -> None:
     hub.fail("POST", PULLS, 429, headers={"Retry-After": "7"})
-    assert hub.pr().code == 1
+    assert hub.pr().code == 0
     assert 7.0 in hub.slept
     assert len(hub.pulls) == 1
 
@@ -79,13 +79,13 @@ def test_too_many_requests_wait_as_long_as_the_forge_says(hub: Hub) -> None:
 def test_a_primary_limit_waits_until_it_is_reset(hub: Hub) -> None:
     headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 40)}
     hub.fail("GET", "/api/v3/repos/octo/zoo$", 403, headers=headers, message="API rate limit exceeded")
-    assert hub.pr().code == 1
+    assert hub.pr().code == 0
     assert any(35 < seconds < 45 for seconds in hub.slept)
 
 
 def test_a_secondary_limit_without_headers_waits_a_minute(hub: Hub) -> None:
     hub.fail("POST", PULLS, 403, message="You have exceeded a secondary rate limit. Please wait.")
-    assert hub.pr().code == 1
+    assert hub.pr().code == 0
     assert 60.0 in hub.slept
 
 
@@ -99,7 +99,7 @@ def test_a_wait_beyond_the_bound_is_not_begun(hub: Hub) -> None:
 
 def test_three_times_500_while_reading_is_survived(hub: Hub) -> None:
     hub.fail("GET", "/pulls[?]", 500, times=3)
-    assert hub.pr().code == 1
+    assert hub.pr().code == 0
     assert hub.asked("^GET .*/pulls[?]") == 4
 
 
@@ -115,7 +115,7 @@ def test_three_times_500_while_opening_ends_and_the_next_run_opens_it(hub: Hub) 
     hub.fail("POST", PULLS, 500, times=3)
     assert hub.pr().code == 2
     assert hub.pulls == []
-    assert hub.pr().code == 1
+    assert hub.pr().code == 0
     assert len(hub.pulls) == 1
 
 
@@ -123,7 +123,7 @@ def test_three_times_500_while_opening_ends_and_the_next_run_opens_it(hub: Hub) 
 def test_a_connection_reset_while_opening_makes_exactly_one(hub: Hub, done: bool) -> None:
     hub.fail("POST", PULLS, done=done)
     ran = hub.pr()
-    assert (ran.code, len(hub.pulls)) == (1, 1), ran
+    assert (ran.code, len(hub.pulls)) == (0, 1), ran
     assert hub.asked(f"^POST {PULLS}") == (1 if done else 2)
 
 
@@ -152,14 +152,14 @@ def test_a_connection_reset_while_changing_is_tried_again(hub: Hub) -> None:
 def test_a_push_cut_in_the_middle_is_finished(hub: Hub, done: bool) -> None:
     hub.fail("POST", "git-receive-pack$", done=done)
     ran = hub.pr()
-    assert ran.code == 1, ran
+    assert ran.code == 0, ran
     assert hub.server.git("octo/zoo", "rev-list", "--count", f"main..{BRANCH}") == "2"
     hub.server.git("octo/zoo", "fsck", "--strict")
 
 
 def test_a_fetch_cut_in_the_middle_is_tried_again(hub: Hub) -> None:
     hub.fail("POST", "git-upload-pack$", times=2)
-    assert hub.pr().code == 1
+    assert hub.pr().code == 0
 
 
 def test_a_protected_branch_is_told_with_the_forges_reason(hub: Hub) -> None:
@@ -195,7 +195,7 @@ def test_a_base_that_moves_during_the_run_is_migrated_again(hub: Hub) -> None:
         hub.push("main")
 
     hub.server.events["GET .*/pulls[?]"] = move
-    assert hub.pr().code == 1
+    assert hub.pr().code == 0
     assert hub.server.git("octo/zoo", "merge-base", "main", BRANCH) == hub.server.branches("octo/zoo")["main"]
     assert "4 break sites" in hub.pulls[0].body
 
@@ -234,7 +234,7 @@ def test_a_model_that_crashes_its_process_costs_only_its_row(hub: Hub) -> None:
     hub.clone.write("zoo/crash.py", "import os\n\n\ndef make():\n    os.abort()\n")
     hub.clone.commit()
     hub.push("main")
-    assert hub.pr("--model", "zoo.crash:make", evaluate=True).code == 1
+    assert hub.pr("--model", "zoo.crash:make", evaluate=True).code == 0
     (pull,) = hub.pulls
     (row,) = [line for line in pull.body.splitlines() if line.startswith("|") and "zoo.crash:make" in line]
     assert "not measured" in row

@@ -42,7 +42,7 @@ def test_a_pull_request_fetches_no_data_and_commits_as_if_it_had(hub: Hub, tmp_p
     hub.push("main")
     before = hub.server.sent
     ran = hub.pr()
-    assert (ran.code, ran.err) == (1, ""), ran
+    assert (ran.code, ran.err) == (0, ""), ran
     assert hub.server.sent - before < 200_000
     assert hub.server.git("octo/zoo", "diff", "--name-only", "main", BRANCH) == "zoo/model.py"
     hub.server.git("octo/zoo", "fsck", "--strict")
@@ -72,7 +72,7 @@ def test_a_check_with_a_cache_fetches_only_what_is_new(fleet: Fleet, hub: Hub, t
         before = hub.server.sent
         listed = fleet.listed(f"{hub.server.url}/{path}")
         done = fleet.run("check", listed, "--forge", "github", "--object-cache", cache)
-        assert done.returncode == 1, done
+        assert done.returncode == 0, done
         (row,) = fleet.rows().values()
         return row.sites, hub.server.sent - before
 

@@ -17,7 +17,7 @@ from graphmend_codemod.findings import Safety
 from graphmend_codemod.reporting import github, markdown, sarif, statistics
 from graphmend_codemod.reporting import json as json_view
 from graphmend_codemod.reporting.report import Report
-from graphmend_codemod.rules.base import Contract, Declined, Example, Rule
+from graphmend_codemod.rules.base import Contract, Cost, Declined, Example, Rule
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "data" / "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8"))
 RULES = (
@@ -27,7 +27,7 @@ RULES = (
         title="select with torch.where",
         documentation="tensor-if-assign (GM101): an `if` that selects.\n\nWhy it breaks.",
         safety=Safety.SAFE,
-        contract=Contract(),
+        contract=Contract(Cost.NONE),
         examples=(Example("if t: x = a", "x = torch.where(t, a, x)"), Declined("if t: f()", "`f()` may have effects")),
     ),
     Rule(
@@ -36,7 +36,7 @@ RULES = (
         title="",
         documentation="tensor-while (GM107): a loop.",
         safety=Safety.ADVICE,
-        contract=Contract(),
+        contract=Contract(Cost.NONE),
         examples=(),
     ),
 )
@@ -124,7 +124,15 @@ def test_json_has_characters_from_one_and_reasons(report: Report) -> None:
     assert document["problems"] == [
         {"path": "package/broken, old.py", "line": 7, "message": "cannot be parsed: invalid syntax"}
     ]
-    assert document["summary"] == {"files": 5, "findings": 4, "safe": 1, "unsafe": 1, "declined": 1, "advice": 1}
+    assert document["summary"] == {
+        "files": 5,
+        "findings": 4,
+        "unparsed_without_torch": 0,
+        "safe": 1,
+        "unsafe": 1,
+        "declined": 1,
+        "advice": 1,
+    }
     assert document["root"] == str(report.root)
 
 

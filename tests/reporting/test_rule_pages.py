@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.reporting import rules as pages
-from graphmend_codemod.rules.base import Rule
+from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.rules.base import Cost, Rule
 from graphmend_codemod.rules.registry import all_rules
 
 CHECKOUT = Path(__file__).parent.parent.parent
@@ -79,3 +80,18 @@ def test_pages_are_written_compared_and_cleared_away(tmp_path: Path) -> None:
     generate(tmp_path)
     assert not (tmp_path / "GM000-gone.md").exists()
     assert generate(tmp_path, "--check").returncode == 0
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.code for rule in RULES])
+def test_what_a_fix_costs_is_shown_wherever_a_rule_is(rule: Rule) -> None:
+    kind = rule.contract.cost
+    assert f"| cost when compiled | {pages.cost(rule)} |" in pages.markdown(rule)
+    assert f"  cost when compiled: {pages.cost(rule)}" in list(pages.text(rule, Paint(False)))
+    described = json.loads(pages.as_json(rule))["contract"]
+    assert (described["cost"], described["cost_note"]) == (kind.value, rule.contract.cost_note or None)
+    row = next(line for line in pages.markdown_index(RULES).splitlines() if line.startswith(f"| [{rule.code}]"))
+    assert f"| {rule.safety.value} | {kind.value} |" in row
+
+
+def test_the_index_explains_every_kind_of_cost() -> None:
+    assert set(pages.COSTS) == set(Cost)

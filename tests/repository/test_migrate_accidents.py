@@ -20,6 +20,7 @@ from graphmend_codemod.rule_by_rule import Engine
 from graphmend_codemod.settings import Settings, load_settings
 from tests.repository.tools import (
     BROKEN,
+    COMMAND,
     TODAY,
     Repository,
     empty_repository,
@@ -39,7 +40,7 @@ def test_a_file_that_cannot_be_parsed_is_reported_and_the_rest_goes_on(
     repository.write("zoo/python2.py", "import torch\nfrom torch import nn\nclass M(nn.Module):\n  def forward(:\n")
     repository.commit()
     with untouched(repository, but=TODAY):
-        assert run(repository) == 1
+        assert run(repository) == 0
     markdown, document = report_of(repository)
     assert "## Not checked\n\n- `zoo/python2.py`: " in markdown
     problems = document["problems"]
@@ -70,7 +71,7 @@ def test_a_file_that_something_else_changes_meanwhile_is_left_alone(repository: 
         outcome = migrate(request(repository), engine=Engine(fix=meddling_fix))
     assert repository.git("diff", "--name-only", "main", "mend") == "zoo/model.py"
     assert "second.py: was changed by something else" in " ".join(map(str, outcome.problems))
-    assert outcome.exit_code == 1
+    assert outcome.exit_code == 0
 
 
 def test_a_file_that_disappears_meanwhile_costs_only_itself(repository: Repository) -> None:
@@ -171,13 +172,13 @@ def test_a_killed_run_is_cleaned_up_by_the_next_run(repository: Repository) -> N
         process.kill()
         process.communicate()
         assert root.is_dir()
-        assert run(repository, "--branch", "mend") == 1
+        assert run(repository, "--branch", "mend") == 0
         assert not root.exists()
 
 
 def test_two_runs_at_once_do_not_meet(repository: Repository) -> None:
     process, root = started(repository)
-    assert run(repository, "--branch", "mend") == 1
+    assert run(repository, "--branch", "mend") == 0
     assert root.is_dir()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -192,7 +193,7 @@ def test_the_slower_of_two_runs_with_one_branch_loses_cleanly(repository: Reposi
     ) -> runner.FixResult:
         if not tips:
             tips.append("")
-            assert run(repository, "--branch", "mend") == 1
+            assert run(repository, "--branch", "mend") == 0
             tips.append(repository.git("rev-parse", "mend"))
         return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
 
@@ -241,7 +242,7 @@ def test_a_full_disk_is_told_and_leaves_the_repository_as_it_was(
     assert "No space left on device" in told
     assert told.count("\n") == 1
     filler.unlink()
-    assert run(full) == 1
+    assert run(full) == 0
 
 
 def test_a_full_temporary_folder_is_told(
@@ -255,7 +256,7 @@ def test_a_full_temporary_folder_is_told(
     monkeypatch.setenv("TMPDIR", str(small_disk))
     monkeypatch.setattr("tempfile.tempdir", str(small_disk))
     with untouched(repository):
-        assert run(repository, "--dry-run") == 1  # what is not read is not written
+        assert run(repository, "--dry-run") == 0  # what is not read is not written
     capsys.readouterr()
     with untouched(repository):
         assert run(repository, "--model", "zoo.model:Model") == 2
@@ -276,3 +277,28 @@ def test_a_read_only_repository_is_told(
     told = capsys.readouterr().err
     assert "Read-only file system" in told
     assert told.count("\n") == 1
+
+
+def test_an_interruption_while_git_makes_the_work_tree_is_130(repository: Repository, tmp_path: Path) -> None:
+    """From the terminal: git gets the signal as well, and ends first."""
+    mark, real = tmp_path / "making", shutil.which("git")
+    slow = tmp_path / "slow/git"
+    slow.parent.mkdir()
+    making = 'case "$*" in *"worktree add"*) : > "$MARK"; sleep 20;; esac'
+    slow.write_text(f'#!/bin/sh\n{making}\nexec {real} "$@"\n')
+    slow.chmod(0o755)
+    environment = {**os.environ, "MARK": str(mark), "PATH": f"{slow.parent}{os.pathsep}{os.environ['PATH']}"}
+    with untouched(repository):
+        process = subprocess.Popen(
+            [*COMMAND, str(repository.folder), "--no-evaluate"],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        until = time.monotonic() + 60
+        while not mark.exists() and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=15)
+    assert (process.returncode, told) == (130, "graphmend: interrupted; nothing was changed\n")

@@ -36,7 +36,7 @@ def test_uncommitted_work_stays_byte_for_byte_and_is_not_included(
     repository.write("untracked.py", BROKEN)
     (repository.folder / "zoo/clean.py").unlink()
     with untouched(repository, but=TODAY):
-        assert run(repository) == 1
+        assert run(repository) == 0
     assert repository.git("diff", "--name-only", "main", TODAY) == "zoo/model.py"
     assert "uncommitted changes in 4 files are not included" in capsys.readouterr().err
 
@@ -44,7 +44,7 @@ def test_uncommitted_work_stays_byte_for_byte_and_is_not_included(
 def test_a_detached_head_works(repository: Repository) -> None:
     repository.git("checkout", "--quiet", "--detach")
     with untouched(repository, but=TODAY):
-        assert run(repository) == 1
+        assert run(repository) == 0
 
 
 def test_a_merge_in_progress_is_left_alone(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +57,7 @@ def test_a_merge_in_progress_is_left_alone(repository: Repository, capsys: pytes
     with pytest.raises(subprocess.CalledProcessError):
         repository.git("merge", "other")
     with untouched(repository, but=TODAY):
-        assert run(repository) == 1
+        assert run(repository) == 0
     assert "a merge is in progress" in capsys.readouterr().err
 
 
@@ -65,7 +65,7 @@ def test_a_bare_repository_works(repository: Repository, tmp_path: Path) -> None
     repository.git("clone", "--quiet", "--bare", ".", str(tmp_path / "mirror.git"))
     bare = Repository(tmp_path / "mirror.git")
     with untouched(bare, but=TODAY):
-        assert run(bare) == 1
+        assert run(bare) == 0
     assert len(bare.subjects(TODAY)) == 2
     assert "[`zoo" not in report_of(bare)[0]
 
@@ -74,7 +74,7 @@ def test_a_linked_work_tree_works(repository: Repository, tmp_path: Path) -> Non
     repository.git("worktree", "add", "--quiet", str(tmp_path / "linked"))
     linked = Repository(tmp_path / "linked")
     with untouched(linked, but=TODAY), untouched(repository, but=TODAY):
-        assert run(linked) == 1
+        assert run(linked) == 0
     markdown, _ = report_of(repository)
     assert "../../../linked/zoo/model.py#L17" in markdown.replace("../../../../", "../../../")
 
@@ -86,7 +86,7 @@ def test_a_shallow_clone_works(repository: Repository, tmp_path: Path) -> None:
     repository.git("clone", "--quiet", "--depth", "1", f"file://{repository.folder}", str(clone))
     shallow = Repository(clone)
     with untouched(shallow, but=TODAY):
-        assert run(shallow) == 1
+        assert run(shallow) == 0
     assert len(shallow.subjects(TODAY)) == 2
 
 
@@ -97,7 +97,7 @@ def test_a_sparse_checkout_migrates_its_cone_and_keeps_the_rest(
     repository.commit()
     repository.git("sparse-checkout", "set", "zoo")
     with untouched(repository, but=TODAY):
-        assert run(repository) == 1
+        assert run(repository) == 0
     assert repository.git("diff", "--name-only", "main", TODAY) == "zoo/model.py"
     assert "sparse checkout: only the files in its cone are migrated" in capsys.readouterr().err
 
@@ -109,7 +109,7 @@ def test_submodules_are_named_and_not_entered(
     repository.git("submodule", "--quiet", "add", str(other.folder), "vendored")
     repository.commit()
     with untouched(repository, but=TODAY), untouched(other):
-        assert run(repository) == 1
+        assert run(repository) == 0
     assert repository.git("diff", "--name-only", "main", TODAY) == "zoo/model.py"
     assert "submodules are not migrated: vendored" in capsys.readouterr().err
 
@@ -120,7 +120,7 @@ def test_a_submodule_itself_can_be_migrated(repository: Repository, tmp_path: Pa
     other.commit()
     submodule = Repository(other.folder / "vendored")
     with untouched(submodule, but=TODAY):
-        assert run(submodule) == 1
+        assert run(submodule) == 0
     assert other.git("status", "--porcelain") == ""
     assert len(submodule.subjects(TODAY)) == 2
 
@@ -128,7 +128,7 @@ def test_a_submodule_itself_can_be_migrated(repository: Repository, tmp_path: Pa
 def test_a_repository_with_sha256_ids_works(tmp_path: Path) -> None:
     repository = broken_repository(tmp_path / "long", "--object-format=sha256")
     with untouched(repository, but=TODAY):
-        assert run(repository) == 1
+        assert run(repository) == 0
     assert len(repository.subjects(TODAY)) == 2
 
 
@@ -139,7 +139,7 @@ def test_paths_of_any_name_work(tmp_path: Path, name: str, monkeypatch: pytest.M
     repository.commit()
     monkeypatch.chdir(tmp_path)
     with untouched(repository, but=TODAY):
-        assert main(["migrate", "--no-cache", "--", name]) == 1
+        assert main(["migrate", "--no-cache", "--", name]) == 0
     assert b"torch.where" in repository.show(f"{TODAY}:{name}/{name}.py")
 
 
@@ -166,7 +166,7 @@ def test_a_missing_identity_is_told_before_anything_is_done(
 
 
 def test_a_second_run_on_one_day_names_the_ways_out(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(repository) == 1
+    assert run(repository) == 0
     with untouched(repository):
         assert run(repository) == 2
     told = capsys.readouterr().err
@@ -210,7 +210,7 @@ def test_no_hook_filter_or_signature_of_the_user_runs(repository: Repository, tm
         repository.git("config", key, value)
     repository.write(".git/info/attributes", "*.py filter=upper\n")
     ran.unlink(missing_ok=True)
-    assert run(repository) == 1
+    assert run(repository) == 0
     assert not ran.exists()
     repository.git("config", "core.fsmonitor", "false")
     assert len(repository.subjects(TODAY)) == 2
@@ -223,7 +223,7 @@ def test_only_edited_statements_change_whatever_git_converts(repository: Reposit
     repository.commit()
     repository.write(".git/info/attributes", "*.py text ident\n")
     repository.git("config", "core.autocrlf", "input")
-    assert run(repository) == 1
+    assert run(repository) == 0
     fixed = repository.show(f"{TODAY}:zoo/model.py")
     assert fixed.count(b"\r\n") == fixed.count(b"\n")
     assert repository.git("ls-tree", TODAY, "zoo/model.py").startswith("100755 ")
@@ -239,7 +239,7 @@ def test_the_environment_of_a_surrounding_git_is_not_believed(
         patch.setenv("GIT_DIR", str(other.folder / ".git"))
         patch.setenv("GIT_INDEX_FILE", str(other.folder / ".git/index"))
         patch.setenv("GIT_WORK_TREE", str(other.folder))
-        assert run(repository) == 1
+        assert run(repository) == 0
         assert os.environ["GIT_DIR"] == str(other.folder / ".git")
         for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):
             patch.delenv(name)
@@ -253,6 +253,6 @@ def test_symbolic_links_are_not_followed_out_of_the_work_tree(repository: Reposi
     (repository.folder / "loop").symlink_to(".")
     repository.commit()
     with untouched(repository, but=TODAY):
-        assert run(repository) == 1
+        assert run(repository) == 0
     assert outside.read_text() == BROKEN
     assert repository.git("diff", "--name-only", "main", TODAY) == "zoo/model.py"

@@ -5,19 +5,20 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from graphmend_codemod import engine as engine_module
 from graphmend_codemod import rules
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.findings import Edit, Form, Replacement, Safety
 from graphmend_codemod.measuring import Wanted
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.migration import Request, migrate
 from graphmend_codemod.rule_by_rule import Engine
 from graphmend_codemod.rules import registry
-from graphmend_codemod.rules.base import Contract, Rule, Verdict
+from graphmend_codemod.rules.base import Contract, Cost, Rule, Verdict
 from graphmend_codemod.rules.questions import CODES, QUESTIONS
 from graphmend_codemod.rules.registry import all_rules
 from graphmend_codemod.rules.site import Site
@@ -28,8 +29,10 @@ PLANTED = {
     101: "y = y + 1",
     102: "if y.sum() > 51 + 51:\n    self.count(y)",
     103: "if torch.compiler.is_compiling():\n    y = y.view(3, 5)",
+    104: "if torch.compiler.is_compiling():\n    w = y.sum() * torch.ones(600, 600)\n"
+    "    y = torch.minimum(y, (w @ w).sum().abs() + 1e30)",
 }
-"""What the planted rule writes for `if y.sum() > NUMBER: ...`: a wrong result, a break that stays, a failure."""
+"""What the planted rule writes for `if y.sum() > NUMBER: ...`: a wrong result, a break that stays, a failure, work."""
 
 MODEL = """\
 import logging
@@ -74,7 +77,7 @@ def planted_rule() -> Rule:
         title="plant a rewrite that does not earn its place",
         documentation="planted (GM999): a rewrite for a test.\n\nIt is wrong.\n",
         safety=Safety.SAFE,
-        contract=Contract(),
+        contract=Contract(Cost.NONE),
         examples=(),
     )
 
@@ -84,7 +87,7 @@ def planted_rule() -> Rule:
         text = PLANTED.get(bound.value) if isinstance(bound, ast.Constant) and isinstance(bound.value, int) else None
         if text is None:
             return None
-        return Verdict("a planted site", edit=Edit((Replacement(site.span(node), (text,)),)))
+        return Verdict("a planted site", edit=Edit((Replacement(site.span(node), (text,)),), form=Form.ONE_PATH))
 
     return rule
 
@@ -164,3 +167,20 @@ def test_keep_leaves_what_was_found_and_says_so(repository: Repository, planting
     (reverted,) = outcome.measured.evaluation.reverted
     assert reverted.kept
     assert reverted.change.path == "zoo/useless.py"
+
+
+@pytest.mark.slow
+def test_a_planted_rewrite_that_is_timed_slower_is_taken_back(repository: Repository, planting: Engine) -> None:
+    only = MODEL[: MODEL.index("        if y.sum() > 0:")] + MODEL[MODEL.index("        return y") :]
+    repository.write("zoo/slow.py", only.format(number=104, told=""))
+    repository.commit()
+    wanted = Wanted(named=("zoo.slow:make",), speed=True, speed_budget=1.0)
+    request = Request(repository.folder, load_settings, branch="mend", paths=(Path("zoo/slow.py"),), wanted=wanted)
+    with untouched(repository):
+        outcome = migrate(request, engine=planting)
+
+    (taken,) = outcome.taken_back
+    assert taken.finding.code == "GM999"
+    assert taken.reason.startswith("it makes compiled code slower (zoo.slow:make: steady state ")
+    assert outcome.commits == ()
+    assert [(result.steady, result.problems) for result in outcome.models] == [("", ())]

@@ -108,6 +108,53 @@ def test_a_killed_run_whose_folder_is_gone_is_forgotten(repository: Repository) 
         remove_stale_worktrees(open_checkout(repository.folder))
 
 
+def test_folders_of_killed_runs_are_removed_by_the_next_one_of_any_repository(
+    repository: Repository, tmp_path: Path
+) -> None:
+    killed, root = hold_a_worktree(repository)
+    killed.kill()
+    killed.communicate()
+    running, alive = hold_a_worktree(repository)
+    temporary = root.parent.parent
+    link = temporary / f"{root.parent.name[:-8]}aaaaaaaa"
+    link.symlink_to(tmp_path)
+    other = temporary / "graphmend-notes"
+    other.mkdir()
+    for folder in (root.parent, alive.parent, other):
+        os.utime(folder, (0, 0))
+    with temporary_folder():
+        assert not root.exists()
+        assert not root.parent.exists()
+        assert (alive / "zoo/model.py").exists()
+        assert link.is_symlink()
+        assert other.is_dir()
+    link.unlink()
+    other.rmdir()
+    running.send_signal(signal.SIGINT)
+    running.communicate()
+    # What git knows of the work tree goes when somebody looks at the repository again.
+    assert linked(repository) == [str(root)]
+    remove_stale_worktrees(open_checkout(repository.folder))
+    assert linked(repository) == []
+
+
+def test_a_folder_that_is_being_made_or_is_not_ours_stays(repository: Repository) -> None:
+    killed, root = hold_a_worktree(repository)
+    killed.kill()
+    killed.communicate()
+    with temporary_folder():
+        assert root.exists()
+    os.utime(root.parent, (0, 0))
+    if os.getuid() == 0:
+        os.chown(root.parent, 12345, 12345)
+        with temporary_folder():
+            assert root.exists()
+        os.chown(root.parent, 0, 0)
+        os.utime(root.parent, (0, 0))
+    with temporary_folder():
+        assert not root.exists()
+
+
 def test_a_running_run_is_not_disturbed(repository: Repository) -> None:
     process, root = hold_a_worktree(repository)
     remove_stale_worktrees(open_checkout(repository.folder))

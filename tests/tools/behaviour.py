@@ -68,14 +68,14 @@ def differences(
             new = observe(new_source, name, inputs, scenario)
             for number, pair in enumerate(zip(old, new, strict=True), 1):
                 where = f"{scenario}, call {number}"
-                yield from _compared(*pair, where)
+                yield from compared(*pair, where)
             yield from _places(old, new, (old_source, new_source), str(scenario))
     finally:
         forget(old_source)
         forget(new_source)
 
 
-def _compared(old: Observation, new: Observation, where: str) -> Iterator[str]:
+def compared(old: Observation, new: Observation, where: str) -> Iterator[str]:
     yield from snapshot_differences(old.outcome, new.outcome, f"{where}: outcome")
     yield from _events(old.events, new.events, f"{where}: messages")
     yield from snapshot_differences(old.inputs, new.inputs, f"{where}: inputs after the call")

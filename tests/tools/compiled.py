@@ -69,7 +69,7 @@ def compiled_differences(
                 allowed = not strict or any(call.outcome[0] == "raised" for call in eager)
                 compiled = observe(registered, name, inputs, scenario, _compiler(graphs, allowed, dynamic))
             for number, (old, new) in enumerate(zip(eager, compiled, strict=True), 1):
-                yield from _compared(old, new, f"compiled, {scenario}, call {number}", state)
+                yield from compared(old, new, f"compiled, {scenario}, call {number}", state)
             if strict and not sum(graphs):
                 yield f"compiled, {scenario}: nothing was captured"
     finally:
@@ -113,7 +113,7 @@ def _clean_dynamo() -> Iterator[None]:
         torch._dynamo.reset()
 
 
-def _compared(old: Observation, new: Observation, where: str, state: bool) -> Iterator[str]:
+def compared(old: Observation, new: Observation, where: str, state: bool) -> Iterator[str]:
     if old.outcome[0] != new.outcome[0]:
         error = new.outcome if new.outcome[0] == "raised" else old.outcome
         kind, text, _ = error[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -29,6 +30,16 @@ def fixed(source: str, **changes: Any) -> tuple[str, FixResult]:
     assert not result.problems, result.problems
     after = result.fixes[0].after.decode() if result.fixes else source
     return after, result
+
+
+def fixed_among(root: Path, source: str, others: Mapping[str, str], **settings: Any) -> tuple[str, list[str]]:
+    """`source` fixed as `model.py` beside other files, and the reasons that are left in it."""
+    files = {"model.py": source, **others}
+    for name, text in files.items():
+        (root / name).write_text(dedent(text))
+    result = runner.fix([root / "model.py"], Settings(root)._replace(**settings), write=True, cache=False)
+    assert not result.problems
+    return (root / "model.py").read_text(), [each.declined or "" for each in result.remaining]
 
 
 def checked(source: str, **changes: Any) -> CheckResult:

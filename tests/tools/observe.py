@@ -140,8 +140,8 @@ def observe(
     _forget_loggers()
     snapshots = Snapshots()
     observations = []
-    events = _Events(source)
-    with events.listening(), _mode(scenario.gradients):
+    events = Events(source)
+    with events.listening(), grad_mode(scenario.gradients):
         module = load(source)
         with installed(module):
             made = build(module, name, scenario)
@@ -151,11 +151,11 @@ def observe(
                 args, kwargs, leaves = arguments(module, expression, scenario)
                 events.take()
                 with events.call(number):
-                    observations.append(_observed(called, made, args, kwargs, leaves, module, snapshots, events))
+                    observations.append(observed(called, made, args, kwargs, leaves, module, snapshots, events))
     return observations
 
 
-def _observed(
+def observed(
     called: Any,
     made: Any,
     args: tuple[Any, ...],
@@ -163,7 +163,7 @@ def _observed(
     leaves: list[torch.Tensor],
     module: types.ModuleType,
     snapshots: Snapshots,
-    events: _Events,
+    events: Events,
 ) -> Observation:
     snapshots.of((args, kwargs))
     result = None
@@ -189,7 +189,7 @@ def _numpy_state() -> tuple[Any, ...]:
     return (name, numpy.asarray(keys).tobytes(), *rest)
 
 
-def _mode(gradients: str) -> contextlib.AbstractContextManager[Any]:
+def grad_mode(gradients: str) -> contextlib.AbstractContextManager[Any]:
     if gradients == "off":
         return torch.no_grad()
     return torch.inference_mode() if gradients == "inference" else contextlib.nullcontext()
@@ -199,7 +199,10 @@ def _exception(error: BaseException | None) -> Any:
     if error is None:
         return None
     kind = type(error)
-    return (f"{kind.__module__}.{kind.__qualname__}", str(error), _exception(error.__cause__))
+    text = str(error)
+    if "in the TorchScript interpreter" in text:  # all before the last line are places in the source
+        text = text.strip().rpartition("\n")[2]
+    return (f"{kind.__module__}.{kind.__qualname__}", text, _exception(error.__cause__))
 
 
 def _globals(module: types.ModuleType) -> dict[str, Any]:
@@ -256,7 +259,7 @@ def _forget_loggers() -> None:
             method.cache_clear()
 
 
-class _Events(logging.Handler):
+class Events(logging.Handler):
     """Collects log records, warnings and text on the standard streams, in order."""
 
     def __init__(self, source: Source) -> None:

@@ -110,7 +110,12 @@ class Snapshots:
             *module._parameters.items(),
             *module._buffers.items(),
             *module._modules.items(),
-            *(item for item in sorted(fields.items()) if "_hooks" not in item[0] or item[1]),
+            *(
+                # Hooks are numbered over the whole process.
+                (name, list(value.values()) if "_hooks" in name and isinstance(value, dict) else value)
+                for name, value in sorted(fields.items())
+                if "_hooks" not in name or value
+            ),
         ]
         persistent = tuple(sorted(module._non_persistent_buffers_set))
         return (type(module).__name__, persistent, tuple((name, self._of(value, seen)) for name, value in parts))

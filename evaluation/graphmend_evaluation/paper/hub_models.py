@@ -93,9 +93,9 @@ def _class(package: str, place: str) -> Any:
 def _made(cls: Any, config: Any, snapshot: Path) -> nn.Module:
     if any(found for pattern in _WEIGHTS for found in snapshot.glob(pattern)):
         model: nn.Module = cls.from_pretrained(snapshot, config=config)
-        return model
+        return model.eval()
     random: nn.Module = cls(config)
-    return random
+    return random.eval()
 
 
 def _snapshot(name: str) -> Path:

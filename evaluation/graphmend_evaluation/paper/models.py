@@ -44,7 +44,7 @@ def t5() -> tuple[nn.Module, list[Inputs]]:
     from transformers import T5Config, T5ForConditionalGeneration
 
     config = T5Config(vocab_size=VOCABULARY, d_model=64, d_kv=32, d_ff=128, num_layers=2, num_heads=2)
-    return T5ForConditionalGeneration(config), _three_ids()
+    return T5ForConditionalGeneration(config).eval(), _three_ids()
 
 
 def whisper() -> tuple[nn.Module, list[Inputs]]:
@@ -65,7 +65,7 @@ def whisper() -> tuple[nn.Module, list[Inputs]]:
         begin_suppress_tokens=None,
     )
     inputs = [{"input_features": torch.randn(1, 16, 100), "decoder_input_ids": _ids(1, each)} for each in _LENGTHS]
-    return WhisperForConditionalGeneration(config), inputs
+    return WhisperForConditionalGeneration(config).eval(), inputs
 
 
 def bart() -> tuple[nn.Module, list[Inputs]]:
@@ -92,21 +92,21 @@ def blenderbot() -> tuple[nn.Module, list[Inputs]]:
     """As bart."""
     from transformers import BlenderbotConfig, BlenderbotForConditionalGeneration
 
-    return BlenderbotForConditionalGeneration(BlenderbotConfig(**_SEQ2SEQ)), _three_ids()
+    return BlenderbotForConditionalGeneration(BlenderbotConfig(**_SEQ2SEQ)).eval(), _three_ids()
 
 
 def pegasus() -> tuple[nn.Module, list[Inputs]]:
     """The decoder alone."""
     from transformers import PegasusConfig, PegasusForCausalLM
 
-    return PegasusForCausalLM(PegasusConfig(**_SEQ2SEQ)), _three_texts()
+    return PegasusForCausalLM(PegasusConfig(**_SEQ2SEQ)).eval(), _three_texts()
 
 
 def biogpt() -> tuple[nn.Module, list[Inputs]]:
     """A decoder alone."""
     from transformers import BioGptConfig, BioGptForCausalLM
 
-    return BioGptForCausalLM(BioGptConfig(**_ENCODER)), _three_texts()
+    return BioGptForCausalLM(BioGptConfig(**_ENCODER)).eval(), _three_texts()
 
 
 def layoutlmv3() -> tuple[nn.Module, list[Inputs]]:
@@ -118,7 +118,7 @@ def layoutlmv3() -> tuple[nn.Module, list[Inputs]]:
     inputs = [
         {**text, "bbox": corners + torch.randint(0, 100, (*text["input_ids"].shape, 4))} for text in _three_texts()
     ]
-    return LayoutLMv3Model(config), inputs
+    return LayoutLMv3Model(config).eval(), inputs
 
 
 def phi3() -> tuple[nn.Module, list[Inputs]]:
@@ -140,7 +140,7 @@ def longformer() -> tuple[nn.Module, Inputs]:
     """20 tokens: not a multiple of the attention window, so that they are padded."""
     from transformers import LongformerConfig, LongformerModel
 
-    return LongformerModel(LongformerConfig(**_ENCODER, attention_window=8)), {"input_ids": _ids(1, 20)}
+    return LongformerModel(LongformerConfig(**_ENCODER, attention_window=8)).eval(), {"input_ids": _ids(1, 20)}
 
 
 def longformer_calls() -> tuple[nn.Module, list[Inputs]]:
@@ -186,7 +186,7 @@ def grounding_dino() -> tuple[nn.Module, Inputs]:
         backbone_config=backbone,
         text_config=text,
     )
-    return GroundingDinoForObjectDetection(config), _picture_and_text(32, [101, 5, 6, 1012, 7, 8, 1012, 102])
+    return GroundingDinoForObjectDetection(config).eval(), _picture_and_text(32, [101, 5, 6, 1012, 7, 8, 1012, 102])
 
 
 def grounding_dino_calls() -> tuple[nn.Module, list[Inputs]]:
@@ -210,7 +210,7 @@ def clap() -> tuple[nn.Module, Inputs]:
         "enable_fusion": True,
     }
     config = ClapConfig(text_config=dict(_ENCODER), audio_config=audio, projection_dim=32)
-    return ClapModel(config), _clips([True])
+    return ClapModel(config).eval(), _clips([True])
 
 
 def clap_calls() -> tuple[nn.Module, list[Inputs]]:
@@ -257,13 +257,13 @@ def _clips(longer: list[bool]) -> Inputs:
 def _bart() -> nn.Module:
     from transformers import BartConfig, BartForConditionalGeneration
 
-    return BartForConditionalGeneration(BartConfig(**_SEQ2SEQ))
+    return BartForConditionalGeneration(BartConfig(**_SEQ2SEQ)).eval()
 
 
 def _marian() -> nn.Module:
     from transformers import MarianConfig, MarianMTModel
 
-    return MarianMTModel(MarianConfig(**_SEQ2SEQ, pad_token_id=0, decoder_start_token_id=0))
+    return MarianMTModel(MarianConfig(**_SEQ2SEQ, pad_token_id=0, decoder_start_token_id=0)).eval()
 
 
 def _phi3() -> nn.Module:
@@ -279,4 +279,4 @@ def _phi3() -> nn.Module:
         eos_token_id=2,
         rope_scaling=rotary,
     )
-    return Phi3ForCausalLM(config)
+    return Phi3ForCausalLM(config).eval()

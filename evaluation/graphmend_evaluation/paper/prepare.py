@@ -15,7 +15,6 @@ import git
 
 BRANCH = "graphmend/paper"
 _MARK = ".graphmend-paper"
-_CHANGES_MADE = 1
 
 
 class PrepareError(Exception):
@@ -81,9 +80,9 @@ def migrate(repository: git.Repo, options: Sequence[str] = ()) -> tuple[bool, st
     done = subprocess.run(
         [*command, "--branch", BRANCH, "--no-evaluate", *options], stdout=subprocess.PIPE, text=True, check=False
     )
-    if done.returncode not in (0, _CHANGES_MADE):
+    if done.returncode != 0:
         raise PrepareError(f"graphmend migrate ended with exit code {done.returncode}; see its message above")
-    return done.returncode == _CHANGES_MADE, done.stdout
+    return any(head.name == BRANCH for head in repository.heads), done.stdout
 
 
 def check_out(repository: git.Repo, folder: Path, *, changed: bool, head: str = BRANCH) -> Arms:

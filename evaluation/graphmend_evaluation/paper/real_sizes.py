@@ -67,7 +67,7 @@ class RealSize:
         return getattr(transformers, self.cls).from_pretrained(snapshot, torch_dtype=self.dtype)
 
     def _with_inputs(self, model: Any, batch: int) -> tuple[nn.Module, Inputs]:
-        return model, self.inputs(batch, model)
+        return model.eval(), self.inputs(batch, model)
 
 
 def _ids(batch: int, length: int) -> torch.Tensor:

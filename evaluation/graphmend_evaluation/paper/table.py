@@ -264,7 +264,7 @@ def _verdict(measured: Measured) -> str:
         return "PROBLEM"
     counts = measured.models[0].after.counts
     if measured.whole or counts is None:
-        return "one graph"
+        return "one graph" if counts is None else counts.whole_words
     return f"still breaks at {len(counts.sites)} site{'' if len(counts.sites) == 1 else 's'}"
 
 

@@ -95,12 +95,14 @@ class Evidence:
 @dataclass(frozen=True)
 class Answer:
     """The figures that a report begins with. `counted` models were counted on both sides, `same` gave identical eager
-    results, out of `compared`."""
+    results, out of `compared`. `opaque` models of those that are one graph afterwards call operators that are not
+    torch's own."""
 
     models: int
     counted: int
     breaks: tuple[int, int]
     whole: tuple[int, int]
+    opaque: int
     compared: int
     same: int
     speed: tuple[SpeedAnswer, ...]
@@ -127,7 +129,8 @@ class Answer:
         """What belongs to the answer, one clause each."""
         if not self.counted:
             return ()
-        found = [f"{self.whole[0]} -> {self.whole[1]} of {plural(self.counted, 'model')} run as one graph"]
+        opaque = f" ({self.opaque} with opaque operators)" if self.opaque else ""
+        found = [f"{self.whole[0]} -> {self.whole[1]} of {plural(self.counted, 'model')} run as one graph{opaque}"]
         if self.counted < self.models:
             found.append(f"{plural(self.models - self.counted, 'model')} not counted on both sides")
         if self.compared:
@@ -148,6 +151,7 @@ def answer(evaluation: Evaluation) -> Answer:
         counted=len(pairs),
         breaks=evaluation.breaks,
         whole=(sum(before.whole for before, _ in pairs), sum(after.whole for _, after in pairs)),
+        opaque=sum(after.whole and after.opaque_operators > 0 for _, after in pairs),
         compared=len(compared),
         same=sum(each.identical for each in compared),
         speed=tuple(_speed_answers(evaluation.models)),

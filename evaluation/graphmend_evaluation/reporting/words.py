@@ -6,7 +6,7 @@ import html
 import re
 
 from graphmend_codemod.reporting.markdown import code as code_span
-from graphmend_codemod.reporting.report import printable
+from graphmend_codemod.terminal import printable
 
 _LINKS = re.compile(r"[@#](?=\w)|(?<=\w):(?=//)|(?<=www)\.|(?<=GH)-(?=\d)", re.IGNORECASE)
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$]")

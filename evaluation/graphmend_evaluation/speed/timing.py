@@ -302,7 +302,7 @@ class Served:
         if self._placed.on_cuda:
             torch.cuda.synchronize()
             torch.cuda.reset_peak_memory_stats()
-        elif not _forget_peak():
+        elif not forget_peak():
             return None
         for _ in range(passes):
             self._pass()
@@ -354,7 +354,7 @@ class Served:
 
 
 def peak_resident_bytes() -> int | None:
-    """The most memory that was resident since the start or since `_forget_peak`."""
+    """The most memory that was resident since the start or since `forget_peak`."""
     status = Path("/proc/self/status")
     if status.is_file():
         for line in status.read_text(encoding="utf-8").splitlines():
@@ -364,7 +364,7 @@ def peak_resident_bytes() -> int | None:
     return peak if sys.platform == "darwin" else None
 
 
-def _forget_peak() -> bool:
+def forget_peak() -> bool:
     """Let the peak begin anew; false where the system does not offer it."""
     try:
         descriptor = os.open("/proc/self/clear_refs", os.O_WRONLY)

@@ -1,0 +1,43 @@
+"""The sentence of a rule's page that tells of a difference between compiled code before and after a fix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from graphmend_codemod.rules.registry import all_rules
+
+_CONTRACT = {
+    "messages": ("compiled_logs", ""),
+    "exception": ("compiled_exceptions", "RuntimeError"),
+    "exception lost": ("compiled_exceptions", "no error|empty range|guards = skip, none"),
+    "exception added": ("compiled_exceptions", "raises one"),
+    "state": ("compiled_state", ""),
+    "inputs": ("compiled_state", ""),
+}
+"""For each kind of difference the field of a contract that may tell of it, and words that it must have."""
+
+
+def kind_of(complaint: str, where: str) -> str:
+    """What differs, from a complaint of `compiled_differences` about the call `where`.
+
+    One of `exception added`, `exception lost`, `outcome`, `inputs`, `gradients`, `state`.
+    """
+    rest = complaint.removeprefix(f"{where}: ")
+    head = rest.partition(":")[0]
+    if head.endswith(" only in eager mode"):
+        return "exception lost"
+    if head.endswith(" only compiled"):
+        return "exception added"
+    return re.split(r"[.:]", rest)[0]
+
+
+def sentence(kind: str, codes: Iterable[str]) -> str:
+    """What the contract of one of the applied rules says of such a difference; empty when none does."""
+    name, words = _CONTRACT.get(kind, ("", ""))
+    applied = frozenset(codes)
+    for rule in all_rules():
+        said = getattr(rule.contract, name) if name and rule.code in applied else "kept"
+        if said != "kept" and re.search(words, said):
+            return f"{rule.code}: {said}"
+    return ""
