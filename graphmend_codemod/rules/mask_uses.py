@@ -38,7 +38,7 @@ class _Chosen(NamedTuple):
 class MaskUses:
     """Follows one mask.
 
-    `links` are the calls that hand it down, from the `roots`, methods of one instance. `companions` are these calls
+    `links` are the calls that hand it down, from the `entries`, methods of one instance. `companions` are these calls
     with whoever makes them.
     """
 
@@ -47,7 +47,7 @@ class MaskUses:
     judge: Products | Sums
     companions: list[tuple[Definition, ast.Call]] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
-    roots: list[Definition] = field(default_factory=list)
+    entries: list[Definition] = field(default_factory=list)
     _seen: set[tuple[str, int, str, str]] = field(default_factory=set)
 
     def demand(self, function: Definition, name: str, statement: ast.stmt) -> None:
@@ -56,16 +56,16 @@ class MaskUses:
             raise NotAlike(f"`{name}` gets its value in a loop")
         if any(each.lineno > (statement.end_lineno or 0) for each in _bindings(function, name)):
             raise NotAlike(f"`{name}` gets another value in `{function.qualname}`")
-        self.roots.append(function)
+        self.entries.append(function)
         self._follow(function, name, statement.end_lineno or 0, _Chosen(), {})
 
     def conditions(self) -> list[str]:
         """What the compile path has to ask for the calls to run what was followed; NotAlike if it cannot ask."""
         certain = CertainCalls(self.site, self.calls)
         try:
-            for each in self.roots:
+            for each in self.entries:
                 certain.demand_own(certain.start(), each.owner, each.node.name)
-            certain.follow_all(certain.start(), self.roots, self.links)
+            certain.follow_all(certain.start(), self.entries, self.links)
             return certain.conditions()
         except MayDiffer as unsure:
             raise NotAlike(str(unsure)) from None
@@ -159,7 +159,7 @@ class MaskUses:
             own = isinstance(call.func, ast.Attribute) and is_name(call.func.value, "self")
             if not own or not self.calls.related(caller.owner, function.owner):
                 raise NotAlike(f"`{short(call)}` may be called of another instance")
-            self.roots.append(caller)
+            self.entries.append(caller)
             self._bound(caller, target, call, _Chosen(), {})
             results += 1
         if not results:

@@ -170,6 +170,7 @@ def test_a_hanging_process_is_stopped_at_the_time_limit(tmp_path: Path) -> None:
 
 
 def test_a_partner_that_does_not_answer_is_stopped_at_the_time_limit(tmp_path: Path) -> None:
+    (tmp_path / "measured.py").write_text("import torch\n")
     (tmp_path / "torch.py").write_text("import time\ntime.sleep(600)\n")
     arguments = ["steady", "--root", str(tmp_path), "--model", "measured:scale"]
     partner = Partner(arguments, worktree=tmp_path, folder=tmp_path, policy=Policy(timeout=2))

@@ -158,7 +158,7 @@ def test_a_downloaded_file_is_compared(tmp_path: Path) -> None:
     file = tmp_path / "openapi_v3.yaml"
     file.write_text(yaml.safe_dump(document), encoding="utf-8")
     done = subprocess.run([sys.executable, SCRIPT, file], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith("GitLab 19.5\ndiffers: GET /projects/{id}/merge_requests/{merge_request_iid}: answer")
 
 

@@ -32,6 +32,7 @@ class Model(Base):
         self.norm = nn.LayerNorm(4)
         self.bn = nn.BatchNorm1d(4)
         self.drop = nn.Dropout(0.5)
+        self.experts = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
         self.gain = nn.Parameter(torch.ones(4))
         self.register_buffer("scale", torch.ones(4))
         self.register_buffer("table", torch.full((4,), 2.0), persistent=False)

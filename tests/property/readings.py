@@ -22,9 +22,9 @@ NUMBERS = (
     "rows = torch.where({m})[0]\n{t} = self.part({u}, rows)",
     "{t} = {t} + {t}[mask].sum()",
     "{t}[torch.where({t}.sum(-1) > 0)] = 0.5",
-    "chosen = {t}.argmax(-1)\nspread = torch.zeros_like({t})\nfor i, expert in enumerate((self.linear, self.norm)):\n"
-    "    spread[chosen == i] = expert({t}[chosen == i])\n{t} = {t} + spread",
-    "chosen = {t}.argmax(-1)\nspread = torch.zeros_like({t})\nfor i, expert in enumerate([self.linear, self.norm]):\n"
+    "chosen = {t}.argmax(-1)\nspread = torch.zeros_like({t})\nfor i in range(len(self.experts)):\n"
+    "    spread[chosen == i] = self.experts[i]({t}[chosen == i])\n{t} = {t} + spread",
+    "chosen = {t}.argmax(-1)\nspread = torch.zeros_like({t})\nfor i, expert in enumerate(self.experts):\n"
     "    spread[chosen == i] = expert({t}[chosen == i])\n{t} = {t} + spread",
     "{t} = {t}.reshape({t}.shape[0], np.prod({t}.shape[1:]))",
     "steps = np.ceil(np.log1p({t}.shape[0])).astype(int).item()\n{t} = {t} * steps",

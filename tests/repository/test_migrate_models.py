@@ -233,9 +233,8 @@ def test_measuring_without_torch_names_the_extra(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with untouched(repository):
         assert run(repository, "--model", "zoo.factories:good") == 2
-    assert "install `graphmend[eval]` into the environment of your models, or pass --no-evaluate" in (
-        capsys.readouterr().err
-    )
+    told = capsys.readouterr().err
+    assert "run `pip install 'graphmend[eval]'` in the environment of your models, or pass --no-evaluate" in told
 
 
 def wait_for(file: Path) -> None:
