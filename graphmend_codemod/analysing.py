@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.findings import Finding, Problem
+from graphmend_codemod.core.findings import Finding, Problem
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.project.loading import digest_of
 from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceError, SourceFile
 
 if TYPE_CHECKING:
     from graphmend_codemod.project.facts import ReachedFunction

@@ -8,16 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, with_candidates
-from graphmend_codemod.discovery import discover, gives_scripts
-from graphmend_codemod.findings import Finding, Problem
+from graphmend_codemod.core.discovery import discover, gives_scripts
+from graphmend_codemod.core.findings import Finding, Problem
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceError, SourceFile, read_bytes
 from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, recalled
 from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.summary import ModuleSummary
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceError, SourceFile, read_bytes
 
 if TYPE_CHECKING:
-    from graphmend_codemod.cache import Cache
+    from graphmend_codemod.core.cache import Cache
     from graphmend_codemod.memory import Memory
     from graphmend_codemod.project.definitions import Module
     from graphmend_codemod.project.facts import ReachedFunction
@@ -63,7 +63,7 @@ class Checker:
     def _cache(self) -> Cache | None:
         if not self._cached:
             return None
-        from graphmend_codemod.cache import Cache
+        from graphmend_codemod.core.cache import Cache
 
         return Cache(self._root)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphmend_codemod.findings import Finding, Problem, Safety, Span
+from graphmend_codemod.core.findings import Finding, Problem, Safety, Span
 from graphmend_codemod.measuring import Arm, Measured, ModelResult
 from graphmend_codemod.migrated import Migration, RuleCommit
 from graphmend_codemod.migration import MigrationError

@@ -17,7 +17,9 @@ from graphmend_codemod.analysis.origins import Origins, origins
 from graphmend_codemod.analysis.places import LeaksUnknown, Place
 from graphmend_codemod.analysis.scope import NODE_FIELDS, FunctionNode, Outline, Scope, outline, put_children
 from graphmend_codemod.analysis.values import Names
-from graphmend_codemod.findings import Edit, Finding, Safety, Span
+from graphmend_codemod.core.findings import Edit, Finding, Safety, Span
+from graphmend_codemod.core.settings import Settings, selects
+from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.other_breaks import Judged, asks_for_compiler, breaking_tests, without_idle_fixes
 from graphmend_codemod.project.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary import ModuleSummary
@@ -26,8 +28,6 @@ from graphmend_codemod.rules.questions import CODES
 from graphmend_codemod.rules.registry import worth_asking
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.segments import functions_of, outermost, parse_function
-from graphmend_codemod.settings import Settings, selects
-from graphmend_codemod.source import SourceFile
 
 _ADVICE = "GM7"
 _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]

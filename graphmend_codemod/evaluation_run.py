@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod import measuring, runner
-from graphmend_codemod.interruption import interruptible
+from graphmend_codemod.core.interruption import interruptible
+from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.measuring import Measured, MeasuringError, Sites, Trees, Wanted
 from graphmend_codemod.migrated import why_left
 from graphmend_codemod.model_modules import missing_module
@@ -18,7 +19,6 @@ from graphmend_codemod.repository.checkout_state import changed_meanwhile, check
 from graphmend_codemod.repository.git import GitFailed, RepositoryError, without_git_environment
 from graphmend_codemod.repository.worktree import remove_stale_worktrees, temporary_folder, worktree
 from graphmend_codemod.rule_by_rule import applies
-from graphmend_codemod.settings import Settings
 
 if TYPE_CHECKING:
     from graphmend_evaluation.evaluation import Evaluation

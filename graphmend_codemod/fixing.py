@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.checking import Checker
-from graphmend_codemod.findings import Finding, Problem
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceError, SourceFile
+from graphmend_codemod.core.findings import Finding, Problem
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceError, SourceFile
 
 _MOST_PASSES = 20
 

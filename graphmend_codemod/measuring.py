@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from graphmend_codemod import extras
-from graphmend_codemod.findings import Finding
+from graphmend_codemod.core import extras
+from graphmend_codemod.core.findings import Finding
 
 if TYPE_CHECKING:
     from graphmend_evaluation.evaluation import Evaluation

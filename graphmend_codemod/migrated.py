@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod.findings import Finding, Problem, Safety
+from graphmend_codemod.core.findings import Finding, Problem, Safety
 from graphmend_codemod.measuring import Measured, ModelResult
 from graphmend_codemod.repository.checkout import Commit
 from graphmend_codemod.rules.base import Rule

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphmend_codemod import __version__, measuring
-from graphmend_codemod.findings import Finding
-from graphmend_codemod.interruption import interruptible, uninterrupted
+from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.core.interruption import interruptible, uninterrupted
+from graphmend_codemod.core.settings import Settings, SettingsError
 from graphmend_codemod.measuring import Culprit, Judge, Measure, Measured, MeasuringError, Sites, Trees, Wanted
 from graphmend_codemod.migrated import Migration, RuleCommit, why_left
 from graphmend_codemod.model_modules import missing_module
@@ -40,7 +41,6 @@ from graphmend_codemod.repository.worktree import (
     worktree,
 )
 from graphmend_codemod.rule_by_rule import Engine, Fixed, Step, fix_rule_by_rule
-from graphmend_codemod.settings import Settings, SettingsError
 from graphmend_codemod.taking_back import TakenBack, TakingBack
 
 Progress = Callable[[str], None]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.findings import Finding, Safety, Span
+from graphmend_codemod.core.findings import Finding, Safety, Span
 from graphmend_codemod.rules import untraced
 from graphmend_codemod.rules.conditions import split
 from graphmend_codemod.rules.site import Site

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphmend_codemod.analysing import Analysed, Task, analyse, by_weight
-from graphmend_codemod.cache import Cache
-from graphmend_codemod.findings import Problem
+from graphmend_codemod.core.cache import Cache
+from graphmend_codemod.core.findings import Problem
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceError, SourceFile
+from graphmend_codemod.core.workers import Workers, inherited
 from graphmend_codemod.project.index import ProjectIndex
 from graphmend_codemod.project.loading import Loaded, encode, load, of_source, without_cyclic_collector
 from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.recording import Answers
 from graphmend_codemod.project.summary import ModuleSummary
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceError, SourceFile
-from graphmend_codemod.workers import Workers, inherited
 
 _PARTS_A_WORKER = 16  # the last ones end at about the same time
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphmend_codemod import migration
+from graphmend_codemod.core.interruption import interruptible
+from graphmend_codemod.core.settings import PullRequestSettings, Settings, SettingsError
 from graphmend_codemod.earlier import Earlier
 from graphmend_codemod.forge import body as views
 from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal, PullRequest, State
@@ -22,13 +24,11 @@ from graphmend_codemod.forge.ours import Series, bot_series, new_series
 from graphmend_codemod.forge.publishing import Publisher
 from graphmend_codemod.forge.transfer import BranchMoved, Transfer
 from graphmend_codemod.forge.workspace import identity
-from graphmend_codemod.interruption import interruptible
 from graphmend_codemod.measuring import Wanted
 from graphmend_codemod.migrated import NOTHING_DONE, Migration
 from graphmend_codemod.migration import MigrationError
 from graphmend_codemod.repository.checkout import SPARSE
 from graphmend_codemod.repository.git import Git, RepositoryError
-from graphmend_codemod.settings import PullRequestSettings, Settings, SettingsError
 
 Progress = Callable[[str], None]
 

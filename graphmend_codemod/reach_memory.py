@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from graphmend_codemod.cache import Cache, hashed
+from graphmend_codemod.core.cache import Cache, hashed
+from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.project.facts import ReachedFunction
 from graphmend_codemod.project.loading import Loaded
 from graphmend_codemod.project.summary import ModuleSummary
-from graphmend_codemod.settings import Settings
 
 Reached = Mapping[str, Sequence[ReachedFunction]]
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from graphmend_codemod import runner
 from graphmend_codemod.analysing import is_selected
 from graphmend_codemod.checking import Checker, Found
-from graphmend_codemod.discovery import discover
+from graphmend_codemod.core.discovery import discover
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.fixing import Veto
 from graphmend_codemod.project.loading import digest_of
 from graphmend_codemod.rule_by_rule import Engine
 from graphmend_codemod.runner import CheckResult, FixResult
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceError, SourceFile
 
 
 def reading_once() -> Engine:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphmend_codemod.analysing import Analysed
-from graphmend_codemod.cache import hashed
-from graphmend_codemod.findings import Edit, Finding, Form, Helper, Original, Problem, Replacement, Safety, Span
+from graphmend_codemod.core.cache import hashed
+from graphmend_codemod.core.findings import Edit, Finding, Form, Helper, Original, Problem, Replacement, Safety, Span
+from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.project.facts import ReachedFunction
-from graphmend_codemod.settings import Settings
 
 
 def settings_key(settings: Settings) -> str:

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphmend_codemod.checking import Checker
-from graphmend_codemod.discovery import discover, relative_path
-from graphmend_codemod.findings import Finding, Problem
+from graphmend_codemod.core.atomic_write import remove_leftovers, write_atomically
+from graphmend_codemod.core.discovery import discover, relative_path
+from graphmend_codemod.core.findings import Finding, Problem
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import MOST_READ, SourceError, SourceFile
 from graphmend_codemod.fixing import FileFix, Fixing, Veto
 from graphmend_codemod.project.loading import without_cyclic_collector
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import MOST_READ, SourceError, SourceFile
-from graphmend_codemod.writing import remove_leftovers, write_atomically
 
 __all__ = ["CheckResult", "FileFix", "FixResult", "check", "check_text", "fix", "fix_text"]
 

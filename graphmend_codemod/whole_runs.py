@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from graphmend_codemod.cache import Cache, hashed
-from graphmend_codemod.findings import Finding, Problem
+from graphmend_codemod.core.cache import Cache, hashed
+from graphmend_codemod.core.findings import Finding, Problem
+from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.remembering import (
     finding_from_json,
     finding_to_json,
@@ -15,7 +16,6 @@ from graphmend_codemod.remembering import (
     problem_to_json,
     settings_key,
 )
-from graphmend_codemod.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from graphmend_codemod.writing import MARK  # noqa: E402
+from graphmend_codemod.core.atomic_write import MARK  # noqa: E402
 from tests.forge.github_fake import GitHubFake, Repo  # noqa: E402
 from tests.forge.server import Server, running  # noqa: E402
 from tests.forge.tools import BRANCH, adopt  # noqa: E402

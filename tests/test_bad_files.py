@@ -14,8 +14,8 @@ import pytest
 
 from graphmend_codemod import runner
 from graphmend_codemod.cli.main import main
-from graphmend_codemod.settings import Settings, SettingsError, load_settings
-from graphmend_codemod.source import MOST_PARSED, MOST_READ, SourceError, SourceFile
+from graphmend_codemod.core.settings import Settings, SettingsError, load_settings
+from graphmend_codemod.core.source import MOST_PARSED, MOST_READ, SourceError, SourceFile
 from tests.repository.tools import BROKEN, CHECKOUT
 
 Captured = pytest.CaptureFixture[str]

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from graphmend_codemod import runner
 from graphmend_codemod.analysing import Analysed
-from graphmend_codemod.cache import Cache, cache_folder
-from graphmend_codemod.findings import Edit, Finding, Helper, Original, Problem, Replacement, Safety, Span
+from graphmend_codemod.core.cache import Cache, cache_folder
+from graphmend_codemod.core.findings import Edit, Finding, Helper, Original, Problem, Replacement, Safety, Span
+from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.remembering import (
     analysed_from_json,
     analysed_to_json,
@@ -26,7 +27,6 @@ from graphmend_codemod.remembering import (
     problem_to_json,
 )
 from graphmend_codemod.runner import CheckResult
-from graphmend_codemod.settings import Settings
 
 MODEL = dedent("""
     import logging

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.discovery import can_matter, discover, is_generated
-from graphmend_codemod.settings import Settings
+from graphmend_codemod.core.discovery import can_matter, discover, is_generated
+from graphmend_codemod.core.settings import Settings
 
 
 def write(root: Path, names: Iterable[str], text: str = "import torch\n") -> Path:

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod import runner
-from graphmend_codemod.cache import Cache, cache_folder, hashed
-from graphmend_codemod.cache_folder import MOST_BYTES
-from graphmend_codemod.settings import Settings
+from graphmend_codemod.core.cache import Cache, cache_folder, hashed
+from graphmend_codemod.core.cache_folder import MOST_BYTES
+from graphmend_codemod.core.settings import Settings
 from tests.repository.tools import BROKEN, CHECKOUT, Repository, empty_repository, isolate
 
 KINDS = ("runs", "summaries", "findings", "reach")

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from graphmend_codemod.interruption import Interrupted, interruptible, uninterrupted
+from graphmend_codemod.core.interruption import Interrupted, interruptible, uninterrupted
 
 
 class Swallows:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod import runner
-from graphmend_codemod.cache import Cache, cache_folder
 from graphmend_codemod.checking import Checker
+from graphmend_codemod.core.cache import Cache, cache_folder
+from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.runner import CheckResult
-from graphmend_codemod.settings import Settings
 
 LOG = "import torch\nimport logging\nlogger = logging.getLogger(__name__)\n"
 HELPER = f"{LOG}def say():\n    logger.warning('x')\ndef more():\n    logger.warning('y')\n"

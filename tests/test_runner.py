@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from graphmend_codemod import engine, runner
-from graphmend_codemod.findings import Finding, Safety
+from graphmend_codemod.core.findings import Finding, Safety
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.runner import CheckResult
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceFile
 
 MODEL = """
     import logging

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.settings import Settings, SettingsError, load_settings, matches_glob, selects
+from graphmend_codemod.core.settings import Settings, SettingsError, load_settings, matches_glob, selects
 
 KNOWN = ("GM101", "GM102", "GM201", "GM301")
 
@@ -230,7 +230,7 @@ def test_known_codes_are_asked_for_only_when_the_table_names_codes(tmp_path: Pat
 def test_a_project_without_toml_of_ours_costs_no_toml_parser(tmp_path: Path) -> None:
     pyproject(tmp_path, "[project]\nname = 'p'\n")
     code = (
-        "import sys, pathlib, graphmend_codemod.settings as s; s.load_settings(pathlib.Path(sys.argv[1]));"
+        "import sys, pathlib, graphmend_codemod.core.settings as s; s.load_settings(pathlib.Path(sys.argv[1]));"
         "print({'tomllib', 'tomli', 'libcst', 'joblib', 'git', 'json'} & set(sys.modules))"
     )
     output = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)

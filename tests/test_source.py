@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmend_codemod.findings import Span
-from graphmend_codemod.source import SourceError, SourceFile
-from graphmend_codemod.writing import write_atomically
+from graphmend_codemod.core.atomic_write import write_atomically
+from graphmend_codemod.core.findings import Span
+from graphmend_codemod.core.source import SourceError, SourceFile
 
 
 def from_text(text: str | bytes) -> SourceFile:
@@ -345,8 +345,8 @@ def test_a_disk_that_is_full_leaves_the_old_content_and_no_rest(tmp_path: Path) 
         """
         import resource, sys
         from pathlib import Path
-        from graphmend_codemod.source import SourceError
-        from graphmend_codemod.writing import write_atomically
+        from graphmend_codemod.core.source import SourceError
+        from graphmend_codemod.core.atomic_write import write_atomically
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         try:
             write_atomically(Path(sys.argv[1]), b"old\\n", b"x" * 100_000)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.cli.main import main
-from graphmend_codemod.terminal import COLOURS, printable, say
+from graphmend_codemod.core.terminal import COLOURS, printable, say
 from tests.repository.tools import BROKEN, CHECKOUT, empty_repository, isolate
 
 Captured = pytest.CaptureFixture[str]

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from joblib.externals.loky import get_reusable_executor
 
-from graphmend_codemod import runner, workers
+from graphmend_codemod import runner
 from graphmend_codemod.cli.main import main
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.workers import Workers, WorkersError
+from graphmend_codemod.core import workers
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.workers import Workers, WorkersError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the test runner's threads hold no lock
 forked = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked on Linux alone")
@@ -87,7 +88,7 @@ def test_results_come_in_the_order_of_the_arguments(either: None) -> None:
         assert [*first, *second] == [2 * number for number in range(30)]
 
 
-ASK = "from graphmend_codemod.workers import can_fork; print(can_fork())"
+ASK = "from graphmend_codemod.core.workers import can_fork; print(can_fork())"
 WITH_A_THREAD = f"import threading; threading.Thread(target=input, daemon=True).start(); {ASK}"
 
 
@@ -133,7 +134,7 @@ def test_the_command_says_that_a_worker_was_killed(
 
 SLEEPER = """
     import os, sys, time
-    from graphmend_codemod.workers import Workers
+    from graphmend_codemod.core.workers import Workers
     def sleep(number):
         with open(os.path.join(sys.argv[1], str(os.getpid())), "w"):
             time.sleep(60)

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod import runner, writing
+from graphmend_codemod import runner
 from graphmend_codemod.cli.main import main
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceError
-from graphmend_codemod.writing import MARK, remove_leftovers, write_atomically
+from graphmend_codemod.core import atomic_write
+from graphmend_codemod.core.atomic_write import MARK, remove_leftovers, write_atomically
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceError
 from tests.repository.tools import BROKEN, CHECKOUT
 
 OLD, NEW, THEIRS, MORE = b"old\n", b"new\n", b"their edit\n", b"their second edit\n"
@@ -33,14 +34,14 @@ def file(tmp_path: Path) -> Path:
 
 def exchange_after(monkeypatch: pytest.MonkeyPatch, *edits: Callable[[], object]) -> None:
     """Let other programs act at the last moment before each exchange, where no comparison can see them any more."""
-    exchange, waiting = writing._exchange, list(edits)
+    exchange, waiting = atomic_write._exchange, list(edits)
 
     def late(first: str, second: Path) -> bool:
         if waiting:
             waiting.pop(0)()
         return exchange(first, second)
 
-    monkeypatch.setattr(writing, "_exchange", late)
+    monkeypatch.setattr(atomic_write, "_exchange", late)
 
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs renameat2")
@@ -84,7 +85,7 @@ def test_a_file_that_is_deleted_in_that_moment_is_not_made_again(file: Path, mon
 
 
 def test_where_files_cannot_change_places_they_are_replaced(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "_exchange", lambda first, second: False)
+    monkeypatch.setattr(atomic_write, "_exchange", lambda first, second: False)
     write_atomically(file, OLD, NEW)
     assert {path.name: path.read_bytes() for path in file.parent.iterdir()} == {"module.py": NEW}
 
@@ -99,7 +100,7 @@ def test_very_long_names_are_written_too(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from graphmend_codemod import writing
+from graphmend_codemod.core import atomic_write as writing
 moment, file = sys.argv[1], Path(sys.argv[2])
 def die(*ignored, **more): os.kill(os.getpid(), signal.SIGKILL)
 exchange = writing._exchange

@@ -14,7 +14,7 @@ from benchmarks.outcome import Target, cores
 from benchmarks.timing import Run, Spread, timed
 
 from graphmend_codemod.checking import Checker
-from graphmend_codemod.settings import Settings
+from graphmend_codemod.core.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000

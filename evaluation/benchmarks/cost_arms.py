@@ -15,9 +15,9 @@ from pathlib import Path
 from benchmarks.cost_cases import RULES, Case
 
 from graphmend_codemod import runner
-from graphmend_codemod.cache import own_version
-from graphmend_codemod.findings import Safety
-from graphmend_codemod.settings import Settings
+from graphmend_codemod.core.cache import own_version
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.core.settings import Settings
 
 _PACKAGE = "transformers"
 _OPERATOR = b"custom_op("

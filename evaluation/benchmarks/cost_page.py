@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from benchmarks.cost_cases import BACKWARD, EXPERTS, FORWARD, RULES, TYPES, expert_cases
 from benchmarks.cost_runs import Record
 
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.registry import all_rules
 
 _Rows = Callable[[Sequence[Record]], Iterable[Sequence[str]]]

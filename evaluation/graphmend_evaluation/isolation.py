@@ -23,7 +23,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from graphmend_codemod.own_process import hide_this_process
+from graphmend_codemod.core.own_process import hide_this_process
 from graphmend_evaluation import containment
 from graphmend_evaluation.names import needs_network
 from graphmend_evaluation.results import ModelMeasurement, ModelRow, Status, from_json

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from graphmend_codemod.cache import own_version
+from graphmend_codemod.core.cache import own_version
 from graphmend_evaluation.results import SCHEMA_VERSION, ModelRow, from_json, to_json
 
 

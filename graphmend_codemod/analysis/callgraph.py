@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, walk_in_layers, walk_scope
-from graphmend_codemod.source import parse_text
+from graphmend_codemod.core.source import parse_text
 
 Key = tuple[str, int]
 T = TypeVar("T")

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
-from graphmend_codemod.terminal import say
+from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
-    from graphmend_codemod.findings import Finding, Problem
+    from graphmend_codemod.core.findings import Finding, Problem
     from graphmend_codemod.reporting.report import Report
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "markdown")
@@ -106,7 +106,7 @@ def _stdin_report(args: argparse.Namespace, path: Path) -> Report:
 
 
 def _view(args: argparse.Namespace, report: Report) -> Iterable[str]:
-    from graphmend_codemod.reporting.colour import paint_for
+    from graphmend_codemod.core.colour import paint_for
 
     paint = paint_for(sys.stdout, os.environ)
     if args.statistics:

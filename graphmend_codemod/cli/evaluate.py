@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from graphmend_codemod.cli import models, options
-from graphmend_codemod.terminal import say
+from graphmend_codemod.core.terminal import say
 
 _DESCRIPTION = """\
 Compile the models of a repository at two commits and compare: graph breaks,
@@ -54,10 +54,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, tell what was found, and return the exit code."""
+    from graphmend_codemod.core.colour import paint_for
+    from graphmend_codemod.core.interruption import Interrupted
+    from graphmend_codemod.core.progress import ProgressLine
     from graphmend_codemod.evaluation_run import EvaluationError, Request, evaluate
-    from graphmend_codemod.interruption import Interrupted
-    from graphmend_codemod.reporting.colour import paint_for
-    from graphmend_codemod.reporting.progress import ProgressLine
 
     request = Request(
         repository=Path(args.repository),

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
-from graphmend_codemod.terminal import say
+from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
+    from graphmend_codemod.core.settings import Settings
     from graphmend_codemod.runner import FixResult
-    from graphmend_codemod.settings import Settings
 
 _DESCRIPTION = """\
 Apply the safe fixes in place, again and again until there is nothing left to do.
@@ -123,7 +123,7 @@ def _fix_stdin(args: argparse.Namespace, path: Path) -> tuple[bool, bool]:
 def _print_diff(result: FixResult, root: Path) -> None:
     if not result.fixes:
         return
-    from graphmend_codemod.reporting.colour import paint_for
+    from graphmend_codemod.core.colour import paint_for
     from graphmend_codemod.reporting.diff import hides_characters, unified
     from graphmend_codemod.reporting.report import shown_path
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
-from graphmend_codemod.extras import require
+from graphmend_codemod.core.extras import require
+from graphmend_codemod.core.terminal import printable, say
 from graphmend_codemod.fleet.order import ACTIONS, CHECK, MIGRATE, PR, Limits, Options
-from graphmend_codemod.terminal import printable, say
 
 if TYPE_CHECKING:
     from graphmend_codemod.fleet.rows import Row, Store
@@ -145,10 +145,10 @@ def _require_extras(args: argparse.Namespace, targets: Sequence[Target]) -> None
 
 
 def _run(args: argparse.Namespace, store: Store, targets: Sequence[Target]) -> int:
+    from graphmend_codemod.core.interruption import interruptible
     from graphmend_codemod.fleet.report import headline
     from graphmend_codemod.fleet.rows import FINDINGS
     from graphmend_codemod.fleet.running import run_all
-    from graphmend_codemod.interruption import interruptible
 
     told = _options(args)
     limits = Limits(args.time_limit, int(args.memory_limit * _GIB), int(args.disk_limit * _GIB))

@@ -117,7 +117,7 @@ def _keeping_everything() -> Iterator[None]:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        from graphmend_codemod.terminal import printable
+        from graphmend_codemod.core.terminal import printable
 
         super().error(printable(message))
 
@@ -144,7 +144,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _complain(message: str, code: int = CANNOT) -> int:
-    from graphmend_codemod.terminal import printable
+    from graphmend_codemod.core.terminal import printable
 
     print(f"graphmend: {_shortened(printable(message))}", file=sys.stderr)
     return code

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from graphmend_codemod.cli import models, options
-from graphmend_codemod.terminal import say
+from graphmend_codemod.core.terminal import say
 
 _DESCRIPTION = """\
 Fix a whole repository on a new branch, one commit a rule, and report what was
@@ -72,11 +72,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Migrate, tell what was done, and return the exit code."""
-    from graphmend_codemod.interruption import Interrupted
+    from graphmend_codemod.core.colour import paint_for
+    from graphmend_codemod.core.interruption import Interrupted
+    from graphmend_codemod.core.progress import ProgressLine
     from graphmend_codemod.migration import MigrationError, Request, migrate
     from graphmend_codemod.reporting import migration as views
-    from graphmend_codemod.reporting.colour import paint_for
-    from graphmend_codemod.reporting.progress import ProgressLine
 
     request = Request(
         repository=Path(args.repository),

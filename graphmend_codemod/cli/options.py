@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from graphmend_codemod import GraphmendError
-from graphmend_codemod.settings import Settings, checked_codes, load_settings
-from graphmend_codemod.terminal import printable, say
+from graphmend_codemod.core.settings import Settings, checked_codes, load_settings
+from graphmend_codemod.core.terminal import printable, say
 
 if TYPE_CHECKING:
-    from graphmend_codemod.findings import Finding, Problem
+    from graphmend_codemod.core.findings import Finding, Problem
     from graphmend_codemod.runner import FileFix
 
     Placed = TypeVar("Placed", Finding, Problem, FileFix)
@@ -132,7 +132,7 @@ def stdin_path(args: argparse.Namespace) -> Path | None:
 
 def stdin_text() -> bytes:
     """Standard input, up to what is too much to be looked at; the rest can still be read."""
-    from graphmend_codemod.source import MOST_READ
+    from graphmend_codemod.core.source import MOST_READ
 
     return sys.stdin.buffer.read(MOST_READ + 1)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import models, options
-from graphmend_codemod.extras import require
-from graphmend_codemod.settings import SettingsError
-from graphmend_codemod.terminal import printable, say
+from graphmend_codemod.core.extras import require
+from graphmend_codemod.core.settings import SettingsError
+from graphmend_codemod.core.terminal import printable, say
 
 if TYPE_CHECKING:
     from graphmend_codemod.forge.credentials import Credential
@@ -104,13 +104,13 @@ def run(args: argparse.Namespace) -> int:
     """Do it, tell what was done, and return the exit code."""
     require("bot", "`graphmend pr`")
     from graphmend_codemod import bot
+    from graphmend_codemod.core.interruption import Interrupted
+    from graphmend_codemod.core.progress import ProgressLine
     from graphmend_codemod.earlier import earlier_migration
     from graphmend_codemod.forge.base import ForgeError
     from graphmend_codemod.forge.credentials import scrubbed
-    from graphmend_codemod.interruption import Interrupted
     from graphmend_codemod.migration import MigrationError
     from graphmend_codemod.pull_request import Request
-    from graphmend_codemod.reporting.progress import ProgressLine
     from graphmend_codemod.repository.git import RepositoryError
 
     request = Request(

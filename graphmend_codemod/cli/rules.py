@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
-from graphmend_codemod.terminal import say
+from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
     from graphmend_codemod.rules.base import Rule
@@ -39,8 +39,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Print and return the exit code."""
+    from graphmend_codemod.core.colour import paint_for
     from graphmend_codemod.reporting import rules as pages
-    from graphmend_codemod.reporting.colour import paint_for
     from graphmend_codemod.rules.registry import all_rules
 
     paint = paint_for(sys.stdout, os.environ)

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.fleet.order import Order
 from graphmend_codemod.fleet.rows import Row
-from graphmend_codemod.terminal import printable
 
 _MANY = 20
 _LONG = 500

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from graphmend_codemod.cli import options as command_line
+from graphmend_codemod.core.settings import SettingsError
 from graphmend_codemod.fleet.answering import answer, arguments
 from graphmend_codemod.fleet.order import CHECK, Order, order_from_json
 from graphmend_codemod.fleet.rows import CLEAN, FAILED, FINDINGS, LEFT, Row
@@ -16,7 +17,6 @@ from graphmend_codemod.fleet.snapshot import snapshot
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.repository.git import RepositoryError, without_git_environment
 from graphmend_codemod.repository.worktree import temporary_folder
-from graphmend_codemod.settings import SettingsError
 
 
 def main() -> int:

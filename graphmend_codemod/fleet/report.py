@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod import __version__
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.fleet.order import CHECK
 from graphmend_codemod.fleet.rows import CHANGED, Row
 from graphmend_codemod.reporting.report import plural
-from graphmend_codemod.terminal import printable
 
 SCHEMA_VERSION = 1
 _BLOCKING = 15

@@ -9,15 +9,15 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from graphmend_codemod import __version__
-from graphmend_codemod.findings import Finding, Safety
+from graphmend_codemod.core.findings import Finding, Safety
+from graphmend_codemod.core.settings import PullRequestSettings
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.forge.parts import split
 from graphmend_codemod.migrated import Migration, why_left
 from graphmend_codemod.reporting.commit_message import breaks, measured_with
 from graphmend_codemod.reporting.markdown import code, escaped
 from graphmend_codemod.reporting.migration import headline
 from graphmend_codemod.reporting.report import plural
-from graphmend_codemod.settings import PullRequestSettings
-from graphmend_codemod.terminal import printable
 
 if TYPE_CHECKING:
     from graphmend_evaluation.evaluation import Evaluation

@@ -12,7 +12,7 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
 
-from graphmend_codemod.own_process import hide_this_process
+from graphmend_codemod.core.own_process import hide_this_process
 from graphmend_codemod.repository.git import Git, GitFailed
 
 GITHUB, GITLAB = "github", "gitlab"

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from graphmend_codemod.findings import Finding
+from graphmend_codemod.core.findings import Finding
 
 _LINE = re.compile(r"^<!-- graphmend-mark (\{.*\}) -->\s*$", re.MULTILINE)
 _LISTED = 400

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.digests import blake2b
-from graphmend_codemod.discovery import can_matter, is_generated, uses_torch
-from graphmend_codemod.findings import Problem
+from graphmend_codemod.core.digests import blake2b
+from graphmend_codemod.core.discovery import can_matter, is_generated, uses_torch
+from graphmend_codemod.core.findings import Problem
+from graphmend_codemod.core.source import SourceError, SourceFile, read_bytes
 from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.scan import summarise
 from graphmend_codemod.project.summary import ModuleSummary, from_json
-from graphmend_codemod.source import SourceError, SourceFile, read_bytes
 
 if TYPE_CHECKING:
-    from graphmend_codemod.cache import Cache
+    from graphmend_codemod.core.cache import Cache
 
 
 class Loaded(NamedTuple):

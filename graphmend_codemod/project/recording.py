@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphmend_codemod.digests import blake2b
+from graphmend_codemod.core.digests import blake2b
 from graphmend_codemod.project.facts import AttributeFact, ClassFacts, FunctionFacts
 from graphmend_codemod.project.index import ProjectIndex
 from graphmend_codemod.project.summary import Write

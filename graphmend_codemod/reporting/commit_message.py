@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
-from graphmend_codemod.findings import Finding, Safety
+from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.measuring import Arm, ModelResult
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.reporting.report import plural

@@ -6,8 +6,8 @@ import difflib
 import os
 import re
 
-from graphmend_codemod.reporting.colour import Paint
-from graphmend_codemod.terminal import printable
+from graphmend_codemod.core.colour import Paint
+from graphmend_codemod.core.terminal import printable
 
 _NEEDS_QUOTES = re.compile(rb'[\x00-\x1f\x7f"\\]')
 _HIDING = r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"

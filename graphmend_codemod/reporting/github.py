@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphmend_codemod.findings import Finding, Problem
+from graphmend_codemod.core.findings import Finding, Problem
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import Report, Texts, shown_path
-from graphmend_codemod.terminal import printable
 
 
 def render(report: Report) -> Iterator[str]:

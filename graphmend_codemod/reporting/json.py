@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from graphmend_codemod import __version__
-from graphmend_codemod.findings import Finding
+from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.reporting.report import Kind, Report, Texts, count_kinds, kind_of
 
 FORMAT_VERSION = 1

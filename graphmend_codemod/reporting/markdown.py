@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from graphmend_codemod.findings import Finding
+from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting import text
 from graphmend_codemod.reporting.report import Kind, Report, count_kinds, kind_of, shown_path
-from graphmend_codemod.terminal import printable
 
 
 def render(report: Report) -> str:

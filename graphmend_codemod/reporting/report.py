@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphmend_codemod.findings import Finding, Problem, Safety
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceError, SourceFile
+from graphmend_codemod.core.findings import Finding, Problem, Safety
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceError, SourceFile
 
 
 class Kind(enum.Enum):

@@ -6,8 +6,8 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from graphmend_codemod.findings import Safety
-from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.core.colour import Paint
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.base import Clean, Cost, Declined, Example, Rule
 
 FAMILIES = {

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from graphmend_codemod import __version__
-from graphmend_codemod.findings import Finding, Problem, Safety, Span
+from graphmend_codemod.core.findings import Finding, Problem, Safety, Span
 from graphmend_codemod.reporting import rules as rule_pages
 from graphmend_codemod.reporting.report import Report, Texts, kind_of
 from graphmend_codemod.rules.base import Rule

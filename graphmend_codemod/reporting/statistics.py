@@ -6,8 +6,8 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 
-from graphmend_codemod.findings import Finding
-from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.core.colour import Paint
+from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.reporting.report import Report, count_kinds, plural
 
 

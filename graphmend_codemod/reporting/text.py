@@ -5,10 +5,10 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 
-from graphmend_codemod.findings import Finding
-from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.core.colour import Paint
+from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import Kind, Report, Texts, count_kinds, kind_of, plural, shown_path
-from graphmend_codemod.terminal import printable
 
 _LINES_SHOWN = 5
 

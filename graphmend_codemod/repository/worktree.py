@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
-from graphmend_codemod.interruption import uninterrupted
+from graphmend_codemod.core.interruption import uninterrupted
 from graphmend_codemod.repository.checkout import Checkout, Commit
 from graphmend_codemod.repository.git import Git, GitFailed, RepositoryError
 

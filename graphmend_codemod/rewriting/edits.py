@@ -6,7 +6,8 @@ import ast
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from graphmend_codemod.findings import Edit, Form, Helper
+from graphmend_codemod.core.findings import Edit, Form, Helper
+from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.rewriting.blocks import Blocks
 from graphmend_codemod.rewriting.eager_view import same_in_eager_mode
 from graphmend_codemod.rewriting.helpers import Needed, check_condition, named, new_helpers
@@ -17,7 +18,6 @@ from graphmend_codemod.rewriting.place import changes
 from graphmend_codemod.rewriting.render import offsets
 from graphmend_codemod.rewriting.text import Change, Layout, Region, RewriteError, splice
 from graphmend_codemod.rewriting.verify import parsed, verify
-from graphmend_codemod.source import SourceError, SourceFile
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from graphmend_codemod.findings import Edit, Helper, Replacement
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.core.source import SourceError, parse_text
 from graphmend_codemod.rewriting.blocks import Blocks
 from graphmend_codemod.rewriting.imports import under_condition
 from graphmend_codemod.rewriting.insertions import Insertion, above, below
 from graphmend_codemod.rewriting.names import Names, has_definition, has_import
 from graphmend_codemod.rewriting.render import render
 from graphmend_codemod.rewriting.text import RewriteError
-from graphmend_codemod.source import SourceError, parse_text
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import re
 import sys
 from collections.abc import Sequence
 
-from graphmend_codemod.findings import Original, Replacement, Span
+from graphmend_codemod.core.findings import Original, Replacement, Span
+from graphmend_codemod.core.source import SourceError, parse_text
 from graphmend_codemod.rewriting.blocks import Blocks, Place
 from graphmend_codemod.rewriting.render import Rendered, offsets, render
 from graphmend_codemod.rewriting.text import Change, Layout, Moved, RewriteError
-from graphmend_codemod.source import SourceError, parse_text
 
 _ELIF = re.compile(r"elif(?!\w)")
 _TAIL_COMMENT = re.compile(r"[ \t\f]*#[^\r\n]*")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from graphmend_codemod.findings import Original, Span
+from graphmend_codemod.core.findings import Original, Span
 from graphmend_codemod.rewriting.text import Layout, Moved, RewriteError
 
 _OUR_LEVEL = 4

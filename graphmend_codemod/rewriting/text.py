@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from graphmend_codemod.source import SourceFile
+from graphmend_codemod.core.source import SourceFile
 
 NEWLINE = re.compile(r"\r\n?|\n")
 _MAY_SPAN_LINES = re.compile(r"\"\"\"|\'\'\'|\\[\r\n]|[fFtT][rR]?[\"\']|[rR][fFtT][\"\']")

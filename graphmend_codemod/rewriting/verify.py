@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.rewriting.blocks import Blocks
 from graphmend_codemod.rewriting.text import Layout, Moved, Region, RewriteError
-from graphmend_codemod.source import SourceError, SourceFile
 
 _Positioned = ast.stmt | ast.expr
 

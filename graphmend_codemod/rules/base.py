@@ -7,7 +7,7 @@ import enum
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphmend_codemod.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit, Safety
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.scope import Outline

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers
-from graphmend_codemod.findings import Span
+from graphmend_codemod.core.findings import Span
 from graphmend_codemod.rules.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.rowblocks import Blocks, Layers, NotByRows
 from graphmend_codemod.rules.site import Site

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.scope import SCOPES, Outline, walk, walk_scope
-from graphmend_codemod.findings import Edit, Helper, Replacement
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules import untraced
 from graphmend_codemod.rules.loop_arguments import Arguments, made_before
 from graphmend_codemod.rules.loop_effects import Effects

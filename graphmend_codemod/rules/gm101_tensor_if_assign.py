@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.findings import Edit, Form, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, reads_tensor, split
 from graphmend_codemod.rules.select_proof import judge

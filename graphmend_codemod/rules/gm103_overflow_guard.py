@@ -15,7 +15,7 @@ import ast
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, split
 from graphmend_codemod.rules.select_proof import judge

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, Kind, Value
-from graphmend_codemod.findings import Edit, Form, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
 from graphmend_codemod.rules.select_proof import demand_no_later_write

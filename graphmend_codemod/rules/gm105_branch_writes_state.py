@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
-from graphmend_codemod.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.cached_values import cached_value, why_it_is_needed, why_it_may_change
 from graphmend_codemod.rules.conditions import Condition, split

@@ -37,7 +37,7 @@ import ast
 
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules import constant_floats
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.certain_calls import CertainCalls, MayDiffer

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
 from graphmend_codemod.rules.site import Site

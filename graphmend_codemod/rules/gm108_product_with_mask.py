@@ -14,7 +14,7 @@ import ast
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import blocks_of
 from graphmend_codemod.rules.conditions import split

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import Blocks
 from graphmend_codemod.rules.mask_products import Products

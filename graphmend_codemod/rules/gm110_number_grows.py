@@ -21,7 +21,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.evaluate import Env
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
-from graphmend_codemod.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import Blocks, blocks_of
 from graphmend_codemod.rules.conditions import Condition, split

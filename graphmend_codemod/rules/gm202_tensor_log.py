@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.argument_effects import effect_in, effect_of
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import split

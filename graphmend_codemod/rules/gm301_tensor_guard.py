@@ -29,7 +29,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import Kind
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules import untraced
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, split

@@ -14,7 +14,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
 from graphmend_codemod.rules.list_changes import ListChanges

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, Kind
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import number_of
 from graphmend_codemod.rules.proven import Unproven, asked_below, own_memory, tensor_facts

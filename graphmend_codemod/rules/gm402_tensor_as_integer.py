@@ -20,7 +20,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.origins import Numbers, iterated_name, why_not_a_list
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
-from graphmend_codemod.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.certain_calls import CertainCalls, Link, MayDiffer
 from graphmend_codemod.rules.kept_lists import KeptLists, is_parameter

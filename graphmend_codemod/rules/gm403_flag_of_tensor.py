@@ -18,7 +18,7 @@ from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import SINCE
 from graphmend_codemod.analysis.values import BOOL
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules import constant_floats
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.certain_calls import CertainCalls, MayDiffer

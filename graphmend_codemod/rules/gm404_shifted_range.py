@@ -18,7 +18,7 @@ from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
-from graphmend_codemod.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.blocks import blocks_of
 from graphmend_codemod.rules.certain_calls import CertainCalls, Link, MayDiffer

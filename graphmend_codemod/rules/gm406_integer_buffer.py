@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
-from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.integer_sizes import PAD, Methods
 from graphmend_codemod.rules.integer_tensors import SUFFIX, Integers, own_attribute, strangers

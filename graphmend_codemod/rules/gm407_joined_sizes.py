@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk, walk_scope
-from graphmend_codemod.findings import Edit, Helper, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
 

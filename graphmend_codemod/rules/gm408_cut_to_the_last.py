@@ -15,7 +15,7 @@ import ast
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.cut_tables import NotThisTable, Table, TableReader, greatest_of
 from graphmend_codemod.rules.site import Site

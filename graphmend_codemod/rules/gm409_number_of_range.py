@@ -21,7 +21,7 @@ from functools import lru_cache
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.certain_calls import CertainCalls, MayDiffer, local_names
 from graphmend_codemod.rules.counted_numbers import Counted, NeedsTensor, Uses, counted, is_element_of

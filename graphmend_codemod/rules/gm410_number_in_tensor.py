@@ -17,7 +17,7 @@ import ast
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.certain_calls import CertainCalls, MayDiffer, local_names
 from graphmend_codemod.rules.number_bounds import Bounds

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.rowwise_expressions import where_of
 from graphmend_codemod.rules.site import Site

@@ -33,7 +33,7 @@ from collections.abc import Callable, Sequence
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules import outlining
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.expert_hits import hits_of, statements_before

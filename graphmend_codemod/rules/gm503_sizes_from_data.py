@@ -14,7 +14,7 @@ import ast
 
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.scope import walk_scope
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.list_changes import ListChanges
 from graphmend_codemod.rules.site import Site

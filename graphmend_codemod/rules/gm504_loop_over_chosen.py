@@ -29,7 +29,7 @@ import ast
 from collections.abc import Callable
 
 from graphmend_codemod.analysis import purity
-from graphmend_codemod.findings import Edit, Safety
+from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules import filling_loops, loop_functions
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.operators import NotAnOperator

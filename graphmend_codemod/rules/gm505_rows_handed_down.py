@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_in_layers, walk_scope
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.certain_calls import CertainCalls, Link, MayDiffer
 from graphmend_codemod.rules.dense_rows import about_layers, text_for_all_rows

@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
-from graphmend_codemod.findings import Edit, Helper, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Helper, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.certain_calls import CertainCalls, MayDiffer
 from graphmend_codemod.rules.constant_floats import above

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
-from graphmend_codemod.findings import Edit, Original, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.plain_numbers import plain_number
 from graphmend_codemod.rules.rowwise_expressions import where_of

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.plain_numbers import plain_number
 from graphmend_codemod.rules.site import Site

@@ -27,7 +27,7 @@ import ast
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import Origin
-from graphmend_codemod.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.rules.size_division import NotDivided, division_edit, divisions

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.argument_effects import effect_in
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.site import Site

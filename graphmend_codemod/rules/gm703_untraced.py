@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules import untraced
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Rule, Verdict
 from graphmend_codemod.rules.site import Site

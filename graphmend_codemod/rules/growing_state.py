@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.findings import Edit, Replacement
+from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.site import Site
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from graphmend_codemod.analysis import aliasing, purity, torch_api
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
-from graphmend_codemod.findings import Edit, Helper, Replacement
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.operators import NotAnOperator, base, decorator, head, naming, tensor
 from graphmend_codemod.rules.site import Site
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.findings import Helper
+from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.site import Site
 
 _NAMING = '''\

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphmend_codemod.findings import Edit, Form, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Verdict
 from graphmend_codemod.rules.select_proof import Facts, gradient_leaves
 from graphmend_codemod.rules.selection import Selection

@@ -19,10 +19,10 @@ from graphmend_codemod.analysis.liveness import live_after
 from graphmend_codemod.analysis.places import Place
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import Value
-from graphmend_codemod.findings import Edit, Original, Replacement, Span
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Span
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.project.summary import ModuleSummary
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceFile
 
 T = TypeVar("T")
 TORCH_NAMES = ("torch", "th", "T", "pt")

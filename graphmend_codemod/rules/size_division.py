@@ -11,7 +11,7 @@ import ast
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
-from graphmend_codemod.findings import Edit, Replacement
+from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.rules.size_multiples import told_multiples
 

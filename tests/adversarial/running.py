@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn.modules import module as module_hooks
 
 from graphmend_codemod import runner
-from graphmend_codemod.settings import Settings
+from graphmend_codemod.core.settings import Settings
 from tests.adversarial.case import Case
 from tests.tools import observe
 from tests.tools.observe import Event, Observation, Scenario

@@ -15,7 +15,7 @@ from benchmarks.cost_arms import ArmError, Arms
 from benchmarks.cost_cases import BACKWARD, FORWARD, Case, differs_in_survey, expert_cases, rule_cases, type_cases
 from benchmarks.cost_runs import ChildError, Options, Partner, Record, append, read
 
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.registry import all_rules
 
 SURVEY = ROOT / "evaluation" / "survey" / "2026-11-21.json"

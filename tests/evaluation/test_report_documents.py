@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.core.colour import Paint
 from graphmend_evaluation.evaluation import Evaluation
 from graphmend_evaluation.reporting import as_json, markdown, terminal_lines, view, write_reports
 from graphmend_evaluation.reporting.schema import SCHEMA_FILE, report_schema

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.migration import MigrationError, Request, migrate
-from graphmend_codemod.settings import load_settings
 from tests.forge.tools import Hub
 from tests.repository.tools import Repository
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from graphmend_codemod import runner
+from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.runner import FixResult
-from graphmend_codemod.settings import Settings
 from tests.property.company import joined
 from tests.property.generator import generate
 from tests.property.program import Program, shrink

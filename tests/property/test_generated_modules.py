@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.registry import all_rules
 from tests.property.cases import Outcome, fix, report, run_case, shrunk
 from tests.property.generator import generate

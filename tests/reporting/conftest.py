@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.findings import Edit, Finding, Problem, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Edit, Finding, Problem, Replacement, Safety, Span
 from graphmend_codemod.reporting.report import Report
 
 MODEL = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.reporting.diff import unified
 
 BODIES = [

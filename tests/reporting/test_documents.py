@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from markdown_it import MarkdownIt
 
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.reporting import github, markdown, sarif, statistics
 from graphmend_codemod.reporting import json as json_view
 from graphmend_codemod.reporting.report import Report

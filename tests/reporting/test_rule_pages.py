@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.reporting import rules as pages
-from graphmend_codemod.reporting.colour import Paint
 from graphmend_codemod.rules.base import Cost, Rule
 from graphmend_codemod.rules.registry import all_rules
 

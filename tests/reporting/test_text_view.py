@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.findings import Finding
+from graphmend_codemod.core.colour import Paint, paint_for
+from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.reporting import statistics, text
-from graphmend_codemod.reporting.colour import Paint, paint_for
 from graphmend_codemod.reporting.report import Report
 
 PLAIN = Paint()

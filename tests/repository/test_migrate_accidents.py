@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod import runner
+from graphmend_codemod.core.settings import Settings, load_settings
 from graphmend_codemod.fixing import Veto
 from graphmend_codemod.migration import MigrationError, Request, migrate
 from graphmend_codemod.rule_by_rule import Engine
-from graphmend_codemod.settings import Settings, load_settings
 from tests.repository.tools import (
     BROKEN,
     COMMAND,

@@ -11,12 +11,12 @@ import pytest
 
 from graphmend_codemod import checking, runner
 from graphmend_codemod.analysing import Analysed, Task, analyse
+from graphmend_codemod.core.settings import Settings, load_settings
 from graphmend_codemod.fixing import Veto
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.migration import Request, migrate
 from graphmend_codemod.reading_once import reading_once
 from graphmend_codemod.rule_by_rule import Engine
-from graphmend_codemod.settings import Settings, load_settings
 from tests.repository.tools import BROKEN, Repository
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiny_model" / "tiny_model"

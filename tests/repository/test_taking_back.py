@@ -12,7 +12,8 @@ import pytest
 
 from graphmend_codemod import engine as engine_module
 from graphmend_codemod import rules
-from graphmend_codemod.findings import Edit, Form, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety
+from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.measuring import Wanted
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.migration import Request, migrate
@@ -22,7 +23,6 @@ from graphmend_codemod.rules.base import Contract, Cost, Rule, Verdict
 from graphmend_codemod.rules.questions import CODES, QUESTIONS
 from graphmend_codemod.rules.registry import all_rules
 from graphmend_codemod.rules.site import Site
-from graphmend_codemod.settings import load_settings
 from tests.repository.tools import Repository, empty_repository, report_of, untouched
 
 PLANTED = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmend_codemod.findings import Edit, Form, Helper
+from graphmend_codemod.core.findings import Edit, Form, Helper
 from graphmend_codemod.rewriting import apply
 from tests.rewriting.tools import block, edit, from_text, made, refused, statement
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from graphmend_codemod.findings import Edit, Helper
+from graphmend_codemod.core.findings import Edit, Helper
+from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.rewriting import apply
-from graphmend_codemod.source import SourceFile
 from tests.rewriting.tools import block, edit, from_text, made, refused, statement
 
 LOG = Helper(

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from graphmend_codemod.findings import Original, Span
+from graphmend_codemod.core.findings import Original, Span
 from tests.rewriting.tools import block, edit, from_text, made, node_at, original, span_of, statement, two_paths
 
 

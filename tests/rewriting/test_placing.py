@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from graphmend_codemod.findings import Edit, Form, Original, Replacement, Span
+from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Span
+from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.rewriting import apply
-from graphmend_codemod.source import SourceError
 from tests.rewriting.tools import (
     block,
     edit,

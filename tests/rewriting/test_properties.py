@@ -14,9 +14,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from graphmend_codemod.findings import Edit
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.rewriting import apply
-from graphmend_codemod.source import SourceFile
 from tests.rewriting.tools import edit, from_text, original, span_of
 
 _SIMPLE = [

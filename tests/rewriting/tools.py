@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from graphmend_codemod.findings import Edit, Form, Helper, Original, Replacement, Span
+from graphmend_codemod.core.findings import Edit, Form, Helper, Original, Replacement, Span
+from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.rewriting import Applied, apply
-from graphmend_codemod.source import SourceFile
 
 NodeT = TypeVar("NodeT", bound=ast.stmt | ast.expr)
 Part = str | ast.stmt | ast.expr | Original

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod import runner
-from graphmend_codemod.settings import Settings
+from graphmend_codemod.core.settings import Settings
 from tests.tools.fixes import declined, fixed
 
 _MODEL = """

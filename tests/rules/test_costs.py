@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.base import Contract, Cost, Example, Rule, Verdict
 from graphmend_codemod.rules.registry import all_rules
 from tests.tools.fixes import checked, embedded, fixed

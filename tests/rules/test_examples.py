@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.base import Clean, Declined, Example, Rule
 from graphmend_codemod.rules.registry import all_rules
 from tests.tools.behaviour import behaves

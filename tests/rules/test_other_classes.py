@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from graphmend_codemod import runner
-from graphmend_codemod.settings import Settings
+from graphmend_codemod.core.settings import Settings
 from tests.tools.compiled import compiles
 from tests.tools.fixes import fixed, fixed_among
 from tests.tools.observe import Scenario

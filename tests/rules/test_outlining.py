@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.fixes import checked, embedded, fixed
 

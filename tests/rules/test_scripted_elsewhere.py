@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from graphmend_codemod import runner
-from graphmend_codemod.settings import Settings
+from graphmend_codemod.core.settings import Settings
 
 _MODEL = """
 import warnings

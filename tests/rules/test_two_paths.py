@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from graphmend_codemod.findings import Safety
+from graphmend_codemod.core.findings import Safety
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiled_differences, compiles
 from tests.tools.fixes import checked, declined, fixed, transformed

@@ -9,9 +9,9 @@ from textwrap import dedent
 from typing import Any
 
 from graphmend_codemod import runner
-from graphmend_codemod.findings import Finding
+from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.runner import CheckResult, FixResult
-from graphmend_codemod.settings import Settings
 
 PROJECT = Path(__file__).parent / "no_project_here"
 """A project root without files: the text under test stands alone."""

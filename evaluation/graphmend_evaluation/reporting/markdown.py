@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
-from graphmend_codemod.terminal import printable
 from graphmend_evaluation.evaluation import Change, Evaluation, JudgedSite, ModelEvaluation, Reverted
 from graphmend_evaluation.reporting import view
 from graphmend_evaluation.reporting.words import cell, code, diff_lines, fenced, plain, tag_text

@@ -12,8 +12,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
-from graphmend_codemod.terminal import printable
 from graphmend_evaluation.evaluation import Evaluation, ModelEvaluation
 from graphmend_evaluation.reporting import drawing, view
 from graphmend_evaluation.reporting.markdown import compiled_words, eager_words

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.core.colour import Paint
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
-from graphmend_codemod.terminal import printable
 from graphmend_evaluation.evaluation import Evaluation, ModelEvaluation
 from graphmend_evaluation.reporting import view
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import html
 import re
 
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.markdown import code as code_span
-from graphmend_codemod.terminal import printable
 
 _LINKS = re.compile(r"[@#](?=\w)|(?<=\w):(?=//)|(?<=www)\.|(?<=GH)-(?=\d)", re.IGNORECASE)
 _SPECIAL = re.compile(r"[\\`*_\[\]|~$]")

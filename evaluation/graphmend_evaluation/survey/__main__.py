@@ -22,7 +22,7 @@ from pathlib import Path
 import git
 
 import graphmend_evaluation
-from graphmend_codemod.cache import own_version
+from graphmend_codemod.core.cache import own_version
 from graphmend_evaluation.isolation import clean_environment, torch_is_installed
 from graphmend_evaluation.machine import this_machine
 from graphmend_evaluation.paper import prepare

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphmend_codemod.settings import MOST_BYTES, SettingsError
-from graphmend_codemod.source import SourceError, parse_text, read_bytes
+from graphmend_codemod.core.settings import MOST_BYTES, SettingsError
+from graphmend_codemod.core.source import SourceError, parse_text, read_bytes
 
 Version = tuple[int, int]
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod import GraphmendError
-from graphmend_codemod.interruption import uninterrupted
+from graphmend_codemod.core.interruption import uninterrupted
 
 if TYPE_CHECKING:
     from concurrent.futures import ProcessPoolExecutor

@@ -16,7 +16,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.findings import Span
+from graphmend_codemod.core.findings import Span
 
 if TYPE_CHECKING:
     from tokenize import TokenInfo

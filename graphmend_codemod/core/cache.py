@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from graphmend_codemod.cache_folder import CacheFolder, Unsafe
-from graphmend_codemod.digests import blake2b
+from graphmend_codemod.core.cache_folder import CacheFolder, Unsafe
+from graphmend_codemod.core.digests import blake2b
 
 VARIABLE = "GRAPHMEND_CACHE_DIR"
 _TAG = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is a cache made by graphmend; it can be deleted.\n"
@@ -34,7 +34,7 @@ def hashed(*parts: str) -> str:
     return digest.hexdigest()
 
 
-def own_version(package: str = os.path.dirname(os.path.abspath(__file__))) -> str:
+def own_version(package: str = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) -> str:
     """A name for this version of a package of graphmend's and of Python: it changes when any of its files does."""
     parts = [f"{sys.version_info[0]}.{sys.version_info[1]}"]
     for folder, folders, files in os.walk(package):
@@ -239,7 +239,7 @@ def _require_untracked(base: str) -> None:
             return
         top = above
     _require_no_link(base, top)
-    from graphmend_codemod.discovery import git_lists
+    from graphmend_codemod.core.discovery import git_lists
 
     if git_lists(top, "--cached", "--", f":(literal){os.path.relpath(base, top)}"):
         raise Unsafe(f"is tracked by git; take it out with `git rm -r --cached`, or name another with {VARIABLE}")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from graphmend_codemod import GraphmendError
-from graphmend_codemod.source import SourceError, read_bytes
+from graphmend_codemod.core.source import SourceError, read_bytes
 
 LOG_CALLS = ("once", "guard")
 GUARDS = ("assert", "skip", "advice")
@@ -304,7 +304,7 @@ def _default_root(start: Path) -> Path:
 def _own_target_torch(root: Path) -> tuple[int, int] | None:
     pyproject = root / "pyproject.toml"
     data = _read_toml(pyproject) if _mentions(pyproject, b"torch") else {}
-    from graphmend_codemod.target_torch import lowest_torch
+    from graphmend_codemod.core.target_torch import lowest_torch
 
     try:
         return lowest_torch(root, data)

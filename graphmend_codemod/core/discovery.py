@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from graphmend_codemod.findings import Problem
-from graphmend_codemod.settings import Settings
+from graphmend_codemod.core.findings import Problem
+from graphmend_codemod.core.settings import Settings
 
 _VENDORED = frozenset(
     {

@@ -6,7 +6,7 @@ import shutil
 from types import TracebackType
 from typing import TextIO
 
-from graphmend_codemod.terminal import printable
+from graphmend_codemod.core.terminal import printable
 
 
 class ProgressLine:

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from graphmend_codemod.digests import blake2b
-from graphmend_codemod.source import SourceError, read_bytes
+from graphmend_codemod.core.digests import blake2b
+from graphmend_codemod.core.source import SourceError, read_bytes
 
 MARK = ".graphmend-"
 _WRITING, _SWAPPING = ".tmp", ".swap"
@@ -94,7 +94,7 @@ def _replace(target: Path, before: bytes, after: bytes, status: os.stat_result) 
 
 
 def _change_places(writing: str, swap: str, target: Path, before: bytes, after: bytes) -> None:
-    from graphmend_codemod.interruption import uninterrupted
+    from graphmend_codemod.core.interruption import uninterrupted
 
     with uninterrupted(), open(target, "rb") as old:
         _lock(old.fileno())  # which lies at `swap` for a while
