@@ -9,12 +9,12 @@ from graphmend_codemod.core.findings import Finding, Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.project.loading import digest_of
-from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary
+from graphmend_codemod.project.summary.records import FunctionSummary, ModuleSummary
 
 if TYPE_CHECKING:
-    from graphmend_codemod.project.facts import ReachedFunction
-    from graphmend_codemod.project.index import ProjectIndex
-    from graphmend_codemod.project.recording import Answers, Question
+    from graphmend_codemod.project.index.dependency_tracking import Answers, Question
+    from graphmend_codemod.project.index.facts import ReachedFunction
+    from graphmend_codemod.project.index.project_index import ProjectIndex
 
 
 _LONGEST_FUNCTION = 150_000  # characters; the longest function of the models in transformers has 23,000
@@ -45,8 +45,8 @@ def analyse(
     With `answers` the result says what it depends on.
     """
     from graphmend_codemod import engine
-    from graphmend_codemod.project.facts import NeedsProject
-    from graphmend_codemod.project.recording import RecordingView
+    from graphmend_codemod.project.index.dependency_tracking import RecordingView
+    from graphmend_codemod.project.index.facts import NeedsProject
 
     path = task.path
     if task.digest and digest_of(source.raw) != task.digest:
@@ -129,7 +129,7 @@ def as_if_reached(summary: ModuleSummary) -> tuple[ReachedFunction, ...]:
     functions = [function for function in summary.functions if function.candidates and function.qualname]
     if not functions:
         return ()
-    from graphmend_codemod.project.facts import ReachedFunction
+    from graphmend_codemod.project.index.facts import ReachedFunction
 
     return tuple(ReachedFunction(each.qualname, each.line, _owner(summary, each)) for each in functions)
 

@@ -12,18 +12,18 @@ from graphmend_codemod.core.discovery import discover, gives_scripts
 from graphmend_codemod.core.findings import Finding, Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile, read_bytes
+from graphmend_codemod.project.index.modules import Layout
 from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, recalled
-from graphmend_codemod.project.modules import Layout
-from graphmend_codemod.project.summary import ModuleSummary
+from graphmend_codemod.project.summary.records import ModuleSummary
 
 if TYPE_CHECKING:
     from graphmend_codemod.core.cache import Cache
     from graphmend_codemod.memory import Memory
-    from graphmend_codemod.project.definitions import Module
-    from graphmend_codemod.project.facts import ReachedFunction
-    from graphmend_codemod.project.index import ProjectIndex
+    from graphmend_codemod.project.index.definitions import Module
+    from graphmend_codemod.project.index.dependency_tracking import Answers
+    from graphmend_codemod.project.index.facts import ReachedFunction
+    from graphmend_codemod.project.index.project_index import ProjectIndex
     from graphmend_codemod.project.reach import Search
-    from graphmend_codemod.project.recording import Answers
 
     Reached = dict[str, tuple[ReachedFunction, ...]]
 
@@ -149,7 +149,7 @@ class Checker:
                 self._loaded[path] = of_source(self.source(path), kept=True)
 
     def _index(self, layout: Layout, files: Iterable[str]) -> ProjectIndex:
-        from graphmend_codemod.project.index import ProjectIndex
+        from graphmend_codemod.project.index.project_index import ProjectIndex
 
         def on_demand(path: str) -> ModuleSummary | None:
             return self._load(path, wanted=True).placed(layout)
@@ -200,7 +200,7 @@ class Checker:
         if any(_is_given_self(each) for every in functions.values() for each in every):
             reached = self._reached(index, files)
             functions = {path: _known_better(every, reached.get(path, ())) for path, every in functions.items()}
-        from graphmend_codemod.project.facts import NeedsProject
+        from graphmend_codemod.project.index.facts import NeedsProject
 
         try:
             found = self._find(functions, index, None)
@@ -257,14 +257,14 @@ class Checker:
     def _known_reach(self, every: Sequence[str], files: Sequence[str]) -> Reached | None:
         if self._cache is None:
             return None
-        from graphmend_codemod.reach_memory import ReachMemory
+        from graphmend_codemod.project.reach_cache import ReachMemory
 
         memory = ReachMemory(self._cache, self._settings, every)
         return memory.read(self._digest, lambda path: self._load(path, wanted=True).summary, files)
 
     def _in_what_is_known(self, every: Sequence[str], files: Sequence[str], reached: Reached) -> Found | None:
         """Findings by what is known of the reach; None when they depend on files that were not read for it."""
-        from graphmend_codemod.project.facts import NeedsProject
+        from graphmend_codemod.project.index.facts import NeedsProject
 
         index = self._index(Layout(self._root, every), files)
         self._tell(files, reached)
@@ -280,7 +280,7 @@ class Checker:
         reached = search.result()
         self._tell(files, reached)
         if self._cache is not None and not self._overlay:
-            from graphmend_codemod.reach_memory import ReachMemory
+            from graphmend_codemod.project.reach_cache import ReachMemory
 
             ReachMemory(self._cache, self._settings, every).write(self._digest, self._loaded, reached)
 

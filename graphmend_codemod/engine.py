@@ -21,8 +21,8 @@ from graphmend_codemod.core.findings import Edit, Finding, Safety, Span
 from graphmend_codemod.core.settings import Settings, selects
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.other_breaks import Judged, asks_for_compiler, breaking_tests, without_idle_fixes
-from graphmend_codemod.project.facts import IndexView, ReachedFunction
-from graphmend_codemod.project.summary import ModuleSummary
+from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
+from graphmend_codemod.project.summary.records import ModuleSummary
 from graphmend_codemod.rules.base import Asked, Match, Rule, Verdict
 from graphmend_codemod.rules.questions import CODES
 from graphmend_codemod.rules.registry import worth_asking

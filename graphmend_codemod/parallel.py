@@ -15,11 +15,11 @@ from graphmend_codemod.core.findings import Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.core.workers import Workers, inherited
-from graphmend_codemod.project.index import ProjectIndex
+from graphmend_codemod.project.index.dependency_tracking import Answers
+from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.loading import Loaded, encode, load, of_source, without_cyclic_collector
-from graphmend_codemod.project.modules import Layout
-from graphmend_codemod.project.recording import Answers
-from graphmend_codemod.project.summary import ModuleSummary
+from graphmend_codemod.project.summary.records import ModuleSummary
 
 _PARTS_A_WORKER = 16  # the last ones end at about the same time
 

@@ -9,7 +9,7 @@ from graphmend_codemod.analysing import Analysed
 from graphmend_codemod.core.cache import hashed
 from graphmend_codemod.core.findings import Edit, Finding, Form, Helper, Original, Problem, Replacement, Safety, Span
 from graphmend_codemod.core.settings import Settings
-from graphmend_codemod.project.facts import ReachedFunction
+from graphmend_codemod.project.index.facts import ReachedFunction
 
 
 def settings_key(settings: Settings) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from graphmend_codemod.analysis.scope import FunctionNode
 from graphmend_codemod.core.source import SourceFile
-from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary
+from graphmend_codemod.project.summary.records import FunctionSummary, ModuleSummary
 
 _LONGEST_DECORATORS = 60
 """Lines that the decorators of a function take, with comments between them."""

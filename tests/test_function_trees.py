@@ -14,7 +14,7 @@ from graphmend_codemod import engine, rules, runner
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.project.loading import without_cyclic_collector
-from graphmend_codemod.project.summary import FunctionSummary
+from graphmend_codemod.project.summary.records import FunctionSummary
 from graphmend_codemod.segments import parse_function
 
 MODEL = """

@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.values import (
     canonical_dtype,
     python,
 )
-from graphmend_codemod.project.facts import AttributeFact, AttributeKind
+from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
 
 Env = dict[str, Value]
 _CONFIG_NAME = re.compile(r"(\w*_)?(config|cfg|hparams)|config\w*")

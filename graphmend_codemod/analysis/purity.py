@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_floating_dtype
-from graphmend_codemod.project.facts import AttributeKind
+from graphmend_codemod.project.index.facts import AttributeKind
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.evaluate import Env, Evaluator

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from graphmend_codemod.project.facts import AttributeFact, ClassFacts, IndexView
+from graphmend_codemod.project.index.facts import AttributeFact, ClassFacts, IndexView
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)

@@ -12,9 +12,9 @@ from graphmend_codemod.core.digests import blake2b
 from graphmend_codemod.core.discovery import can_matter, is_generated, uses_torch
 from graphmend_codemod.core.findings import Problem
 from graphmend_codemod.core.source import SourceError, SourceFile, read_bytes
-from graphmend_codemod.project.modules import Layout
-from graphmend_codemod.project.scan import summarise
-from graphmend_codemod.project.summary import ModuleSummary, from_json
+from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.summary.records import ModuleSummary, from_json
+from graphmend_codemod.project.summary.scan import summarise
 
 if TYPE_CHECKING:
     from graphmend_codemod.core.cache import Cache

@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
-from graphmend_codemod.project import families
-from graphmend_codemod.project.definitions import CONSTRUCTORS, Module
-from graphmend_codemod.project.facts import ReachedFunction
-from graphmend_codemod.project.index import ProjectIndex
-from graphmend_codemod.project.receivers import Receivers
-from graphmend_codemod.project.summary import ClassSummary, FunctionSummary, Value
+from graphmend_codemod.project.class_inference import Receivers
+from graphmend_codemod.project.index import families
+from graphmend_codemod.project.index.definitions import CONSTRUCTORS, Module
+from graphmend_codemod.project.index.facts import ReachedFunction
+from graphmend_codemod.project.index.project_index import ProjectIndex
+from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value
 
 _CONSTRUCTION = ("__init__", "__post_init__", "__new__", "__enter__", "__exit__")
 _CALLS = ("forward", "__call__")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from graphmend_codemod.project.definitions import Module
-from graphmend_codemod.project.index import ProjectIndex
+from graphmend_codemod.project.class_inference import Receivers
+from graphmend_codemod.project.index.definitions import Module
+from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.reach import Search, Step
-from graphmend_codemod.project.receivers import Receivers
-from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary, Value
+from graphmend_codemod.project.summary.records import FunctionSummary, ModuleSummary, Value
 
 SCRIPTERS = frozenset({"torch.jit.script", "torch.jit.script_if_tracing", "torch.jit._script.script"})
 _MARKS = SCRIPTERS | {"torch.jit.export", "torch.jit.script_method", "torch.jit._script.script_method"}

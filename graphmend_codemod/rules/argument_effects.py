@@ -13,7 +13,7 @@ from graphmend_codemod.analysis.torch_api import (
     torch_function,
 )
 from graphmend_codemod.analysis.values import Kind
-from graphmend_codemod.project.quiet import HARMLESS_BUILTINS, HARMLESS_METHODS
+from graphmend_codemod.project.summary.quiet import HARMLESS_BUILTINS, HARMLESS_METHODS
 from graphmend_codemod.rules.site import Site
 
 _CONSUMES = frozenset({"next", "map", "filter"})

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Helper
-from graphmend_codemod.project.candidates import is_python_annotation
+from graphmend_codemod.project.summary.candidates import is_python_annotation
 from graphmend_codemod.rules.module_memory import is_name
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.rules.traceable import is_compile_path, traced_nodes

@@ -7,7 +7,7 @@ import re
 
 from graphmend_codemod.analysis import purity
 from graphmend_codemod.analysis.scope import walk_scope
-from graphmend_codemod.project.facts import AttributeKind
+from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.rules.unproven import Unproven
 

@@ -14,8 +14,8 @@ from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import children, parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import Kind, Origin, Value
-from graphmend_codemod.project.computing import OPERATIONS
-from graphmend_codemod.project.facts import AttributeKind
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.operators import Argument, NotAnOperator
 from graphmend_codemod.rules.site import Site
 

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Span
-from graphmend_codemod.project.facts import AttributeKind
+from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.operators import NotAnOperator, call, definition_before, moved, naming
 from graphmend_codemod.rules.outlined_text import FITS, ONE_OPERATOR, PLAIN
 from graphmend_codemod.rules.region_effects import RegionEffects

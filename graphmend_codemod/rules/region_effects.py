@@ -12,7 +12,7 @@ from functools import cached_property
 from graphmend_codemod.analysis import aliasing, purity, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import children, walk_scope
-from graphmend_codemod.project.computing import OPERATIONS
+from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.operators import NotAnOperator
 from graphmend_codemod.rules.rowwise_expressions import where_of
 from graphmend_codemod.rules.site import Site

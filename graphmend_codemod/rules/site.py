@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Span
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceFile
-from graphmend_codemod.project.summary import ModuleSummary
+from graphmend_codemod.project.summary.records import ModuleSummary
 
 T = TypeVar("T")
 TORCH_NAMES = ("torch", "th", "T", "pt")

@@ -13,7 +13,7 @@ from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameters, walk_in_layers, walk_scope
-from graphmend_codemod.project.candidates import is_python_annotation
+from graphmend_codemod.project.summary.candidates import is_python_annotation
 from graphmend_codemod.rules.module_memory import is_name
 from graphmend_codemod.rules.one_result import why_not_one_result
 from graphmend_codemod.rules.packed_rows import Packed, handed_roles, roles_of

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import purity, torch_api
 from graphmend_codemod.analysis.scope import Outline, children, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
-from graphmend_codemod.project.facts import AttributeKind
+from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.conditions import asks_identity, reads_tensor
 from graphmend_codemod.rules.elements import may_be_tensor
 from graphmend_codemod.rules.refused import NAMES, refused

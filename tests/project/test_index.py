@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.project.facts import AttributeKind, NeedsProject
-from graphmend_codemod.project.summary import Write
+from graphmend_codemod.project.index.facts import AttributeKind, NeedsProject
+from graphmend_codemod.project.summary.records import Write
 from tests.project.tools import index_of, write
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.project.modules import Layout
+from graphmend_codemod.project.index.modules import Layout
 from tests.project.tools import write
 
 

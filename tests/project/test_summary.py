@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.project import summary as summary_module
-from graphmend_codemod.project.scan import summarise
-from graphmend_codemod.project.summary import Value, from_json
+from graphmend_codemod.project.summary import records as summary_module
+from graphmend_codemod.project.summary.records import Value, from_json
+from graphmend_codemod.project.summary.scan import summarise
 from tests.project.tools import function_in, summary_of
 
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from textwrap import dedent
 
-from graphmend_codemod.project.facts import ReachedFunction
-from graphmend_codemod.project.index import ProjectIndex
+from graphmend_codemod.project.index.facts import ReachedFunction
+from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.loading import load
-from graphmend_codemod.project.modules import Layout
 from graphmend_codemod.project.reach import reached_functions
-from graphmend_codemod.project.scan import summarise
-from graphmend_codemod.project.summary import FunctionSummary, ModuleSummary
+from graphmend_codemod.project.summary.records import FunctionSummary, ModuleSummary
+from graphmend_codemod.project.summary.scan import summarise
 
 
 def write(root: Path, files: Mapping[str, str]) -> Path:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphmend_codemod.project import candidates
+from graphmend_codemod.project.summary import candidates
 from graphmend_codemod.rules import refused
 from tests.tools.fixes import checked, embedded, fixed
 

@@ -10,7 +10,7 @@ import enum
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from graphmend_codemod.project.summary import Write
+from graphmend_codemod.project.summary.records import Write
 
 _NONE: Mapping[str, Any] = {}
 

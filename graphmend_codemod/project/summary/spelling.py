@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Collection
 
-from graphmend_codemod.project.summary import Value
+from graphmend_codemod.project.summary.records import Value
 
 WRAPPERS = frozenset({"partial", "compile", "disable", "wraps"})
 _LONGEST_TEXT = 120

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from graphmend_codemod.project.body import Body
-from graphmend_codemod.project.spelling import dotted
-from graphmend_codemod.project.summary import Write
+from graphmend_codemod.project.summary.body import Body
+from graphmend_codemod.project.summary.records import Write
+from graphmend_codemod.project.summary.spelling import dotted
 
 _REGISTRATIONS = {"register_buffer": "buffer", "register_parameter": "parameter"}
 REGISTRATIONS = frozenset(_REGISTRATIONS)

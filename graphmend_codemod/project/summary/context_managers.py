@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphmend_codemod.project.spelling import dotted
+from graphmend_codemod.project.summary.spelling import dotted
 
 SWALLOWS = "may swallow"
 """How a summary notes such a context manager."""

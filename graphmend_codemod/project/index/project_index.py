@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from graphmend_codemod.project import families
-from graphmend_codemod.project.candidates import COUNT
-from graphmend_codemod.project.computing import COMPUTES
-from graphmend_codemod.project.context_managers import SWALLOWS
-from graphmend_codemod.project.definitions import Definitions, Load, Module
-from graphmend_codemod.project.facts import (
+from graphmend_codemod.project.index import families
+from graphmend_codemod.project.index.definitions import Definitions, Load, Module
+from graphmend_codemod.project.index.facts import (
     AttributeFact,
     AttributeKind,
     ClassFacts,
@@ -18,9 +15,12 @@ from graphmend_codemod.project.facts import (
     NeedsProject,
     ReachedFunction,
 )
-from graphmend_codemod.project.modules import Layout
-from graphmend_codemod.project.quiet import LOUD
-from graphmend_codemod.project.summary import ClassSummary, FunctionSummary, Value, Write
+from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.summary.candidates import COUNT
+from graphmend_codemod.project.summary.computing import COMPUTES
+from graphmend_codemod.project.summary.context_managers import SWALLOWS
+from graphmend_codemod.project.summary.quiet import LOUD
+from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value, Write
 
 _LOOKED_UP = re.compile(r"\btorch\.(?:compiler|_dynamo)\b.*\bis_(?:dynamo_)?compiling\b")
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
@@ -172,7 +172,7 @@ class ProjectIndex(Definitions):
                 for write in module.summary.writes:
                     known.setdefault(write.name, []).append((module.summary.path, write))
             self._writers = known
-            from graphmend_codemod.project.outside import may_write
+            from graphmend_codemod.project.index.outside import may_write
 
             for path, raw in self._others():
                 for name in may_write(raw):

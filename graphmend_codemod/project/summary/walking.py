@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from graphmend_codemod.project.assignments import (
+from graphmend_codemod.project.summary.assignments import (
     annotated,
     assign,
     augmented,
@@ -18,11 +18,11 @@ from graphmend_codemod.project.assignments import (
     named,
     registration,
 )
-from graphmend_codemod.project.body import Body
-from graphmend_codemod.project.calls import call
-from graphmend_codemod.project.candidates import COUNT
-from graphmend_codemod.project.context_managers import caught_by
-from graphmend_codemod.project.spelling import dotted
+from graphmend_codemod.project.summary.body import Body
+from graphmend_codemod.project.summary.calls import call
+from graphmend_codemod.project.summary.candidates import COUNT
+from graphmend_codemod.project.summary.context_managers import caught_by
+from graphmend_codemod.project.summary.spelling import dotted
 
 _IGNORED_FIELDS = frozenset({"ctx", "op", "ops", "type_comment", "kind", "conversion", "annotation", "type_params"})
 

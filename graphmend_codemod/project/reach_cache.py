@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from graphmend_codemod.core.cache import Cache, hashed
 from graphmend_codemod.core.settings import Settings
-from graphmend_codemod.project.facts import ReachedFunction
+from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.project.loading import Loaded
-from graphmend_codemod.project.summary import ModuleSummary
+from graphmend_codemod.project.summary.records import ModuleSummary
 
 Reached = Mapping[str, Sequence[ReachedFunction]]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Iterable
 
-from graphmend_codemod.project.candidates import is_python_annotation, needs
-from graphmend_codemod.project.spelling import Lines
-from graphmend_codemod.project.summary import Write
+from graphmend_codemod.project.summary.candidates import is_python_annotation, needs
+from graphmend_codemod.project.summary.records import Write
+from graphmend_codemod.project.summary.spelling import Lines
 
 
 class Body:

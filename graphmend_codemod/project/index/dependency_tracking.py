@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from graphmend_codemod.core.digests import blake2b
-from graphmend_codemod.project.facts import AttributeFact, ClassFacts, FunctionFacts
-from graphmend_codemod.project.index import ProjectIndex
-from graphmend_codemod.project.summary import Write
+from graphmend_codemod.project.index.facts import AttributeFact, ClassFacts, FunctionFacts
+from graphmend_codemod.project.index.project_index import ProjectIndex
+from graphmend_codemod.project.summary.records import Write
 
 Question = tuple[str, str, str]
 

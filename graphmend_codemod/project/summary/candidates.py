@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
-from graphmend_codemod.project.spelling import dotted
+from graphmend_codemod.project.summary.spelling import dotted
 
 LOG_METHODS = frozenset(
     {

@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from graphmend_codemod.project.assignments import written
-from graphmend_codemod.project.body import Body, settle
-from graphmend_codemod.project.candidates import RECURRENT, is_python_annotation
-from graphmend_codemod.project.computing import COMPUTES, only_computes
-from graphmend_codemod.project.context_managers import LEAVES, SWALLOWS, may_swallow
-from graphmend_codemod.project.held import Held
-from graphmend_codemod.project.quiet import LOUD, is_loud
-from graphmend_codemod.project.references import UNINTERESTING_ROOTS, Around, Head, Pending, finish
-from graphmend_codemod.project.spelling import Lines, decorator, dotted, value_of
-from graphmend_codemod.project.summary import (
+from graphmend_codemod.project.summary.assignments import written
+from graphmend_codemod.project.summary.body import Body, settle
+from graphmend_codemod.project.summary.candidates import RECURRENT, is_python_annotation
+from graphmend_codemod.project.summary.computing import COMPUTES, only_computes
+from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
+from graphmend_codemod.project.summary.python_attributes import Held
+from graphmend_codemod.project.summary.quiet import LOUD, is_loud
+from graphmend_codemod.project.summary.records import (
     Attribute,
     Binding,
     ClassSummary,
@@ -26,7 +24,16 @@ from graphmend_codemod.project.summary import (
     Value,
     Write,
 )
-from graphmend_codemod.project.walking import import_root, imported, imported_from, set_by_call, walk, walk_construction
+from graphmend_codemod.project.summary.references import UNINTERESTING_ROOTS, Around, Head, Pending, finish
+from graphmend_codemod.project.summary.spelling import Lines, decorator, dotted, value_of
+from graphmend_codemod.project.summary.walking import (
+    import_root,
+    imported,
+    imported_from,
+    set_by_call,
+    walk,
+    walk_construction,
+)
 
 _COMPILE_CALL = re.compile(r"compile\s*\(")
 _NONE: frozenset[str] = frozenset()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from graphmend_codemod.project.assignments import REGISTRATIONS, SETTERS, changed, registration
-from graphmend_codemod.project.body import Body
-from graphmend_codemod.project.candidates import (
+from graphmend_codemod.project.summary.assignments import REGISTRATIONS, SETTERS, changed, registration
+from graphmend_codemod.project.summary.body import Body
+from graphmend_codemod.project.summary.candidates import (
     CASTS,
     CHOOSES_ROWS,
     DIVIDES,
@@ -22,8 +22,8 @@ from graphmend_codemod.project.candidates import (
     REFUSED_WITH_OWNER,
     is_log_call,
 )
-from graphmend_codemod.project.spelling import dotted
-from graphmend_codemod.project.summary import Write
+from graphmend_codemod.project.summary.records import Write
+from graphmend_codemod.project.summary.spelling import dotted
 
 _MAY_BE_REFUSED = frozenset({"one_hot", *REFUSED, *(name.rpartition(".")[2] for name in REFUSED_WITH_OWNER)})
 _SCRIPTS = frozenset({"script", "script_if_tracing"})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.project.body import Body
-from graphmend_codemod.project.candidates import needs
+from graphmend_codemod.project.summary.body import Body
+from graphmend_codemod.project.summary.candidates import needs
 
 _SELF = "self."
 

@@ -8,14 +8,9 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from graphmend_codemod.project import families
-from graphmend_codemod.project.modules import Layout
-from graphmend_codemod.project.summary import (
-    Binding,
-    ClassSummary,
-    FunctionSummary,
-    ModuleSummary,
-)
+from graphmend_codemod.project.index import families
+from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.summary.records import Binding, ClassSummary, FunctionSummary, ModuleSummary
 
 Load = Callable[[str], "ModuleSummary | None"]
 _BUILTINS = frozenset(dir(builtins)) - {"None", "True", "False", "Ellipsis", "NotImplemented"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from graphmend_codemod.project.definitions import Module
-from graphmend_codemod.project.facts import AttributeKind
-from graphmend_codemod.project.index import ProjectIndex, is_property
-from graphmend_codemod.project.summary import FunctionSummary, Value
+from graphmend_codemod.project.index.definitions import Module
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.project.index.project_index import ProjectIndex, is_property
+from graphmend_codemod.project.summary.records import FunctionSummary, Value
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
 _MOST_STEPS = 8

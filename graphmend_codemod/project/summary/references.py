@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterator
 from itertools import compress
 from typing import NamedTuple
 
-from graphmend_codemod.project.assignments import types_of
-from graphmend_codemod.project.body import Body, chooses_by_mask, chooses_rows
-from graphmend_codemod.project.candidates import COUNT, is_python_annotation
-from graphmend_codemod.project.computing import COMPUTES
-from graphmend_codemod.project.context_managers import SWALLOWS, caught_by
-from graphmend_codemod.project.held import Held
-from graphmend_codemod.project.quiet import LOUD
-from graphmend_codemod.project.summary import FunctionSummary
-from graphmend_codemod.project.walking import import_root, walk
+from graphmend_codemod.project.summary.assignments import types_of
+from graphmend_codemod.project.summary.body import Body, chooses_by_mask, chooses_rows
+from graphmend_codemod.project.summary.candidates import COUNT, is_python_annotation
+from graphmend_codemod.project.summary.computing import COMPUTES
+from graphmend_codemod.project.summary.context_managers import SWALLOWS, caught_by
+from graphmend_codemod.project.summary.python_attributes import Held
+from graphmend_codemod.project.summary.quiet import LOUD
+from graphmend_codemod.project.summary.records import FunctionSummary
+from graphmend_codemod.project.summary.walking import import_root, walk
 
 _BUILTINS = frozenset(dir(builtins)) - {"super"}
 UNINTERESTING_ROOTS = frozenset(sys.stdlib_module_names) | {

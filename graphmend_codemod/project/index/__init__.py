@@ -1,0 +1,1 @@
+"""What names of a project lead to, across its files."""

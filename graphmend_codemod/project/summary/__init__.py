@@ -1,0 +1,1 @@
+"""What one file says: definitions, imports, attributes and calls, as spelled."""
