@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.evaluate import Env, Evaluator
-from graphmend_codemod.analysis.flow import Flow
-from graphmend_codemod.analysis.origins import Origins, origins
-from graphmend_codemod.analysis.places import LeaksUnknown, Place
+from graphmend_codemod.analysis.dataflow import Flow
+from graphmend_codemod.analysis.interpreter import Env, Evaluator
+from graphmend_codemod.analysis.list_provenance import Origins, origins
+from graphmend_codemod.analysis.program_points import LeaksUnknown, Place
 from graphmend_codemod.analysis.scope import NODE_FIELDS, FunctionNode, Outline, Scope, outline, put_children
 from graphmend_codemod.analysis.values import Names
 from graphmend_codemod.core.findings import Edit, Finding, Safety, Span

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Finding, Safety, Span
 from graphmend_codemod.rules import untraced
@@ -45,7 +45,7 @@ def breaking_tests(site: Site) -> tuple[BreakingTest, ...]:
         if isinstance(parent, (ast.If, ast.While)) and (above := site.at(parent)) is not None:
             key = ("breaking test", parent)
             if site.remembered(*key, lambda above=above, test=parent.test: _breaks(above, test), anywhere=True):  # type: ignore[misc]
-                found.append(BreakingTest(site.span(parent.test), purity.short(parent.test)))
+                found.append(BreakingTest(site.span(parent.test), speculation.short(parent.test)))
     return tuple(found)
 
 
@@ -73,7 +73,7 @@ def asks_for_compiler(site: Site) -> str | None:
             if isinstance(node, ast.Call) and _ASKS.search(_called(node)):
                 value = site.value(node)
                 if value.truth is None and value.compiling is None:
-                    return purity.short(node)
+                    return speculation.short(node)
     return None
 
 

@@ -20,7 +20,7 @@ from graphmend_codemod.analysis.values import (
 )
 
 if TYPE_CHECKING:
-    from graphmend_codemod.analysis.evaluate import Env, Evaluator
+    from graphmend_codemod.analysis.interpreter import Env, Evaluator
 
 _PYTHON_BUILTINS = frozenset(
     "len int float bool str range sorted round divmod hash id repr type format hasattr callable issubclass".split()

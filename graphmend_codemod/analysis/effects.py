@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.aliasing import Effect
 from graphmend_codemod.analysis.values import Kind
 
 if TYPE_CHECKING:
-    from graphmend_codemod.analysis.evaluate import Env, Evaluator
+    from graphmend_codemod.analysis.interpreter import Env, Evaluator
 
 
 def effect_of(evaluator: Evaluator, call: ast.Call, env: Env) -> Effect:

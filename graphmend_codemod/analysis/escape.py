@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.scope import NODE_FIELDS, children, walk
 
 if TYPE_CHECKING:
-    from graphmend_codemod.analysis.evaluate import Env, Evaluator
+    from graphmend_codemod.analysis.interpreter import Env, Evaluator
 
 _COMPOUND = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _BLOCKS = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})

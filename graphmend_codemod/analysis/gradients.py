@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.scope import children
 from graphmend_codemod.analysis.values import Kind
 
 if TYPE_CHECKING:
-    from graphmend_codemod.analysis.evaluate import Env, Evaluator
+    from graphmend_codemod.analysis.interpreter import Env, Evaluator
 
 _STOPS = (
     torch_api.TO_BOOL

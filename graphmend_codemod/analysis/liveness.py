@@ -6,7 +6,7 @@ import ast
 import enum
 from collections.abc import Sequence
 
-from graphmend_codemod.analysis.places import Place
+from graphmend_codemod.analysis.program_points import Place
 from graphmend_codemod.analysis.scope import walk, walk_scope
 
 

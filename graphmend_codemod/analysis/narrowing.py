@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.scope import NODE_FIELDS, put_children, walk
 from graphmend_codemod.analysis.values import FLOATING, NONE, Kind, Origin, Value, canonical_dtype, is_floating_dtype
 
 if TYPE_CHECKING:
-    from graphmend_codemod.analysis.evaluate import Env, Evaluator
+    from graphmend_codemod.analysis.interpreter import Env, Evaluator
 
 
 def _key(evaluator: Evaluator, node: ast.expr) -> str | None:

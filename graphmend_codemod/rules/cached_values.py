@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.aliasing import RANDOM
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import parameters, walk
@@ -67,11 +67,10 @@ class _Calls:
         devices = {id(part.value) for part in walk(node) if isinstance(part, ast.Attribute) and part.attr == "device"}
         for part in walk(node):
             if isinstance(part, ast.Call) and _last_name(part.func) in RANDOM:
-                return f"`{purity.short(part)}` draws random numbers, which the branch would keep"
+                return f"`{speculation.short(part)}` draws random numbers, which the branch would keep"
             if isinstance(part, ast.Name) and id(part) not in devices and not self._is_same(part.id, seen):
-                return (
-                    f"`{purity.short(node)}` depends on `{part.id}`, and the branch would keep that of the first call"
-                )
+                text = speculation.short(node)
+                return f"`{text}` depends on `{part.id}`, and the branch would keep that of the first call"
         return None
 
     def _is_same(self, name: str, seen: frozenset[str]) -> bool:

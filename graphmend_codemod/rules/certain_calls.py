@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.site import Site
 from graphmend_codemod.rules.traceable import traced_nodes
 

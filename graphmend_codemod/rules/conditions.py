@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin, is_bool_or_byte
 from graphmend_codemod.rules.site import Site
@@ -28,7 +28,7 @@ class Condition(NamedTuple):
     text: str
     inverse: str
     several: str | None
-    verdict: purity.Verdict
+    verdict: speculation.Verdict
     facts: tuple[str, ...] = ()
     choice: str = ""
 
@@ -90,9 +90,9 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
     return Condition(static, tensors, text, inverse, several, verdict._replace(finite=True), facts, chosen)
 
 
-def _skipped(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> purity.Verdict:
+def _skipped(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> speculation.Verdict:
     """Static conjuncts behind a tensor now come before it."""
-    verdict = purity.FREE
+    verdict = speculation.FREE
     before: list[ast.expr] = []
     for operand in conjuncts:
         if operand not in static:
@@ -101,7 +101,7 @@ def _skipped(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]
             verdict = verdict & site.judge(operand)
             for tensor in before:
                 # A false static conjunct now keeps the tensor's test from running at all.
-                verdict = verdict & purity.Verdict(impure=site.judge(_unwrapped(site, tensor)).impure)
+                verdict = verdict & speculation.Verdict(impure=site.judge(_unwrapped(site, tensor)).impure)
     return verdict
 
 
@@ -110,7 +110,7 @@ class _Part(NamedTuple):
     tight: str
     inverse: str
     several: str | None = None
-    verdict: purity.Verdict = purity.FREE
+    verdict: speculation.Verdict = speculation.FREE
     facts: tuple[str, ...] = ()
     any_shape: bool = False
 
@@ -136,10 +136,10 @@ def _part(site: Site, node: ast.expr) -> _Part:
 
 
 def _connective(site: Site, node: ast.BoolOp) -> _Part:
-    parts, verdict = [], purity.FREE
+    parts, verdict = [], speculation.FREE
     for position, operand in enumerate(node.values):
         if not reads_tensor(site, operand):
-            verdict = verdict & purity.Verdict(impure=f"`{site.text(operand)}` is combined with a tensor by `or`")
+            verdict = verdict & speculation.Verdict(impure=f"`{site.text(operand)}` is combined with a tensor by `or`")
             continue
         parts.append(_part(site, operand))
         if position:
@@ -171,8 +171,8 @@ def _unwrapped(site: Site, node: ast.expr) -> ast.expr:
 def _leaf(site: Site, node: ast.expr) -> _Part:
     value = site.value(node)
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
-        impure = f"`{purity.short(node)}` is two tests in one, and Python's `and` stands between them"
-        return _Part("", "", "", verdict=purity.Verdict(impure=impure))
+        impure = f"`{speculation.short(node)}` is two tests in one, and Python's `and` stands between them"
+        return _Part("", "", "", verdict=speculation.Verdict(impure=impure))
     several = None
     if not (value.is_single or _scalar_comparison(site, node) or (value.shape == SCALAR and value.optional)):
         several = site.text(node)
@@ -252,7 +252,9 @@ def _comparison_call(site: Site, node: ast.expr) -> _Part | None:
     if name == "equal":
         for argument in tensors:
             if not isinstance(argument, (ast.Name, ast.Attribute)):
-                verdict = purity.Verdict(impure=f"`{purity.short(argument)}` would be computed twice; name it first")
+                verdict = speculation.Verdict(
+                    impure=f"`{speculation.short(argument)}` would be computed twice; name it first"
+                )
                 return _Part("", "", "", verdict=verdict)
         left, right = (site.operand(tensor) for tensor in tensors)
         text = f"({left} == {right}).all()"
@@ -304,14 +306,14 @@ def _numbers_compared(site: Site, node: ast.expr) -> _Part | None:
     for inner, side in zip(found, sides, strict=True):
         fact = _whole_number(site, side, inner) if inner is not None else ""
         if fact is None:
-            impure = f"`{purity.short(side)}` cuts off what is behind the point, and its dtype is not known"
-            return _Part("", "", "", verdict=purity.Verdict(impure=impure))
+            impure = f"`{speculation.short(side)}` cuts off what is behind the point, and its dtype is not known"
+            return _Part("", "", "", verdict=speculation.Verdict(impure=impure))
         facts += [fact] if fact else []
     left, right = (site.operand(inner or side) for inner, side in zip(found, sides, strict=True))
     sign, opposite = _OPPOSITES[type(node.ops[0])]
     text = f"{left} {sign} {right}"
     # A tensor and a number may compare in another precision than two numbers: eager mode keeps its own text.
-    verdict = purity.Verdict(raises=f"`{purity.short(node)}` compares Python numbers")
+    verdict = speculation.Verdict(raises=f"`{speculation.short(node)}` compares Python numbers")
     inverse = f"{left} {opposite} {right}"
     whole = all(site.value(inner).dtype in (BOOL, INT64) for inner in found if inner is not None)
     if not whole and sign not in {"==", "!="}:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.project.summary.candidates import is_python_annotation
 from graphmend_codemod.rules.module_memory import is_name

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import children, parameters, walk, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.sure_calls import SureCalls, beside_compile_paths, is_whole
 
 _COMPARED = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.rules.blocks import Blocks
 from graphmend_codemod.rules.site import Site

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.site import Site
@@ -86,13 +86,13 @@ def message_of(site: Site, node: ast.expr | None) -> tuple[str, str | None]:
             found = _constant(site, argument)
             if found is not None:
                 return found
-        text = purity.short(given[0])
+        text = speculation.short(given[0])
         raise Unproven(f"the message `{text}` is computed elsewhere; write its text where it is raised")
     if isinstance(node, (ast.Name, ast.Attribute)) and _is_class(site, node):
         return _last_name(node), None
     found = _constant(site, node)
     if found is None:
-        text = purity.short(node)
+        text = speculation.short(node)
         raise Unproven(f"`{text}` is computed elsewhere; write its text where it is raised")
     return found
 

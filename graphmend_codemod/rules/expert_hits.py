@@ -12,7 +12,7 @@ import enum
 import re
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk
 from graphmend_codemod.rules.rowwise_expressions import (
     NotRowwise,
@@ -87,7 +87,7 @@ def _kept(site: Site, node: ast.For, statement: ast.stmt) -> list[str]:
             lines = [line for inner in statement.body for line in _kept(site, node, inner)]
             return [f"with {site.text(context)}:", *("    " + line for line in lines)] if lines else []
     if not isinstance(statement, ast.Assign):
-        raise NotRowwise(f"`{purity.short(statement)}` stands between the loop and what it runs over")
+        raise NotRowwise(f"`{speculation.short(statement)}` stands between the loop and what it runs over")
     if not _data_dependent(site, statement):
         return [site.text(statement)]
     for name in bound_in(statement):
@@ -128,7 +128,7 @@ def _kind(site: Site, source: ast.expr | None) -> Kind:
     if found is None or found[1] is None:
         raise NotRowwise("what the loop runs over depends on the routing, and the number of experts is not known")
     if _rank(site, found[0]) != 1:
-        raise NotRowwise(f"`{purity.short(found[0])}` is not known to have one element for each expert")
+        raise NotRowwise(f"`{speculation.short(found[0])}` is not known to have one element for each expert")
     return Kind.ROW if found[1] == -1 else Kind.NUMBER
 
 

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers
 from graphmend_codemod.rules.rowwise import Rewriter
@@ -309,11 +309,11 @@ class SegmentRewriter(Rewriter):
     def _scatter(self, call: ast.Call, name: str) -> None:
         words = [self.site.text(word) for word in call.keywords]
         if name == "scatter_reduce_" and [ast.unparse(word.value) for word in call.keywords] != ["'sum'"]:
-            raise NotRowwise(f"`{purity.short(call)}` does not add")
+            raise NotRowwise(f"`{speculation.short(call)}` does not add")
         assert isinstance(call.func, ast.Attribute)
         index = Dense(self, indexing=True)
         if index.visit(call.args[1]) is None:
-            raise NotRowwise(f"`{purity.short(call)}` is not indexed by the rows")
+            raise NotRowwise(f"`{speculation.short(call)}` is not indexed by the rows")
         self.writes.append(call.func.value)
         value = self._masked(self._dense_rows(call.args[2]))
         arguments = [self.site.text(call.args[0]), index.text(call.args[1]), value, *words]
@@ -333,7 +333,7 @@ class SegmentRewriter(Rewriter):
                     lines.append(text)
                 continue
             if not (isinstance(statement, ast.Assign) and target):
-                raise NotRowwise(f"`{purity.short(statement)}` stands between the loop and what it runs over")
+                raise NotRowwise(f"`{speculation.short(statement)}` stands between the loop and what it runs over")
             if self.segments.sorted_by is None or target not in self.bounds:
                 lines.append(self.site.text(statement))
         lines += self.first
@@ -406,7 +406,7 @@ def check_counts(site: Site, node: ast.Assign, name: str) -> None:
         if isinstance(parent, ast.Call) and ast.unparse(parent.func).endswith(".as_tensor"):
             taken = True
         elif not _hands_on(parent, part, name, node):
-            raise NotRowwise(f"`{purity.short(parent)}` uses `{name}` in another way")
+            raise NotRowwise(f"`{speculation.short(parent)}` uses `{name}` in another way")
     if not taken:
         raise NotRowwise(f"the functions that split rows by `{name}` do not take it as a tensor yet; fix those first")
 

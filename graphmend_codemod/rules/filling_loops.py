@@ -11,7 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import SCOPES, Outline, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules import untraced
@@ -137,11 +137,11 @@ def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
     stored = _stored(node)
     for part in walk_scope(node):
         if isinstance(part, _OTHER_WAYS):
-            raise NotAnOperator(f"`{purity.short(part)}` leaves the loop")
+            raise NotAnOperator(f"`{speculation.short(part)}` leaves the loop")
         if isinstance(part, _OTHER_FORMS):
-            raise NotAnOperator(f"`{purity.short(part)}` in the loop is not a form that can be moved")
+            raise NotAnOperator(f"`{speculation.short(part)}` in the loop is not a form that can be moved")
         if isinstance(part, _COMPREHENSIONS):
-            raise NotAnOperator(f"`{purity.short(part)}` binds names of its own")
+            raise NotAnOperator(f"`{speculation.short(part)}` binds names of its own")
         word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
         if word.startswith("__") and not word.endswith("__"):
             raise NotAnOperator(f"`{word}` means something else outside of its class")

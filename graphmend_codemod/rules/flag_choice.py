@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import children, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.certain_calls import Link
 from graphmend_codemod.rules.constant_floats import floats_read

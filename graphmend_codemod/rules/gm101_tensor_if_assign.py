@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, reads_tensor, split
@@ -146,7 +146,7 @@ def branch(site: Site, node: ast.If) -> Verdict | None:
     """An `if` statement on a tensor."""
     if split(site, node.test) is None:
         return None
-    message = f"branches on the value of a tensor: `{purity.short(node.test)}`"
+    message = f"branches on the value of a tensor: `{speculation.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
@@ -161,7 +161,7 @@ def conditional_expression(site: Site, node: ast.IfExp) -> Verdict | None:
     """`A if t else B`."""
     if not reads_tensor(site, node.test) or (condition := split(site, node.test)) is None:
         return None
-    message = f"chooses by the value of a tensor: `{purity.short(node)}`"
+    message = f"chooses by the value of a tensor: `{speculation.short(node)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:

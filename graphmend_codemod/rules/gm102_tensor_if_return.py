@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.conditions import Condition, split
@@ -107,7 +107,7 @@ def early_return(site: Site, node: ast.If) -> Verdict | None:
         return None
     if split(site, node.test) is None:
         return None
-    message = f"returns early by the value of a tensor: `{purity.short(node.test)}`"
+    message = f"returns early by the value of a tensor: `{speculation.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
@@ -148,7 +148,7 @@ def _returned(statement: ast.stmt) -> ast.expr:
         return statement.value
     if isinstance(statement, ast.Return):
         raise NotSelectable("one branch returns None")
-    raise NotSelectable(f"`{purity.short(statement)}` stands between the branch and the last `return`")
+    raise NotSelectable(f"`{speculation.short(statement)}` stands between the branch and the last `return`")
 
 
 def _verdict(message: str, selection: Selection, facts: Facts, last: ast.stmt) -> Verdict:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Safety
@@ -111,7 +111,7 @@ def overflow_guard(site: Site, node: ast.If) -> Verdict | None:
         return None
     if not all(isinstance(statement, ast.Assign) for statement in node.body):
         return None
-    message = f"clamps only when a tensor overflows: `{purity.short(node.test)}`"
+    message = f"clamps only when a tensor overflows: `{speculation.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:

@@ -14,7 +14,7 @@ import ast
 import enum
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, Kind, Value
 from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
@@ -139,7 +139,7 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
     write = _masked_write(inner, node.body[0]) if inner else None
     if guarded is None or inner is None or write is None or ast.dump(guarded) != ast.dump(write.mask):
         return None
-    message = f"asks whether the mask of a masked write has a true element: `{purity.short(node.test)}`"
+    message = f"asks whether the mask of a masked write has a true element: `{speculation.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
@@ -240,10 +240,10 @@ def _fitting(site: Site, inner: Site, write: _Write, target: Value, fill: Value,
         if write.form is _Form.COPY and not fill.is_single:
             raise NotSelectable(f"`{site.text(write.fill)}` may have another shape than `{name}`")
         return [f"{site.operand(write.fill)}.dtype == {name}.dtype"]
-    if purity.fits(inner.evaluator, write.fill, inner.place.env, target) and not target.hint:
+    if speculation.fits(inner.evaluator, write.fill, inner.place.env, target) and not target.hint:
         return []
     floating = inner.evaluator.names.tensor(f"float:{inner.evaluator.names.new('dtype')}")
-    if not purity.fits(inner.evaluator, write.fill, inner.place.env, floating):
+    if not speculation.fits(inner.evaluator, write.fill, inner.place.env, floating):
         raise NotSelectable(f"`{site.text(write.fill)}` may not fit into the dtype of `{name}`, which raises")
     return [f"{name}.is_floating_point()"]
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -216,7 +216,7 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
     condition = split(site, node.test)
     if condition is None or not any(_writes_state(site, statement) for statement in [*node.body, *node.orelse]):
         return None
-    message = f"writes attributes by the value of a tensor: `{purity.short(node.test)}`"
+    message = f"writes attributes by the value of a tensor: `{speculation.short(node.test)}`"
     own = _self(site)
     try:
         if not node.orelse and own is not None and site.torch is not None and condition.verdict.impure is None:
@@ -230,7 +230,11 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
 def larger_of_two(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = n if n is not None and n > m else m`, for a state that grows with a tensor's largest value."""
     edit = larger_of(site, node)
-    return None if edit is None else Verdict(f"takes the larger of two sizes: `{purity.short(node.value)}`", edit=edit)
+    return (
+        None
+        if edit is None
+        else Verdict(f"takes the larger of two sizes: `{speculation.short(node.value)}`", edit=edit)
+    )
 
 
 def _self(site: Site) -> str | None:
@@ -300,7 +304,7 @@ def _branch(site: Site, body: Sequence[ast.stmt]) -> _Branch:
     for statement in body:
         inner = site.at(statement)
         if inner is None:
-            raise _NotWritable(f"`{purity.short(statement)}` is not reached by the compiler")
+            raise _NotWritable(f"`{speculation.short(statement)}` is not reached by the compiler")
         _statement(inner, statement, branch)
     return branch
 
@@ -314,7 +318,7 @@ def _statement(site: Site, statement: ast.stmt, branch: _Branch) -> None:
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         _registration(site, statement.value, branch)
     else:
-        raise _NotWritable(f"`{purity.short(statement)}` does more than write an attribute")
+        raise _NotWritable(f"`{speculation.short(statement)}` does more than write an attribute")
 
 
 def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
@@ -336,7 +340,7 @@ def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
         elif isinstance(element, ast.Name):
             names.append(element.id)
         else:
-            raise _NotWritable(f"`{purity.short(element)}` is written as well")
+            raise _NotWritable(f"`{speculation.short(element)}` is written as well")
     arguments = _arguments(site, node.value)
     before = f"{', '.join(names)} = "
     branch.lines.append(
@@ -359,7 +363,7 @@ def _arguments(site: Site, node: ast.expr) -> tuple[str, ...]:
 def _assignment(site: Site, statement: ast.Assign, branch: _Branch) -> None:
     name = _attribute(site, statement.targets[0])
     if name is None:
-        raise _NotWritable(f"`{purity.short(statement)}` writes something else than an attribute of `self`")
+        raise _NotWritable(f"`{speculation.short(statement)}` writes something else than an attribute of `self`")
     text = _substituted(site, statement.value, branch)
     if _moves_itself(site, statement.value, name):
         branch.stands_for[name] = text
@@ -379,7 +383,7 @@ def _moves_itself(site: Site, node: ast.expr, name: str) -> bool:
 
 def _registration(site: Site, call: ast.Call, branch: _Branch) -> None:
     if _attribute(site, call.func) != "register_buffer" or len(call.args) != 2:
-        raise _NotWritable(f"`{purity.short(call)}` may have effects")
+        raise _NotWritable(f"`{speculation.short(call)}` may have effects")
     name = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
     if not isinstance(name, str):
         raise _NotWritable("the buffer's name is not a constant")
@@ -402,7 +406,7 @@ def _substituted(site: Site, node: ast.expr, branch: _Branch) -> str:
     for part in walk_in_layers(node):
         inner = _attribute(site, part) if isinstance(part, ast.expr) else None
         if inner is not None and (inner in branch.stands_for or inner in branch.writes):
-            raise _NotWritable(f"`{purity.short(node)}` reads `self.{inner}`, which the branch writes")
+            raise _NotWritable(f"`{speculation.short(node)}` reads `self.{inner}`, which the branch writes")
     verdict = site.judge(node)
     if verdict.impure is not None and not _moves_itself(site, node, _attribute_of_move(site, node)):
         raise _NotWritable(verdict.impure)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Rule, Verdict
 from graphmend_codemod.rules.conditions import split
@@ -59,6 +59,6 @@ def loop_on_tensor(site: Site, node: ast.While) -> Verdict | None:
     if split(site, node.test) is None:
         return None
     return Verdict(
-        f"loops until a tensor says so: `{purity.short(node.test)}`",
+        f"loops until a tensor says so: `{speculation.short(node.test)}`",
         declined="bound the number of rounds and select with `torch.where`, or compile the body of the loop alone",
     )

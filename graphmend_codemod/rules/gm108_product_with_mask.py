@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -117,11 +117,11 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     mask, dtypes, _ = asked
     if mask not in {part.id for part in walk_in_layers(product.factor) if isinstance(part, ast.Name)}:
         return None
-    message = f"asks whether a mask holds ones alone before it multiplies: `{purity.short(node.test)}`"
+    message = f"asks whether a mask holds ones alone before it multiplies: `{speculation.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     if not is_view(product.factor, mask):
-        return Verdict(message, declined=f"`{purity.short(product.factor)}` is no view of the mask")
+        return Verdict(message, declined=f"`{speculation.short(product.factor)}` is no view of the mask")
     reason = _why_not(site, node, product)
     if reason is not None:
         return Verdict(message, declined=reason)

@@ -26,7 +26,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -225,7 +225,7 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
         name = _none_before(site, node)
     if name is None:
         return None
-    message = f"reads from the device whether a mask masks anything: `{purity.short(node.test)}`"
+    message = f"reads from the device whether a mask masks anything: `{speculation.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     if len(for_ones) > 1:
@@ -254,7 +254,7 @@ def _edit_for(
     forms = forms_of(otherwise, name, question.mask) if otherwise else []
     if forms:
         if question.others or question.may_be_none:
-            raise NotAlike(f"a mask that stays takes another form: `{purity.short(forms[0].value)}`")
+            raise NotAlike(f"a mask that stays takes another form: `{speculation.short(forms[0].value)}`")
         return PreparedMask(site, calls, function, name, question.mask, question.dtypes).edit(node, own, forms)
     positions = _positions(question)
     uses = MaskUses(site, calls, Products(site, calls))

@@ -17,9 +17,9 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
-from graphmend_codemod.analysis.evaluate import Env
+from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -144,7 +144,7 @@ def growing_number(site: Site, node: ast.If) -> Verdict | None:
     condition = split(inner, node.test)
     if condition is None:
         return None
-    message = f"changes a number where a tensor says so: `{purity.short(node.test)}`"
+    message = f"changes a number where a tensor says so: `{speculation.short(node.test)}`"
     try:
         growth = _judged(site, node, condition, tensors)
     except NotSelectable as reason:
@@ -196,7 +196,7 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
     numbers = dict(growth for item in found if (growth := _growth(item.statement)) is not None)
     selected: list[str] = []
     for position, item in enumerate(found):
-        verdict = purity.judge(site.evaluator, item.value, env)
+        verdict = speculation.judge(site.evaluator, item.value, env)
         if verdict.impure:
             raise NotSelectable(verdict.impure)
         env[item.name] = site.evaluator.value(item.value, env)
@@ -239,7 +239,7 @@ def _others(site: Site, node: ast.If) -> Iterator[str]:
 def _demand_select(site: Site, item: Assignment, before: tuple[Assignment, ...], numbers: set[str]) -> None:
     """NotSelectable unless `x = torch.where(mask.expand(x.shape), x, number)`."""
     value, name = item.value, item.name
-    reason = f"`{purity.short(item.statement)}` is no select between `{name}` and a number"
+    reason = f"`{speculation.short(item.statement)}` is no select between `{name}` and a number"
     if not isinstance(value, ast.Call) or value.keywords or len(value.args) != 3:
         raise NotSelectable(reason)
     chosen, kept, other = value.args
@@ -294,7 +294,7 @@ def _demand_arithmetic(site: Site, node: ast.If, name: str) -> None:
                 raise NotSelectable(f"`{name}` gets another value below")
             other = _other_operand(part, use)
             if other is None or not _has_dimensions(site, blocks, part, other):
-                raise NotSelectable(f"`{purity.short(part)}` may need a Python number")
+                raise NotSelectable(f"`{speculation.short(part)}` may need a Python number")
 
 
 def _other_operand(node: ast.AST, use: ast.Name) -> ast.expr | None:

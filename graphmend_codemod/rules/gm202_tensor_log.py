@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.argument_effects import effect_in, effect_of
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -88,7 +88,7 @@ def asked_for_a_message(site: Site, node: ast.If) -> Verdict | None:
     calls = [find_log_call(site, part.value) if isinstance(part, ast.Expr) else None for part in node.body]
     if condition is None or not all(calls):
         return None
-    message = f"reads a tensor to decide about a message: `{purity.short(node.test)}`"
+    message = f"reads a tensor to decide about a message: `{speculation.short(node.test)}`"
     reason = _why_not(site, node, [call for call in calls if call is not None])
     if reason is not None:
         return Verdict(message, declined=reason)

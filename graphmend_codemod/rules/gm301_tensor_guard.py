@@ -26,7 +26,7 @@ import ast
 import re
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -139,7 +139,7 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
     """`if t: raise ...`."""
     if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise) or (condition := split(site, node.test)) is None:
         return None
-    message = f"raises by the value of a tensor: `{purity.short(node.test)}`"
+    message = f"raises by the value of a tensor: `{speculation.short(node.test)}`"
     reason = _why_not(site, condition)
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
@@ -201,7 +201,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     plain = traced and len(condition.tensors) == 1 and not condition.facts and not _combines(condition)
     if plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))):
         return None
-    message = f"asserts the value of a tensor: `{purity.short(node.test)}`"
+    message = f"asserts the value of a tensor: `{speculation.short(node.test)}`"
     reason = _why_not(site, condition)
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
@@ -214,7 +214,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
         return Verdict(message, declined=str(why))
     asked_twice = next((part for part in condition.static if site.judge(part).impure is not None), None)
     if asked_twice is not None:
-        text = purity.short(asked_twice)
+        text = speculation.short(asked_twice)
         return Verdict(message, declined=f"`{text}` may have effects; assert it in a statement of its own")
     static = [site.operand_of_and(operand) for operand in condition.static]
     header = site.header("if", [site.compiling, *static, *facts])
@@ -228,7 +228,9 @@ def _facts(site: Site, condition: Condition) -> list[str]:
         inside = {id(part) for part in walk(operand)}
         for suspect in untraced.suspects(site).of(site.place.statement):
             if id(suspect) in inside and (other := untraced.break_at(site, suspect)) is not None:
-                raise Unproven(f"`{purity.short(other.node)}` in its test breaks the graph as well; mend that first")
+                raise Unproven(
+                    f"`{speculation.short(other.node)}` in its test breaks the graph as well; mend that first"
+                )
     tensors = list(condition.tensors)
     alone = len(tensors) == 1 and asked_of_bytes(site, tensors[0]) is not None
     bools = [] if alone else bool_checks(site, tensors)

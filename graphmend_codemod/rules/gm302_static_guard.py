@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
@@ -103,7 +103,7 @@ def _judge(site: Site, test: ast.expr) -> Verdict | None:
         if found is None or site.value(other).kind is Kind.TENSOR:
             continue
         tensor, text = found
-        message = f"checks the values of a tensor built from a list: `{purity.short(test)}`"
+        message = f"checks the values of a tensor built from a list: `{speculation.short(test)}`"
         if site.torch is None:
             return Verdict(message, declined="the name `torch` is taken by something else in this module")
         source = site.place.env[tensor].built_from or ""
@@ -177,7 +177,7 @@ def _change(site: Site, tensor: str, source: str) -> str | None:
         if isinstance(node, ast.Name) and node.id == tensor and not isinstance(node.ctx, ast.Load)
     ]
     if len(stores) > 1 or (stores and site.place.in_loop):
-        return purity.short(stores[-1])
+        return speculation.short(stores[-1])
     if not stores and tensor not in site.flow.lists:
         return tensor
     calls = site.flow.origins.calls if site.flow.origins is not None else calls_in(site.source.text)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -124,13 +124,13 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     target = node.targets[0]
     tensor = number_of(site, node.value)
     if tensor is None and (unknown := _reduced(site, node.value)) is not None:
-        message = f"reads a number back from the device: `{purity.short(node.value)}`"
-        return Verdict(message, declined=f"`{purity.short(unknown)}` is not known to be a tensor")
+        message = f"reads a number back from the device: `{speculation.short(node.value)}`"
+        return Verdict(message, declined=f"`{speculation.short(unknown)}` is not known to be a tensor")
     if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
     if site.value(tensor).dtype == BOOL:
         return None
-    message = f"reads a number back from the device: `{purity.short(node.value)}`"
+    message = f"reads a number back from the device: `{speculation.short(node.value)}`"
     reason = _why_not(site, node, target.id, tensor)
     if reason is not None:
         return Verdict(message, declined=reason)
@@ -184,7 +184,7 @@ def _why_not(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> str |
         return f"`{name}` is never read"
     reason = _misused(site, name, tensor, reads)
     if reason is None and not _keeps_dtype(site, node.value, tensor):
-        return f"`{purity.short(node.value)}` changes the number"
+        return f"`{speculation.short(node.value)}` changes the number"
     return reason
 
 
@@ -220,12 +220,12 @@ def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | 
             there = site.at(place.statement)
             around = _parent(place.statement, part)
             if there is None or not isinstance(around, ast.BinOp):
-                return f"`{name}` is used as a Python number in `{purity.short(around)}`"
+                return f"`{name}` is used as a Python number in `{speculation.short(around)}`"
             other = there.value(around.right if around.left is part else around.left)
             if not other.is_tensor:
-                return f"`{name}` is used as a Python number in `{purity.short(around)}`"
+                return f"`{name}` is used as a Python number in `{speculation.short(around)}`"
             if other.dtype != dtype:
-                return f"the other side of `{purity.short(around)}` may have another dtype than `{name}`"
+                return f"the other side of `{speculation.short(around)}` may have another dtype than `{name}`"
             reads.discard(id(part))
     return None if reads <= allowed else f"`{name}` is used where the compiler does not get to"
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
-from graphmend_codemod.analysis.origins import Numbers, iterated_name, why_not_a_list
+from graphmend_codemod.analysis.list_provenance import Numbers, iterated_name, why_not_a_list
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -150,7 +150,9 @@ def loop_over_tensor(site: Site, node: ast.For) -> Verdict | None:
     numbers = Numbers(site.evaluator.scope.node, node, element)
     if not numbers.are_sizes:
         return None
-    message = f"iterates over a tensor built from a list, and uses its numbers as sizes: `{purity.short(node.iter)}`"
+    message = (
+        f"iterates over a tensor built from a list, and uses its numbers as sizes: `{speculation.short(node.iter)}`"
+    )
     return _verdict(site, message, [name], built, numbers.why_not_python, [])
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import SINCE
@@ -143,13 +143,13 @@ def flag(site: Site, node: ast.Assign) -> Verdict | None:
     tensor = _truth_of(site, node.value)
     if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
-    message = f"reads a flag back from the device: `{purity.short(node.value)}`"
+    message = f"reads a flag back from the device: `{speculation.short(node.value)}`"
     choice = _choice(site, target.id)
     if choice is not None:
         return _decided_below(site, node, message, choice)
     reason = _why_not(site, target.id)
     if reason is None and not site.value(tensor).is_single:
-        reason = f"`{purity.short(tensor)}` is not known to be a tensor"
+        reason = f"`{speculation.short(tensor)}` is not known to be a tensor"
     if reason is not None:
         return Verdict(message, declined=reason)
     try:
@@ -269,7 +269,7 @@ def _why_not(site: Site, name: str) -> str | None:
     for each in reads:
         if id(each) not in allowed:
             around = next((node for node in walk(function) if each in children(node)), each)
-            return f"`{name}` is used as a Python value in `{purity.short(around)}`"
+            return f"`{name}` is used as a Python value in `{speculation.short(around)}`"
     return None if reads else f"`{name}` is never read"
 
 
@@ -319,4 +319,4 @@ def _decides_deeper(site: Site, name: str) -> str | None:
                 for parameter, argument in callee.arguments(node).items():
                     if isinstance(argument, ast.Name) and argument.id == held:
                         todo.append((callee, parameter))
-    return f"`{name}` is used as a Python value in `{purity.short(given[0])}`"
+    return f"`{name}` is used as a Python value in `{speculation.short(given[0])}`"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
@@ -140,7 +140,7 @@ def shifted_range(site: Site, node: ast.Assign) -> Verdict | None:
     value = site.value(start)
     if not value.is_single and (value.kind is Kind.TENSOR or not _counted(site, start.id)):
         return None
-    message = f"counts from a tensor on: `{purity.short(call)}`"
+    message = f"counts from a tensor on: `{speculation.short(call)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     reason = _why_not(site, call, length)
@@ -183,7 +183,7 @@ def _length(call: ast.Call) -> ast.expr | None:
 
 def _why_not(site: Site, call: ast.Call, length: ast.expr) -> str | None:
     if not site.value(length).is_python and not _is_size(length):
-        return f"`{purity.short(length)}` is not known to be a Python number"
+        return f"`{speculation.short(length)}` is not known to be a Python number"
     for word in call.keywords:
         simple = isinstance(word.value, (ast.Name, ast.Attribute))
         if word.arg == "dtype" and site.resolve(word.value) in _INTEGERS:

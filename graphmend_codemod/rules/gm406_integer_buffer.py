@@ -21,7 +21,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
@@ -331,7 +331,7 @@ def _why_not(tree: ast.Module, owner: ast.ClassDef, integers: Integers, way: Way
     for part in walk(tree):
         elsewhere = isinstance(part, ast.Attribute) and part.attr in way.called and id(part) not in way.calls
         if elsewhere and not (own_attribute(part) is not None and id(part) in foreign):
-            yield f"`{purity.short(part)}` is used where a tensor may be needed"
+            yield f"`{speculation.short(part)}` is used where a tensor may be needed"
 
 
 def _groups(way: Way) -> Iterator[list[ast.stmt]]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -140,7 +140,7 @@ def counted(site: Site, node: ast.Assign) -> Verdict | None:
     owner = _keeps_tensor(site, inner.attr)
     if owner is None:
         return None
-    message = f"reads a size back that `{owner}` keeps in a tensor: `{purity.short(size)}`"
+    message = f"reads a size back that `{owner}` keeps in a tensor: `{speculation.short(size)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     changed = site.but(written={id(size): (size, f"{_SIZE}({site.text(inner)})")})
@@ -209,7 +209,7 @@ def _reads(
             raise _Unknown(f"`{target.id}` is bound or used elsewhere as well")
         call = _tolist(name, parents)
         if call is None:
-            raise _Unknown(f"`{purity.short(parents[id(name)])}` needs the tensor")
+            raise _Unknown(f"`{speculation.short(parents[id(name)])}` needs the tensor")
         statement: ast.AST = call
         while not isinstance(statement, ast.stmt):
             statement = parents[id(statement)]
@@ -221,13 +221,13 @@ def _use(site: Site, name: str, found: list[ast.Call], statement: ast.stmt, pare
     written: dict[int, tuple[ast.expr, str]] = {}
     for call in found:
         if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
-            raise _Unknown(f"`{purity.short(call)}` stands in the head of a statement")
+            raise _Unknown(f"`{speculation.short(call)}` stands in the head of a statement")
         parent = parents[id(call)]
         whole: ast.expr = call
         if isinstance(parent, ast.comprehension):
             whole = _integers(site, parents[id(parent)], statement, parents)
         elif not _is_size(call, parents):
-            raise _Unknown(f"`{purity.short(parent)}` may need a Python number")
+            raise _Unknown(f"`{speculation.short(parent)}` may need a Python number")
         written[id(whole)] = (whole, name)
     return site.but(written=written).text(statement)
 
@@ -237,7 +237,7 @@ def _integers(site: Site, loop: ast.AST, statement: ast.stmt, parents: dict[int,
     kept = statement.targets[0] if isinstance(statement, ast.Assign) else None
     alone = isinstance(loop, ast.ListComp) and _is_list_of_integers(loop) and loop is statement.value  # type: ignore[attr-defined]
     if not alone or not isinstance(loop, ast.ListComp) or not isinstance(kept, ast.Name):
-        raise _Unknown(f"`{purity.short(loop)}` may need Python numbers")
+        raise _Unknown(f"`{speculation.short(loop)}` may need Python numbers")
     for part in walk(site.evaluator.scope.node):
         if isinstance(part, ast.Name) and part.id == kept.id and part is not kept and not _is_size(part, parents):
             raise _Unknown(f"`{kept.id}` may be needed as Python numbers")
@@ -265,7 +265,7 @@ def _elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
     typed = isinstance(part, ast.Call) and any(word.arg == "dtype" for word in part.keywords)
     if isinstance(made, (ast.List, ast.Tuple)):
         if any(isinstance(each, ast.Starred) for each in made.elts):
-            raise _Unknown(f"`{purity.short(made)}` has a star")
+            raise _Unknown(f"`{speculation.short(made)}` has a star")
         if typed or all(map(_is_integer, made.elts)):
             return ", ".join(_number(site, each) for each in made.elts)
     elif made is not None and typed:  # without a dtype, no sizes at all are a floating tensor
@@ -284,7 +284,7 @@ def _elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
         first = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value == 0
         if first and isinstance(inner, ast.Name) and _is_made(site, node, inner.id):
             return f"{_SIZE}({inner.id})"
-    raise _Unknown(f"`{purity.short(part)}` is not known to be made of sizes")
+    raise _Unknown(f"`{speculation.short(part)}` is not known to be made of sizes")
 
 
 def _made(site: Site, node: ast.expr) -> ast.expr | None:
@@ -327,7 +327,7 @@ def _is_made(site: Site, node: ast.Assign, name: str) -> bool:
     last = found[-1] if found else None
     changed = next(_changes_in_place(site.evaluator.scope.node, name), None)
     if changed is not None:
-        raise _Unknown(f"`{purity.short(changed)}` changes what is joined")
+        raise _Unknown(f"`{speculation.short(changed)}` changes what is joined")
     return isinstance(last, ast.Assign) and _made(site, last.value) is not None and len(last.targets) == 1
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -125,7 +125,7 @@ def cut_to_the_last(site: Site, node: ast.Assign) -> Verdict | None:
     reader = TableReader(site, node, node.targets[0].id, read, positions)
     if not reader.is_cut():
         return None
-    message = f"cuts a table by a number that is read back from the device: `{purity.short(node.value)}`"
+    message = f"cuts a table by a number that is read back from the device: `{speculation.short(node.value)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:

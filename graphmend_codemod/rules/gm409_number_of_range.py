@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -129,7 +129,7 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
     if not found:
         return None
     counting = ", ".join(dict.fromkeys(each.function.qualname for each in found))
-    message = f"branches on a number of positions that `{counting}` counts: `{purity.short(node.test)}`"
+    message = f"branches on a number of positions that `{counting}` counts: `{speculation.short(node.test)}`"
     edits: list[Replacement] = []
     reasons: list[str] = []
     for each in found:
@@ -192,7 +192,7 @@ def _replacement(site: Site, made: Counted, unless: list[str], classes: list[str
     asked = {word.arg: word.value for word in call.keywords}
     whole = "dtype" not in asked or site.resolve_global(asked["dtype"]) in _LONG
     if not whole or asked.keys() - {"dtype", "device"} or not 1 <= len(call.args) <= 2:
-        raise NeedsTensor(f"`{purity.short(call)}` does not count in integers, one by one")
+        raise NeedsTensor(f"`{speculation.short(call)}` does not count in integers, one by one")
     leaves = [leaf for argument in call.args for leaf in _numbers(argument)]
     conditions = [f"{root}.compiler.is_compiling()"]
     conditions += dict.fromkeys(f"isinstance({leaf}, int)" for leaf in leaves)
@@ -216,4 +216,4 @@ def _numbers(node: ast.expr) -> list[str]:
         return []
     if (dotted(node) or "").startswith("self."):
         return [ast.unparse(node)]
-    raise NeedsTensor(f"`{purity.short(node)}` may be a size, for each of which torch.compile would compile anew")
+    raise NeedsTensor(f"`{speculation.short(node)}` may be a size, for each of which torch.compile would compile anew")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -121,7 +121,7 @@ def made_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
     bounds = Bounds(sure, function, target.id, len(given.elts))
     if not bounds.slices:
         return None
-    message = f"puts integers into a tensor to slice by them: `{purity.short(call)}`"
+    message = f"puts integers into a tensor to slice by them: `{speculation.short(call)}`"
     try:
         certain = CertainCalls(site, calls)
         certain.follow_all(certain.start(), [function], sure.links)
@@ -153,7 +153,7 @@ def _edit(site: Site, bounds: Bounds, elements: list[ast.expr], classes: list[st
         while not isinstance(statement, ast.stmt):
             statement = parents[id(statement)]
         if not isinstance(statement, _SIMPLE):
-            raise _Unknown(f"`{purity.short(use)}` stands in the head of a statement")
+            raise _Unknown(f"`{speculation.short(use)}` stands in the head of a statement")
         written.setdefault(statement, {})[id(use)] = (use, text)
     replacements = [_two_paths(site, conditions, statement, parts) for statement, parts in written.items()]
     return Edit(tuple(replacements), imports=site.imports)
@@ -177,7 +177,7 @@ def _numbers(function: FunctionNode, node: ast.expr) -> list[str]:
         return []
     path = (dotted(node) or "").split(".")
     if not path[0] or (len(path) > 1 and path[0] != "self"):
-        raise _Unknown(f"`{purity.short(node)}` is not known to be an integer")
+        raise _Unknown(f"`{speculation.short(node)}` is not known to be an integer")
     for part in walk(function):
         own = isinstance(part, ast.Attribute) and part.attr in path and not isinstance(part.ctx, ast.Load)
         if own or (isinstance(part, ast.Name) and part.id == path[0] and not isinstance(part.ctx, ast.Load)):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -133,13 +133,13 @@ def written_where(site: Site, node: ast.Assign) -> Verdict | None:
     if found is None or found[1] is not None:
         return None
     mask = found[0]
-    message = f"writes at indices that depend on data: `{purity.short(target)}`"
+    message = f"writes at indices that depend on data: `{speculation.short(target)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     if not isinstance(node.value, (ast.Constant, ast.UnaryOp)):
-        return Verdict(message, declined=f"`{purity.short(node.value)}` is no plain number")
+        return Verdict(message, declined=f"`{speculation.short(node.value)}` is no plain number")
     if site.value(mask).dtype != BOOL and not isinstance(mask, ast.Compare):
-        return Verdict(message, declined=f"`{purity.short(mask)}` is not known to be a bool tensor")
+        return Verdict(message, declined=f"`{speculation.short(mask)}` is not known to be a bool tensor")
     text = f"{site.text(target.value)}[{site.text(mask)}] = {site.text(node.value)}"
     return Verdict(message, edit=_two_paths(site, node, [], text))
 
@@ -170,12 +170,12 @@ def _chosen(site: Site, node: ast.expr) -> _Chosen | None:
 
 def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, chosen: _Chosen) -> Verdict:
     assert isinstance(call.func, ast.Attribute)
-    message = f"reduces as many elements as a condition holds for: `{purity.short(call)}`"
+    message = f"reduces as many elements as a condition holds for: `{speculation.short(call)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     for part in (chosen.tensor, chosen.mask):
         if not isinstance(part, (ast.Name, ast.Attribute)):
-            return Verdict(message, declined=f"`{purity.short(part)}` has no name, and would be computed twice")
+            return Verdict(message, declined=f"`{speculation.short(part)}` has no name, and would be computed twice")
     tensor, mask = site.text(chosen.tensor), site.text(chosen.mask)
     kept, facts = f"{site.torch}.where({mask}, {tensor}, 0)", _facts(site, chosen)
     dense = f"{kept}.sum()"

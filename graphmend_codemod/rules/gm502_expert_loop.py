@@ -31,7 +31,7 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules import outlining
@@ -232,7 +232,7 @@ def expert_loop(site: Site, node: ast.For) -> Verdict | None:
 
 def _verdict(site: Site, node: ast.For, statements: list[ast.stmt], dense: Callable[[], Edit]) -> Verdict:
     """The loop as one operator, else all rows in every expert, which costs too much to be done unasked."""
-    message = f"gives each expert its own rows: `{purity.short(node.iter)}`"
+    message = f"gives each expert its own rows: `{speculation.short(node.iter)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
@@ -268,7 +268,7 @@ def _segment_loop(site: Site, node: ast.For) -> Verdict | None:
     try:
         segments = segments_of(site, node)
     except NotRowwise as reason:
-        return Verdict(f"gives each expert its own rows: `{purity.short(node.iter)}`", declined=str(reason))
+        return Verdict(f"gives each expert its own rows: `{speculation.short(node.iter)}`", declined=str(reason))
     if segments is None:
         return None
     statements = [*segments.before, node, *segments.after]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -104,7 +104,7 @@ def _judge(site: Site, call: ast.Call) -> Verdict | None:
         counted = any(word.arg == "output_size" for word in call.keywords)
         if counted or not arguments or not site.value(arguments[0]).is_tensor:
             return None
-        message = f"repeats as often as the data says: `{purity.short(call)}`"
+        message = f"repeats as often as the data says: `{speculation.short(call)}`"
         return Verdict(message, declined="the counts come from the data: give `output_size` where their sum is known")
     if name not in {"split", "split_with_sizes", "tensor_split"}:
         return None
@@ -112,12 +112,12 @@ def _judge(site: Site, call: ast.Call) -> Verdict | None:
     tensor = _listed(sizes) if sizes is not None else None
     if tensor is None or sizes is None or site.value(tensor).is_python:
         return None
-    message = f"splits by sizes read from a tensor: `{purity.short(call)}`"
+    message = f"splits by sizes read from a tensor: `{speculation.short(call)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     source = _list_of(site, tensor)
     if source is None:
-        return Verdict(message, declined=f"the sizes in `{purity.short(tensor)}` come from the data")
+        return Verdict(message, declined=f"the sizes in `{speculation.short(tensor)}` come from the data")
     assert isinstance(tensor, ast.Name)
     changed = _changed(site, tensor.id, source, call.lineno)
     if changed is not None:

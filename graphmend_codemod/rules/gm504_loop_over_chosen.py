@@ -28,7 +28,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules import filling_loops, loop_functions
 from graphmend_codemod.rules.base import Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -197,7 +197,7 @@ def loop_over_chosen(site: Site, node: ast.For) -> Verdict | None:
         return None
     if not loop_functions.depends_on_data(site, node.iter):
         return None
-    message = f"loops as often as the data says: `{purity.short(node.iter)}`"
+    message = f"loops as often as the data says: `{speculation.short(node.iter)}`"
     return _verdict(site, message, lambda: loop_functions.edit(site, scope.node))
 
 
@@ -207,7 +207,7 @@ def filling_loop(site: Site, node: ast.For) -> Verdict | None:
     filling = None if site.place.in_loop else filling_loops.found(site, node)
     if filling is None:
         return None
-    message = f"fills `{filling.filled[0]}` as the data says: `{purity.short(filling.cause.node)}`"
+    message = f"fills `{filling.filled[0]}` as the data says: `{speculation.short(filling.cause.node)}`"
     return _verdict(site, message, lambda: filling_loops.edit(site, filling))
 
 

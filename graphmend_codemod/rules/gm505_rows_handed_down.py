@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -215,7 +215,7 @@ def branch_on_rows(site: Site, node: ast.If) -> Verdict | None:
     sites = calls.sites((site.function, function.lineno))
     if not any(name in given and _chosen_rows(site, calls, by, given[name]) for by, given in sites):
         return None
-    message = f"works on as many rows as the data says: `{purity.short(node.test)}`"
+    message = f"works on as many rows as the data says: `{speculation.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     try:
@@ -281,7 +281,7 @@ def _dense(site: Site, node: ast.If, name: str, layers: Layers) -> Edit:
         raise NotByRows("rows are not written once, at the end of the branch")
     target = blocks.writes[0].value
     if not isinstance(target, ast.Name) or not _is_own(site, node, target.id):
-        raise NotByRows(f"`{purity.short(blocks.writes[0])}` may write into what something else refers to")
+        raise NotByRows(f"`{speculation.short(blocks.writes[0])}` may write into what something else refers to")
     for bound in bound_names(node.body):
         if site.live_after(bound):
             raise NotByRows(f"`{bound}` is read after the branch")
@@ -306,7 +306,7 @@ def _same_rows(site: Site, node: ast.If, blocks: Blocks, name: str) -> str:
     for each in tensors:
         root = (dotted(each) or "").partition(".")[0]
         if not root or root in inside:
-            raise NotByRows(f"nothing tells how many rows `{purity.short(each)}` has before the branch")
+            raise NotByRows(f"nothing tells how many rows `{speculation.short(each)}` has before the branch")
     shapes = dict.fromkeys(f"{site.text(each)}.shape[:1]" for each in tensors)
     return " == ".join([f"{name}.shape", *shapes])
 
@@ -345,7 +345,7 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
     tests = [_mask_test(each, parameter) for each, parameter in taken]
     if reads or not tests or None in tests:
         return None
-    message = f"chooses as many rows as the data says: `{purity.short(node.value)}`"
+    message = f"chooses as many rows as the data says: `{speculation.short(node.value)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     compared = mask.left if isinstance(mask, ast.Compare) else mask
@@ -353,7 +353,7 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
         isinstance(mask, ast.Compare) and all(isinstance(each, ast.Constant) for each in mask.comparators)
     )
     if not isinstance(compared, ast.Name) or not constant:
-        return Verdict(message, declined=f"`{purity.short(mask)}` would be computed twice")
+        return Verdict(message, declined=f"`{speculation.short(mask)}` would be computed twice")
     subject = compared.id
     certain = CertainCalls(site, calls)
     try:

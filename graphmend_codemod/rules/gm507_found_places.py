@@ -16,7 +16,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
@@ -214,7 +214,7 @@ def found_places(site: Site, node: ast.Assign) -> Verdict | None:
     writes = [_write(statement, places) for statement in users]
     if not any(writes):
         return None
-    message = f"writes at as many places as the data says: `{purity.short(node.value)}`"
+    message = f"writes at as many places as the data says: `{speculation.short(node.value)}`"
     try:
         _check_reads(site, node, names, [user for user, write in zip(users, writes, strict=True) if write])
         return Verdict(message, edit=_edit(site, node, places, users))
@@ -271,7 +271,7 @@ def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) 
     if site.torch is None:
         raise _NotByMask("the name `torch` is taken by something else in this module")
     if site.value(mask).dtype != BOOL and not isinstance(mask, ast.Compare):
-        raise _NotByMask(f"`{purity.short(mask)}` is not known to be a bool tensor")
+        raise _NotByMask(f"`{speculation.short(mask)}` is not known to be a bool tensor")
     name = mask.id if isinstance(mask, ast.Name) else site.free_name("mask", "found_mask")
     facts: dict[str, None] = {}
     if not isinstance(mask, ast.Compare) and site.value(mask).hint:
@@ -301,7 +301,7 @@ def _is_path(node: ast.expr) -> bool:
 def _check_order(site: Site, mask: ast.expr, target: ast.Subscript, single: bool) -> None:
     """The mask must still hold when a later write uses it again."""
     if not isinstance(target.value, ast.Name):
-        raise _NotByMask(f"`{purity.short(target.value)}` has no name of its own")
+        raise _NotByMask(f"`{speculation.short(target.value)}` has no name of its own")
     may_share = isinstance(mask, ast.Name) and not single and site.value(target.value).dtype in (None, BOOL)
     if may_share or target.value.id in _names(mask):
         raise _NotByMask(f"the condition may read `{target.value.id}`, which is written")
@@ -320,7 +320,7 @@ def _shape_of(site: Site, mask: ast.expr, facts: dict[str, None]) -> str:
                 facts[f"isinstance({site.text(other)}, int)"] = None
                 return mask.left.id
     if site.judge(mask).impure is not None:
-        raise _NotByMask(f"`{purity.short(mask)}` may have effects, and would be computed again")
+        raise _NotByMask(f"`{speculation.short(mask)}` may have effects, and would be computed again")
     return f"({site.text(mask)})"
 
 
@@ -339,10 +339,10 @@ def _statement(
     if places.role(value) == _COLUMNS and role == _ROWS:
         return _last(site, x, operator, mask, compiled, None if written.hint else written.dtype)
     if operator is not None:
-        raise _NotByMask(f"`{purity.short(target)}` is read as well as written")
+        raise _NotByMask(f"`{speculation.short(target)}` is read as well as written")
     if plain_number(site, value) is None:
         if not _is_path(value) or not site.value(value).is_python:
-            raise _NotByMask(f"`{purity.short(value)}` is no plain number")
+            raise _NotByMask(f"`{speculation.short(value)}` is no plain number")
         compiled.facts[f"isinstance({site.text(value)}, (int, float))"] = None
     if role == _BOTH:
         compiled.facts[f"{x}.shape[: {compiled.shape}.dim()] == {compiled.shape}.shape"] = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -140,7 +140,7 @@ def rows_filled(site: Site, node: ast.For) -> Verdict | None:
     fill = _fill(site, node, node.body[0])
     if fill is None or not site.value(fill.lengths).is_tensor:
         return None
-    message = f"fills rows up to what a tensor says: `{purity.short(node.body[0])}`"
+    message = f"fills rows up to what a tensor says: `{speculation.short(node.body[0])}`"
     try:
         return Verdict(message, edit=_edit(site, node, fill))
     except _NotAtOnce as reason:
@@ -194,7 +194,7 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
         raise _NotAtOnce(f"`{target}` is not known to be a tensor")
     number = plain_number(site, fill.value)
     if number is None:
-        raise _NotAtOnce(f"`{purity.short(fill.value)}` is no plain number")
+        raise _NotAtOnce(f"`{speculation.short(fill.value)}` is no plain number")
     if not site.is_fresh(filled) or not (site.is_fresh(given) or _is_argument(site, lengths)):
         raise _NotAtOnce(f"`{target}` may share storage with `{lengths}`")
     for name in (part.id for part in walk(node.target) if isinstance(part, ast.Name)):

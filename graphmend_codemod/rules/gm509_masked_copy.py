@@ -15,7 +15,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import parameters, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -149,12 +149,14 @@ def masked_copy(site: Site, node: ast.Assign) -> Verdict | None:
         return None
     if all(chosen(site, part) is None for part in _chosen_by(node.value, mask)):
         return None
-    message = f"copies as many elements as a condition holds for: `{purity.short(node.value)}`"
+    message = f"copies as many elements as a condition holds for: `{speculation.short(node.value)}`"
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     copied = _copied(node.value, mask)
     if copied is None:
-        return Verdict(message, declined=f"`{purity.short(node.value)}` does more than copy elements, or look rows up")
+        return Verdict(
+            message, declined=f"`{speculation.short(node.value)}` does more than copy elements, or look rows up"
+        )
     return Verdict(message, edit=_edit(site, node, target, copied))
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -174,7 +174,7 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     numbers = [part for part in numbers if not any(part is not other and _within(part, other) for other in numbers)]
     if not numbers:
         return None
-    message = f"computes a Python number with numpy: `{purity.short(numbers[0])}`"
+    message = f"computes a Python number with numpy: `{speculation.short(numbers[0])}`"
     changes: list[tuple[ast.expr, str]] = []
     for number in numbers:
         try:
@@ -199,7 +199,7 @@ def divided_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     found = divisions(site, node.value)
     if not found:
         return None
-    message = f"divides a size as a tensor: `{purity.short(found[0])}`"
+    message = f"divides a size as a tensor: `{speculation.short(found[0])}`"
     try:
         return Verdict(message, edit=division_edit(site, node, found))
     except NotDivided as reason:
@@ -274,7 +274,7 @@ def _in_math(site: Site, node: ast.expr) -> str:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
         return _as_type(node.func.id, _in_math(site, _core(node.args[0])))
     if not _python_number(site, node):
-        raise _NoNumber(f"`{purity.short(node)}` is not known to be a Python number")
+        raise _NoNumber(f"`{speculation.short(node)}` is not known to be a Python number")
     return site.text(node)
 
 

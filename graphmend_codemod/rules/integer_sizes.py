@@ -10,7 +10,7 @@ import ast
 import copy
 from collections.abc import Mapping, Sequence
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk
 from graphmend_codemod.rules.integer_tensors import ARITHMETIC, Kept, Resolve, own_attribute, spelled
 from graphmend_codemod.rules.integer_ways import HANDED, HELD, INTEGERS, Env, Kind, Quotient, Way
@@ -266,7 +266,7 @@ class Reader:
         pads = node.args[1] if len(node.args) > 1 else next((w.value for w in node.keywords if w.arg == "pad"), None)
         kind = self._kind(pads) if pads is not None else None
         if pads is not None and kind is None and self._holds(pads):
-            self._refuse(f"`{purity.short(pads)}` holds something that is not known to be an integer")
+            self._refuse(f"`{speculation.short(pads)}` holds something that is not known to be an integer")
             kind = Kind.SEVERAL
         if kind is Kind.SEVERAL and self._statement is not None:
             self.way.sinks.append((self.name, self._statement))
@@ -300,7 +300,7 @@ class Reader:
         if not env:
             return
         for _, each in unclear:
-            self._refuse(f"`{purity.short(each)}` holds something that is not known to be an integer")
+            self._refuse(f"`{speculation.short(each)}` holds something that is not known to be an integer")
         if not HANDED.isdisjoint(reader.returned):
             self._refuse(f"`{name}` returns the number")
         self.way.handed.add(name)
@@ -312,7 +312,7 @@ class Reader:
     def _refuse_names(self, statement: ast.stmt) -> None:
         for part in walk(statement):
             if isinstance(part, ast.Name) and self.env.get(part.id, Kind.SIZE) is not Kind.SIZE:
-                self._refuse(f"`{part.id}` is used in `{purity.short(statement)}`")
+                self._refuse(f"`{part.id}` is used in `{speculation.short(statement)}`")
                 return
             if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
                 self.env.pop(part.id, None)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 
 SUFFIX = "_as_int"
@@ -181,7 +181,7 @@ class Integers:
         made = self._made_of(node)
         if made is not None:
             known = self._number(made) is not None
-            return None if known else f"`{purity.short(made)}` is not known to be a Python integer"
+            return None if known else f"`{speculation.short(made)}` is not known to be a Python integer"
         for part in walk(node):
             name = own_attribute(part)
             reason = self.kept[name].reason if name in self.kept else self._reasons.get(getattr(part, "id", ""))
@@ -232,28 +232,28 @@ def _changes(name: str, known_in: Iterable[ast.stmt], owner: ast.ClassDef, tree:
         if isinstance(part, ast.Attribute):
             own = own_attribute(part) is not None and id(part) in others
             if part.attr in _ALL_BUFFERS:
-                yield f"`{purity.short(part)}` gives all buffers away"
+                yield f"`{speculation.short(part)}` gives all buffers away"
             elif part.attr == f"_{name}{SUFFIX}" and not own:
                 yield f"`{part.attr}` means something already"
             elif part.attr == name and not isinstance(part.ctx, ast.Load) and id(part) not in known and not own:
-                yield f"`{purity.short(part)}` is assigned again"
+                yield f"`{speculation.short(part)}` is assigned again"
             elif part.attr.endswith("_") and isinstance(part.value, ast.Attribute) and part.value.attr == name:
-                yield f"`{purity.short(part)}` changes it in place"
+                yield f"`{speculation.short(part)}` changes it in place"
             elif part.attr == "data" and isinstance(part.value, ast.Attribute) and part.value.attr == name:
-                yield f"`{purity.short(part)}` gives its data away"
+                yield f"`{speculation.short(part)}` gives its data away"
         elif isinstance(part, ast.FunctionDef) and part.name == f"_{name}{SUFFIX}" and id(part) not in others:
             yield f"`{part.name}` means something already"
         elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
             if isinstance(part.value, ast.Attribute) and part.value.attr == name:
-                yield f"`{purity.short(part)}` is assigned"
+                yield f"`{speculation.short(part)}` is assigned"
         elif isinstance(part, ast.Call) and id(part) not in known and id(part) not in others:
             called = getattr(part.func, "attr", getattr(part.func, "id", ""))
             texts = [each for each in part.args if isinstance(each, ast.Constant) and each.value == name]
             if called in _SETS and (texts or not all(isinstance(each, ast.Constant) for each in _named(part))):
-                yield f"`{purity.short(part)}` sets it again"
+                yield f"`{speculation.short(part)}` sets it again"
     for attribute, where, node in _written_by_name(tree):
         if attribute == name and id(where) not in others:
-            yield f"`{purity.short(node)}` changes it in place"
+            yield f"`{speculation.short(node)}` changes it in place"
 
 
 def _named(call: ast.Call) -> list[ast.expr]:

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls, tree_of
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import children, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.certain_calls import MayDiffer
 from graphmend_codemod.rules.site import Site
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import children, parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import Kind, Origin, Value
@@ -47,7 +47,7 @@ def made_before(site: Site, name: str) -> ast.Call:
                 return statement.value
             break
         if _mentions(statement, name):
-            raise NotAnOperator(f"something may refer to `{name}` since `{purity.short(statement)}`")
+            raise NotAnOperator(f"something may refer to `{name}` since `{speculation.short(statement)}`")
     raise NotAnOperator(f"`{name}` is not made just before the loop")
 
 
@@ -290,7 +290,7 @@ class Arguments:
         if fact is None or fact.kind not in _PLAIN or facts is None or outer.attr in facts.methods:
             raise NotAnOperator(f"`{text}` is not known to be a number")
         if isinstance(further, (ast.Attribute, ast.Subscript)):
-            raise NotAnOperator(f"`{purity.short(further)}` is looked up in the loop")
+            raise NotAnOperator(f"`{speculation.short(further)}` is looked up in the loop")
         taken = {part.id for part in walk(self._node) if isinstance(part, ast.Name)} | set(self._filled)
         name = outer.attr.lstrip("_")
         kind = "float" if fact.kind is AttributeKind.CONSTANT and "." in fact.text else "int"

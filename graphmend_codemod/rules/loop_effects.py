@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from graphmend_codemod.analysis import aliasing, purity, torch_api
+from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
@@ -34,7 +34,7 @@ class Effects:
                 continue
             site = self._site.at(statement)
             if site is None:
-                raise NotAnOperator(f"`{purity.short(statement)}` is not reached by the compiler")
+                raise NotAnOperator(f"`{speculation.short(statement)}` is not reached by the compiler")
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
                 self._check_augmented(site, statement, statement.target)
             for part in _own_parts(statement):
@@ -45,16 +45,16 @@ class Effects:
 
     def _check_augmented(self, site: Site, statement: ast.AugAssign, target: ast.Name) -> None:
         if not site.value(target).is_python and self._outside([target.id]):
-            raise NotAnOperator(f"`{purity.short(statement)}` may change `{target.id}` in place")
+            raise NotAnOperator(f"`{speculation.short(statement)}` may change `{target.id}` in place")
 
     def _check_written(self, part: ast.expr, owner: ast.expr) -> None:
         others = sorted(self._outside(self._roots(owner)) - self._filled)
         if isinstance(part, ast.Attribute) or others:
-            changed = purity.short(part) if isinstance(part, ast.Attribute) else others[0]
+            changed = speculation.short(part) if isinstance(part, ast.Attribute) else others[0]
             raise NotAnOperator(f"the loop changes `{changed}`")
 
     def _check_call(self, site: Site, call: ast.Call) -> None:
-        text = purity.short(call)
+        text = speculation.short(call)
         qualified = site.resolve(call.func)
         method = call.func.attr if isinstance(call.func, ast.Attribute) and qualified is None else ""
         if isinstance(call.func, ast.Attribute) and method.endswith("_") and method[:-1] in _IN_PLACE:

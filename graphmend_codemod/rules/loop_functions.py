@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphmend_codemod.analysis import aliasing, purity, torch_api
+from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.operators import NotAnOperator, base, decorator, head, naming, tensor
@@ -110,15 +110,15 @@ def _check_call(site: Site, call: ast.Call, names: list[str]) -> None:
     qualified = site.resolve(call.func)
     name = torch_api.torch_function(qualified)
     if qualified is not None and name is None and not qualified.startswith(("builtins.", "torch.")):
-        raise NotAnOperator(f"`{purity.short(call)}` may have effects")
+        raise NotAnOperator(f"`{speculation.short(call)}` may have effects")
     method = call.func.attr if qualified is None and isinstance(call.func, ast.Attribute) else name
     if method in aliasing.RANDOM or qualified in {"builtins.print", "builtins.input", "builtins.open"}:
-        raise NotAnOperator(f"`{purity.short(call)}` has effects")
+        raise NotAnOperator(f"`{speculation.short(call)}` has effects")
     own = isinstance(call.func, ast.Attribute) and qualified is None and base(call.func) in names
     if own and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
         raise NotAnOperator(f"the function changes its argument `{base(call.func)}`")
     if qualified is None and not isinstance(call.func, ast.Attribute):
-        raise NotAnOperator(f"`{purity.short(call)}` may have effects")
+        raise NotAnOperator(f"`{speculation.short(call)}` may have effects")
 
 
 @dataclass
@@ -155,7 +155,7 @@ class _Slice:
             if not bound & needed:
                 continue
             if not isinstance(statement, ast.Assign):
-                raise NotAnOperator(f"the shape of a result may depend on `{purity.short(statement)}`")
+                raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(statement)}`")
             self._check_static(statement.value, statement)
             needed |= {part.id for part in walk_in_layers(statement.value) if isinstance(part, ast.Name)}
             kept.insert(0, statement)
@@ -165,13 +165,13 @@ class _Slice:
         """Refuse what the data sizes."""
         site = self.site.at(statement)
         if site is None:
-            raise NotAnOperator(f"`{purity.short(statement)}` is not reached by the compiler")
+            raise NotAnOperator(f"`{speculation.short(statement)}` is not reached by the compiler")
         chosen = _chosen(site)
         for part in walk_in_layers(node):
             if isinstance(part, ast.Name) and part.id in chosen:
                 raise NotAnOperator(f"the shape of a result depends on `{part.id}`")
             if isinstance(part, ast.Subscript) and site.value(part.value).is_tensor and not _plain(part.slice):
-                raise NotAnOperator(f"the shape of a result may depend on `{purity.short(part)}`")
+                raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(part)}`")
             if isinstance(part, ast.Call):
                 self._check_sized(site, part)
 
@@ -183,16 +183,16 @@ class _Slice:
         sized = name in torch_api.CREATION or name in {"repeat", "expand", "view", "reshape", "narrow"}
         values = [site.value(argument) for argument in call.args if not isinstance(argument, ast.Starred)]
         if not known or _chooses(site, call) or name in _VALUE_SIZED:
-            raise NotAnOperator(f"the shape of a result may depend on `{purity.short(call)}`")
+            raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(call)}`")
         if sized and not (name or "").endswith("_like") and not all(value.is_python for value in values):
-            raise NotAnOperator(f"the shape of a result may depend on `{purity.short(call)}`")
+            raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(call)}`")
 
     def _root(self, node: ast.expr, statement: ast.stmt) -> int:
         """What stands for the storage of a result: the expression that made it."""
         site = self.site.at(statement)
         value = site.value(node) if site is not None else None
         if value is None or not value.is_tensor:
-            raise NotAnOperator(f"`{purity.short(node)}` is not known to be a tensor")
+            raise NotAnOperator(f"`{speculation.short(node)}` is not known to be a tensor")
         if isinstance(node, ast.Name):
             for earlier in reversed(self.kept):
                 target = earlier.targets[0] if isinstance(earlier, ast.Assign) else None
@@ -203,7 +203,7 @@ class _Slice:
             return id(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self.site.resolve(node.func) is None:
             return self._root(node.func.value, statement)
-        raise NotAnOperator(f"`{purity.short(node)}` may share storage with an argument")
+        raise NotAnOperator(f"`{speculation.short(node)}` may share storage with an argument")
 
 
 def _plain(index: ast.expr) -> bool:

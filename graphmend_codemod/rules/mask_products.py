@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import LAYOUT
 from graphmend_codemod.rules.blocks import Blocks, binds, blocks_of
 from graphmend_codemod.rules.module_memory import is_name

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.blocks import Blocks, binds, blocks_of
 from graphmend_codemod.rules.mask_products import about_shape, is_size, is_view, stored
 from graphmend_codemod.rules.module_memory import is_name

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.certain_calls import CertainCalls, Link, MayDiffer
 from graphmend_codemod.rules.mask_products import Products, stored
 from graphmend_codemod.rules.mask_sums import Sums

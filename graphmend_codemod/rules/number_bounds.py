@@ -10,8 +10,8 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import children, parameters, walk, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.sure_calls import SureCalls, beside_compile_paths, is_whole
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import FunctionNode, children, walk, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.site import Site
 
 _SIZED = frozenset(

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 
 _CASTS = torch_api.CASTS.keys() | {"to", "type", "type_as"}
 _NEW = frozenset(each for each in torch_api.CREATION if not each.startswith("new_") and not each.endswith("_like"))

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Collection
 
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.module_memory import is_name
 from graphmend_codemod.rules.packed_rows import COUNT, Packed
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_scope
@@ -74,10 +74,10 @@ class Region:
             raise NotAnOperator("the loop is in no method of a module")
         for part in (part for statement in self.statements for part in (statement, *walk_scope(statement))):
             if isinstance(part, _LEAVES):
-                raise NotAnOperator(f"`{purity.short(part)}` leaves the loop")
+                raise NotAnOperator(f"`{speculation.short(part)}` leaves the loop")
             no_grad = isinstance(part, ast.With) and all(_is_no_grad(self.site, item) for item in part.items)
             if isinstance(part, _FORMS) or (isinstance(part, ast.With) and not no_grad):
-                raise NotAnOperator(f"`{purity.short(part)}` in the loop is not a form that can be moved")
+                raise NotAnOperator(f"`{speculation.short(part)}` in the loop is not a form that can be moved")
             word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
             if (word.startswith("__") and not word.endswith("__")) or word in _OF_A_CLASS:
                 raise NotAnOperator(f"`{word}` means something else outside of its class")

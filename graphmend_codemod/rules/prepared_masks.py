@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement
 from graphmend_codemod.rules.mask_questions import of_dtype
 from graphmend_codemod.rules.mask_sums import ADDING, CHOICE, Sums

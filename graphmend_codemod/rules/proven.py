@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, dotted, parameters, walk_scope
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import Kind, Value
@@ -67,7 +67,7 @@ def _receiver(site: Site, call: ast.Call) -> list[ast.AST]:
     if owner is not None and site.value(owner).kind is Kind.TENSOR:
         return [owner]
     if site.value(call).kind is Kind.TENSOR and site.value(call).hint:
-        raise Unproven(f"`{purity.short(call)}` may be something else than a tensor; keep it in a name")
+        raise Unproven(f"`{speculation.short(call)}` may be something else than a tensor; keep it in a name")
     return [] if owner is None else [owner]
 
 

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Sequence
 from functools import cached_property
 
-from graphmend_codemod.analysis import aliasing, purity, torch_api
+from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import children, walk_scope
 from graphmend_codemod.project.summary.computing import OPERATIONS
@@ -49,7 +49,7 @@ class RegionEffects:
         found: set[str] = set()
         for node in self._nodes:
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                raise NotAnOperator(f"the loop changes `{purity.short(node)}`")
+                raise NotAnOperator(f"the loop changes `{speculation.short(node)}`")
             if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
                 found |= self._outside(self._roots(node.value), node)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -65,7 +65,7 @@ class RegionEffects:
         return self._outside({target.id}, node)
 
     def _call(self, call: ast.Call) -> set[str]:
-        text, qualified = purity.short(call), self._site.resolve(call.func)
+        text, qualified = speculation.short(call), self._site.resolve(call.func)
         if any(word.arg in {None, "out", "inplace"} for word in call.keywords):
             raise NotAnOperator(f"`{text}` may have effects")
         if qualified is not None:
@@ -191,7 +191,7 @@ class RegionEffects:
     def _outside(self, names: set[str], node: ast.AST) -> set[str]:
         found = self._leads_to(names)
         if self._own in found or any(not self._site.evaluator.scope.is_local(name) for name in found):
-            raise NotAnOperator(f"`{purity.short(node)}` may change what the instance or the module holds")
+            raise NotAnOperator(f"`{speculation.short(node)}` may change what the instance or the module holds")
         return found
 
     @cached_property
@@ -246,9 +246,9 @@ class RegionEffects:
         for node in self._nodes:
             if isinstance(node, ast.Assign) and any(name in _names(target) for target in node.targets):
                 if not (len(node.targets) == 1 and _accumulates(node.value, name)):
-                    raise NotAnOperator(f"`{purity.short(node)}` may give `{name}` another dtype or shape")
+                    raise NotAnOperator(f"`{speculation.short(node)}` may give `{name}` another dtype or shape")
             elif isinstance(node, (ast.For, ast.comprehension, ast.AnnAssign)) and name in _names(node.target):
-                raise NotAnOperator(f"`{purity.short(node)}` binds `{name}`")
+                raise NotAnOperator(f"`{speculation.short(node)}` binds `{name}`")
 
 
 def _names(target: ast.expr) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.operators import NotAnOperator, base
@@ -68,18 +68,20 @@ class _Layers:
     def _check_call(self, call: ast.Call) -> None:
         qualified = self._site.resolve_global(call.func)
         if qualified is None and isinstance(call.func, ast.Name):
-            raise NotAnOperator(f"cannot infer what `{purity.short(call)}` makes")
+            raise NotAnOperator(f"cannot infer what `{speculation.short(call)}` makes")
         if qualified is None or qualified.startswith(("torch.", "builtins.")):
             return
         module, _, name = qualified.rpartition(".")
         scope = self._site.evaluator.scope
         if module != self._site.summary.name:
             if scope.index.class_facts(qualified) is not None or scope.index.function(qualified) is not None:
-                raise NotAnOperator(f"`{purity.short(call.func)}` is in another file, and may do more than compute")
+                raise NotAnOperator(
+                    f"`{speculation.short(call.func)}` is in another file, and may do more than compute"
+                )
             return
         facts = scope.index.class_facts(qualified)
         if facts is None:
-            raise NotAnOperator(f"cannot infer what `{purity.short(call)}` makes")
+            raise NotAnOperator(f"cannot infer what `{speculation.short(call)}` makes")
         for base_class in facts.bases:
             if not base_class.startswith(("torch.", "builtins.")) and base_class.rpartition(".")[0] != module:
                 raise NotAnOperator(f"`{name}` has a base class in another file, which may do more than compute")
@@ -128,15 +130,15 @@ def _is_self(node: ast.expr) -> bool:
 def _effects(function: ast.AST) -> Iterator[str]:
     for node in walk(function):
         if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom)):
-            yield purity.short(node)
+            yield speculation.short(node)
         elif isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
             if isinstance(node, ast.Attribute) or _of_instance(node):
-                yield purity.short(node)
+                yield speculation.short(node)
         elif isinstance(node, ast.Call):
             word = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
             in_place = word.endswith("_") and not word.endswith("__") and _of_instance(node.func)
             if word in _SAYS or word in _NOT_AGAIN or in_place:
-                yield purity.short(node)
+                yield speculation.short(node)
 
 
 def _of_instance(node: ast.expr) -> bool:

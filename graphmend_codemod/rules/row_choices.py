@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.rowwise_expressions import (
@@ -82,7 +82,7 @@ class RowChoices:
                 self.choice.rank = "1"
             self._emit_choice(self.choice)
             return True
-        raise NotRowwise(f"`{purity.short(value)}` gives indices of a kind that is not known")
+        raise NotRowwise(f"`{speculation.short(value)}` gives indices of a kind that is not known")
 
     def choose_pairs(self, mask: ast.expr, names: list[str]) -> None:
         """`a, b = torch.where(mask)`: which of the two is the row is known when one of them indexes alone."""

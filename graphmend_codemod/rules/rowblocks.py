@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 from graphmend_codemod.rules.site import Site
@@ -60,7 +60,7 @@ class Layers:
         elif layer is None and isinstance(call.func, ast.Name) and (key := self.calls.method(call.func.id, "forward")):
             self._forward(self.calls.definitions[key])
         elif layer not in _EACH_SAMPLE:
-            raise NotByRows(f"`{purity.short(call.func)}` may let rows depend on each other")
+            raise NotByRows(f"`{speculation.short(call.func)}` may let rows depend on each other")
 
     def _forward(self, definition: Definition) -> None:
         blocks = Blocks(self, definition.owner, definition.node, rows=set(definition.parameters))
@@ -114,11 +114,11 @@ class Blocks:
     def statement(self, node: ast.stmt) -> None:
         """Follow one statement; NotByRows if it may do anything else than keep rows apart."""
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            raise NotByRows(f"`{purity.short(node)}` is no plain assignment")
+            raise NotByRows(f"`{speculation.short(node)}` is no plain assignment")
         target = node.targets[0]
         if isinstance(target, ast.Subscript):
             if not self._chooses(target) or isinstance(target.slice, ast.Tuple):
-                raise NotByRows(f"`{purity.short(target)}` is written")
+                raise NotByRows(f"`{speculation.short(target)}` is written")
             self.expect_rows(node.value)
             self.writes.append(target)
         elif isinstance(target, ast.Name):
@@ -126,10 +126,10 @@ class Blocks:
         elif isinstance(target, ast.Tuple) and self._is_shape(node.value):
             for position, element in enumerate(target.elts):
                 if not isinstance(element, ast.Name):
-                    raise NotByRows(f"`{purity.short(node)}` is no plain assignment")
+                    raise NotByRows(f"`{speculation.short(node)}` is no plain assignment")
                 (self.counts.add if position == 0 else self.counts.discard)(element.id)
         else:
-            raise NotByRows(f"`{purity.short(node)}` is no plain assignment")
+            raise NotByRows(f"`{speculation.short(node)}` is no plain assignment")
 
     def _bind(self, name: str, value: ast.expr) -> None:
         held = self.kind(value)
@@ -143,7 +143,7 @@ class Blocks:
     def expect_rows(self, node: ast.expr) -> None:
         """NotByRows unless `node` holds a block for each row."""
         if self.kind(node) != "rows":
-            raise NotByRows(f"`{purity.short(node)}` does not hold a row for each that was chosen")
+            raise NotByRows(f"`{speculation.short(node)}` does not hold a row for each that was chosen")
 
     def _chooses(self, node: ast.Subscript) -> bool:
         first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
@@ -173,17 +173,17 @@ class Blocks:
     def _rest(self, node: ast.expr) -> str:
         held = {self.kind(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)}
         if held - {"plain"}:
-            raise NotByRows(f"`{purity.short(node)}` may let rows depend on each other")
+            raise NotByRows(f"`{speculation.short(node)}` may let rows depend on each other")
         return "plain"
 
     def _subscript(self, node: ast.Subscript) -> str:
         if self._chooses(node):
             if not isinstance(node.value, ast.Name) or node.value.id in self.rows:
-                raise NotByRows(f"`{purity.short(node)}` chooses among chosen rows")
+                raise NotByRows(f"`{speculation.short(node)}` chooses among chosen rows")
             rest = node.slice.elts[1:] if isinstance(node.slice, ast.Tuple) else []
             for part in rest:
                 if not isinstance(part, (ast.Slice, ast.Constant)):
-                    raise NotByRows(f"`{purity.short(node)}` chooses by more than rows")
+                    raise NotByRows(f"`{speculation.short(node)}` chooses by more than rows")
             self.reads.append(node)
             return "rows"
         if self._is_shape(node.value):
@@ -195,10 +195,10 @@ class Blocks:
         held = [self.kind(node.left), self.kind(node.right)]
         if "count" in held:
             if "rows" in held or not isinstance(node.op, ast.Mult) or held.count("count") > 1:
-                raise NotByRows(f"`{purity.short(node)}` depends on the number of rows")
+                raise NotByRows(f"`{speculation.short(node)}` depends on the number of rows")
             return "count"
         if isinstance(node.op, ast.MatMult) and "rows" in held:
-            raise NotByRows(f"`{purity.short(node)}` may let rows depend on each other")
+            raise NotByRows(f"`{speculation.short(node)}` may let rows depend on each other")
         return "rows" if "rows" in held else "plain"
 
     def _call(self, node: ast.Call) -> str:
@@ -207,7 +207,7 @@ class Blocks:
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self":
             held = [self.kind(argument) for argument in given]
             if "count" in held:
-                raise NotByRows(f"`{purity.short(node)}` gets the number of rows")
+                raise NotByRows(f"`{speculation.short(node)}` gets the number of rows")
             if "rows" in held:
                 self.layers.check(self.owner, function.attr)
             return "rows" if "rows" in held else "plain"
@@ -223,7 +223,7 @@ class Blocks:
         others = [self.kind(argument) for argument in rest if not isinstance(argument, (ast.Tuple, ast.List))]
         if held != "rows":
             if "rows" in others or "count" in others:
-                raise NotByRows(f"`{purity.short(node)}` may let rows depend on each other")
+                raise NotByRows(f"`{speculation.short(node)}` may let rows depend on each other")
             return "plain"
         if name == "size":
             return "count" if rest and _number(rest[0]) == 0 else "plain"
@@ -233,7 +233,7 @@ class Blocks:
             sizes = rest[0].elts if len(rest) == 1 and isinstance(rest[0], (ast.Tuple, ast.List)) else rest
             if sizes and self.kind(sizes[0]) == "count" and all(self.kind(each) == "plain" for each in sizes[1:]):
                 return "rows"
-        raise NotByRows(f"`{purity.short(node)}` may let rows depend on each other")
+        raise NotByRows(f"`{speculation.short(node)}` may let rows depend on each other")
 
 
 def _number(node: ast.expr) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.row_choices import RowChoices
@@ -102,7 +102,7 @@ class Rewriter(RowChoices):
         if rows is None:
             return False
         if len(dims) != 1 or not is_minus_one(dims[0]):
-            raise NotRowwise(f"`{purity.short(call)}` may not treat each row by itself")
+            raise NotRowwise(f"`{speculation.short(call)}` may not treat each row by itself")
         for name in names:
             self.rows[name] = Rows()
             self.inlined.pop(name, None)
@@ -133,7 +133,7 @@ class Rewriter(RowChoices):
         rows = dense.visit(node.value)
         if isinstance(target, ast.Name) and (rows is not None or target.id in self.rows):
             if target.id not in self.rows or target.id in self.inlined:
-                raise NotRowwise(f"`{purity.short(node)}` mixes chosen rows with other values")
+                raise NotRowwise(f"`{speculation.short(node)}` mixes chosen rows with other values")
             sign = self.site.source.segment(self.site.span(node))[len(target.id) :].split("=")[0].strip()
             self._emit(f"{target.id} {sign}= ", dense.text(node.value))
             return
@@ -151,7 +151,7 @@ class Rewriter(RowChoices):
         dense = Dense(self)
         if dense.visit(call) is not None:
             if not (isinstance(function, ast.Attribute) and function.attr.endswith("_")):
-                raise NotRowwise(f"`{purity.short(node)}` may have effects")
+                raise NotRowwise(f"`{speculation.short(node)}` may have effects")
             self._emit("", dense.text(call))
             return
         self._unchanged(node)
@@ -166,13 +166,13 @@ class Rewriter(RowChoices):
                 self.skips = True
                 self.statements(node.body)
             else:
-                raise NotRowwise(f"`{purity.short(node.test)}` decides more than whether there are rows")
+                raise NotRowwise(f"`{speculation.short(node.test)}` decides more than whether there are rows")
             return
         if self._asks_for_number(node):
             self._emit("", f"if {self.site.text(node.test)}:\n{'    ' * (self.depth + 1)}continue")
             return
         if Dense(self).visit(node.test) is not None or self._reads_rows(node.test):
-            raise NotRowwise(f"`{purity.short(node.test)}` decides by the values of the chosen rows")
+            raise NotRowwise(f"`{speculation.short(node.test)}` decides by the values of the chosen rows")
         branches: list[tuple[str, list[ast.stmt]]] = [(f"if {self.site.text(node.test)}:", node.body)]
         if node.orelse:
             branches.append(("else:", node.orelse))
@@ -205,12 +205,12 @@ class Rewriter(RowChoices):
         """A statement that has nothing to do with rows."""
         for part in walk_in_layers(node):
             if isinstance(part, (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)):
-                raise NotRowwise(f"`{purity.short(node)}` leaves the loop")
+                raise NotRowwise(f"`{speculation.short(node)}` leaves the loop")
         if self._reads_rows(node):
-            raise NotRowwise(f"`{purity.short(node)}` depends on which rows are chosen")
+            raise NotRowwise(f"`{speculation.short(node)}` depends on which rows are chosen")
         simple = isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
         if (self.skips or not simple) and not (simple and lookup(self.site, node.value)):  # type: ignore[attr-defined]
-            raise NotRowwise(f"`{purity.short(node)}` would also run where no row is chosen")
+            raise NotRowwise(f"`{speculation.short(node)}` would also run where no row is chosen")
         self._emit("", self.site.text(node))
 
     def _reads_rows(self, node: ast.AST) -> bool:
@@ -227,7 +227,7 @@ class Rewriter(RowChoices):
         dense = Dense(self)
         rows = dense.visit(node)
         if rows is None:
-            raise NotRowwise(f"`{purity.short(node)}` is written to the rows, and is not computed from them")
+            raise NotRowwise(f"`{speculation.short(node)}` is written to the rows, and is not computed from them")
         if rows.fact is not None:
             self.conditions[rows.fact] = None
         return dense.text(node)
@@ -245,7 +245,7 @@ class Rewriter(RowChoices):
 
     def _add(self, base: ast.expr, call: ast.Call, before: str, after: str = "") -> None:
         if len(call.args) != 3 or call.keywords or not is_zero(call.args[0]) or self.role(call.args[1]) != ROW:
-            raise NotRowwise(f"`{purity.short(call)}` adds along another dimension, or with a factor")
+            raise NotRowwise(f"`{speculation.short(call)}` adds along another dimension, or with a factor")
         self.writes.append(base)
         self._emit(before, self._masked(self._dense_rows(call.args[2])), after)
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.rules.site import Site
 
@@ -113,7 +113,7 @@ class Dense:
             return None
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr) and self.visit(child) is not None:
-                raise NotRowwise(f"`{purity.short(node)}` may depend on how many rows are chosen")
+                raise NotRowwise(f"`{speculation.short(node)}` may depend on how many rows are chosen")
         return None
 
     def _name(self, node: ast.Name) -> Rows | None:
@@ -232,7 +232,7 @@ class Dense:
             given = node.args[0] if node.args else node.keywords[0].value
             if is_minus_one(given):
                 return Rows(False)
-        raise NotRowwise(f"`{purity.short(node)}` may not treat each row by itself")
+        raise NotRowwise(f"`{speculation.short(node)}` may not treat each row by itself")
 
     def _function(self, node: ast.Call, name: str, found: list[tuple[ast.expr, Rows | None]]) -> Rows:
         joined = _joined([rows for _, rows in found if rows is not None])
@@ -248,7 +248,7 @@ class Dense:
                 return joined
         if name == "einsum" and isinstance(node.args[0], ast.Constant) and self._row_by_row(node.args[0].value, found):
             return joined
-        raise NotRowwise(f"`{purity.short(node)}` may not treat each row by itself")
+        raise NotRowwise(f"`{speculation.short(node)}` may not treat each row by itself")
 
     def _row_by_row(self, equation: object, found: list[tuple[ast.expr, Rows | None]]) -> bool:
         if not isinstance(equation, str) or "->" not in equation or "." in equation:
@@ -267,16 +267,16 @@ class Dense:
     def _check_callee(self, node: ast.Call) -> None:
         qualified = self.site.resolve(node.func)
         if qualified is not None:
-            raise NotRowwise(f"`{purity.short(node)}` may not treat each row by itself")
+            raise NotRowwise(f"`{speculation.short(node)}` may not treat each row by itself")
         if isinstance(node.func, ast.Attribute) and not _is_path(node.func):
-            raise NotRowwise(f"`{purity.short(node)}` may not treat each row by itself")
+            raise NotRowwise(f"`{speculation.short(node)}` may not treat each row by itself")
 
     def _operator(self, node: ast.BinOp) -> Rows | None:
         left, right = self.visit(node.left), self.visit(node.right)
         if left is None and right is None:
             return None
         if isinstance(node.op, ast.MatMult) and (left is None or right is not None):
-            raise NotRowwise(f"`{purity.short(node)}` may not treat each row by itself")
+            raise NotRowwise(f"`{speculation.short(node)}` may not treat each row by itself")
         return _joined([rows for rows in (left, right) if rows is not None])
 
 

@@ -12,9 +12,9 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.evaluate import Env
+from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value
@@ -74,7 +74,7 @@ class _Judge:
 
     def __init__(self, selection: Selection, assumed: tuple[Assumption, ...]) -> None:
         self.selection, self.site, self.assumed = selection, selection.site, assumed
-        self.verdict = purity.FREE
+        self.verdict = speculation.FREE
         self.aliasing = False
         self.other_leaves = False
         self.kept: list[ast.expr] = []
@@ -117,7 +117,7 @@ class _Judge:
             self.verdict = self.verdict & self.site.judge(tensor)._replace(finite=True)
 
     def _judge_value(self, position: int, item: Assignment, env: Env) -> None:
-        found = purity.judge(self.site.evaluator, item.value, env)
+        found = speculation.judge(self.site.evaluator, item.value, env)
         self.verdict = self.verdict & found._replace(finite=True)
         if found.finite:
             return

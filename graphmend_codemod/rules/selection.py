@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity
-from graphmend_codemod.analysis.evaluate import Env
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.narrowing import evidence, narrow
 from graphmend_codemod.analysis.values import UNKNOWN
@@ -57,7 +57,7 @@ def assignments(body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
 
 
 def _why_no_assignment(statement: ast.stmt) -> str:
-    text = purity.short(statement)
+    text = speculation.short(statement)
     if isinstance(statement, (ast.AugAssign, ast.Delete)):
         return f"`{text}` writes in place"
     if isinstance(statement, ast.Assign):

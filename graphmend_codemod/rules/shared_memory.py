@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.blocks import Blocks, blocks_of
 from graphmend_codemod.rules.module_memory import ModuleMemory, is_name, overlap
 from graphmend_codemod.rules.site import Site

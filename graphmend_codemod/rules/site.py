@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
-from graphmend_codemod.analysis import gradients, purity
-from graphmend_codemod.analysis.evaluate import Env, Evaluator
-from graphmend_codemod.analysis.flow import Flow
+from graphmend_codemod.analysis import gradients, speculation
+from graphmend_codemod.analysis.dataflow import Flow
 from graphmend_codemod.analysis.gradients import roots
+from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.liveness import live_after
-from graphmend_codemod.analysis.places import Place
+from graphmend_codemod.analysis.program_points import Place
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Span
@@ -138,9 +138,9 @@ class Site:
         name = dotted(node)
         return self.evaluator.scope.resolve_global(name) if name is not None else None
 
-    def judge(self, node: ast.expr) -> purity.Verdict:
+    def judge(self, node: ast.expr) -> speculation.Verdict:
         """Whether `node` may be evaluated although eager would not."""
-        return purity.judge(self.evaluator, node, self.place.env)
+        return speculation.judge(self.evaluator, node, self.place.env)
 
     def live_after(self, name: str) -> bool:
         """True when the value `name` has after the statement may be read."""

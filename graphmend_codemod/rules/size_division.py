@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import purity
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit, Replacement
@@ -127,4 +127,4 @@ def _demand_number(site: Site, name: str) -> None:
             called = parent.func if isinstance(parent, ast.Call) else None
             known = called is None or getattr(called, "attr", getattr(called, "id", "")) in _TAKES_SIZES
             if isinstance(parent, ast.Attribute) or not known:
-                raise NotDivided(f"`{purity.short(parent)}` may need a tensor")
+                raise NotDivided(f"`{speculation.short(parent)}` may need a tensor")

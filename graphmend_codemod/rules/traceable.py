@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.purity import short
 from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.project.summary.candidates import is_python_annotation
 from graphmend_codemod.rules.module_memory import is_name
 from graphmend_codemod.rules.one_result import why_not_one_result

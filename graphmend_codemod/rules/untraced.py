@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import purity, torch_api
+from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import Outline, children, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -41,7 +41,7 @@ class Untraced(NamedTuple):
 
     @property
     def message(self) -> str:
-        return f"{self.does}: `{purity.short(self.node)}`"
+        return f"{self.does}: `{speculation.short(self.node)}`"
 
 
 Ask = Callable[[Site, ast.Call, "str | None"], Untraced | None]
@@ -267,7 +267,9 @@ def _sized_by(site: Site, node: ast.expr, sizes: Iterable[ast.expr]) -> Untraced
     tensor = next((each for each in sizes if each.__class__ is not ast.Constant and _is_number(site, each)), None)
     if tensor is None:
         return None
-    advice = f"`{purity.short(tensor)}` is a tensor; by hand, take the size from shapes, or from the list it came from"
+    advice = (
+        f"`{speculation.short(tensor)}` is a tensor; by hand, take the size from shapes, or from the list it came from"
+    )
     return Untraced(node, "takes a size from a tensor", advice)
 
 
@@ -402,7 +404,9 @@ def tested(site: Site, test: ast.expr) -> Untraced | None:
     inner: ast.expr = call
     while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _REDUCES:
         inner = inner.func.value
-    return Untraced(test, "may branch on the value of a tensor", f"`{purity.short(inner)}` is not known to be a tensor")
+    return Untraced(
+        test, "may branch on the value of a tensor", f"`{speculation.short(inner)}` is not known to be a tensor"
+    )
 
 
 def _number_tested(site: Site, test: ast.expr) -> Untraced | None:
@@ -428,7 +432,7 @@ def _buffer_tested(site: Site, test: ast.expr) -> Untraced | None:
     fact = site.evaluator.scope.attribute(test.attr)  # type: ignore[attr-defined]
     if fact is None or fact.kind is not AttributeKind.BUFFER:
         return None
-    name = purity.short(test)
+    name = speculation.short(test)
     advice = f"`{name}` is a buffer; by hand, compare it, as in `{name} > 0`, or keep a Python bool beside it"
     return Untraced(test, "branches on the value of a tensor", advice)
 

@@ -121,7 +121,7 @@ def _with_lists(functions: list[FunctionSummary], tree: ast.Module, text: str) -
     if "tensor(" not in text:
         return functions
     from graphmend_codemod.analysis.callgraph import ModuleCalls
-    from graphmend_codemod.analysis.origins import origins  # costs a hook 8 ms, and few files need it
+    from graphmend_codemod.analysis.list_provenance import origins  # costs a hook 8 ms, and few files need it
 
     found = origins(text, lambda: ModuleCalls(tree), lambda name: name)
     if found is None:

@@ -12,9 +12,9 @@ from typing import Any
 
 from graphmend_codemod.analysis import annotated, gradients, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
-from graphmend_codemod.analysis.evaluate import Env, Evaluator
-from graphmend_codemod.analysis.origins import Origins
-from graphmend_codemod.analysis.places import LeaksUnknown, Place, State
+from graphmend_codemod.analysis.interpreter import Env, Evaluator
+from graphmend_codemod.analysis.list_provenance import Origins
+from graphmend_codemod.analysis.program_points import LeaksUnknown, Place, State
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, bound_in, parameters, walk_scope
 from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, python
 

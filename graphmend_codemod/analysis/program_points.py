@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.evaluate import Env
+from graphmend_codemod.analysis.interpreter import Env
 
 
 class LeaksUnknown(Exception):

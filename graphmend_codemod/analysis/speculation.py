@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_fl
 from graphmend_codemod.project.index.facts import AttributeKind
 
 if TYPE_CHECKING:
-    from graphmend_codemod.analysis.evaluate import Env, Evaluator
+    from graphmend_codemod.analysis.interpreter import Env, Evaluator
 
 _PURE_BUILTINS = frozenset(
     "builtins." + name for name in "len min max abs isinstance hasattr tuple float int bool".split()
