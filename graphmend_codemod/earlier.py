@@ -15,7 +15,7 @@ from graphmend_codemod.migration import MigrationError
 from graphmend_codemod.reporting.migration import SCHEMA_VERSION
 from graphmend_codemod.repository.checkout import Checkout, Commit
 from graphmend_codemod.repository.git import Git, GitFailed, without_git_environment
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.framework.registry import all_rules
 from graphmend_codemod.taking_back import TakenBack
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.other_breaks import Judged, asks_for_compiler, breaking_tests, without_idle_fixes
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary.records import ModuleSummary
-from graphmend_codemod.rules.base import Asked, Match, Rule, Verdict
-from graphmend_codemod.rules.questions import CODES
-from graphmend_codemod.rules.registry import worth_asking
-from graphmend_codemod.rules.site import Site
+from graphmend_codemod.rules.framework.ask_table import CODES
+from graphmend_codemod.rules.framework.registry import worth_asking
+from graphmend_codemod.rules.framework.rule import Asked, Match, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.segments import functions_of, outermost, parse_function
 
 _ADVICE = "GM7"

@@ -10,7 +10,7 @@ from pathlib import Path
 from graphmend_codemod.core.findings import Finding, Problem, Safety
 from graphmend_codemod.measuring import Measured, ModelResult
 from graphmend_codemod.repository.checkout import Commit
-from graphmend_codemod.rules.base import Rule
+from graphmend_codemod.rules.framework.rule import Rule
 from graphmend_codemod.taking_back import TakenBack
 
 DONE, NOTHING_DONE = 0, 2

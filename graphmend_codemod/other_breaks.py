@@ -10,9 +10,9 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Finding, Safety, Span
-from graphmend_codemod.rules import untraced
-from graphmend_codemod.rules.conditions import split
-from graphmend_codemod.rules.site import Site
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs import untraced
+from graphmend_codemod.rules.proofs.conditions import split
 
 _ASKS = re.compile(r"(?:^|_)(?:(?:dynamo_?|torch_?)?compiling|tracing|scripting|exporting)$")
 

@@ -14,8 +14,8 @@ from graphmend_codemod.core.findings import Finding, Problem, Span
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.fixing import FileFix, Veto
 from graphmend_codemod.repository.worktree import Worktree, blob_id
-from graphmend_codemod.rules.base import Rule
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.framework.registry import all_rules
+from graphmend_codemod.rules.framework.rule import Rule
 from graphmend_codemod.runner import CheckResult, FixResult
 
 # One rule's fix can make room for another rule's. More rounds than this would be two rules undoing each other.

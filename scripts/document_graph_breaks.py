@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from graphmend_codemod.reporting.rules import page_name
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.framework.registry import all_rules
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE / "graph_breaks.tsv"

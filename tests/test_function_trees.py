@@ -57,5 +57,5 @@ def test_a_tree_is_gone_when_its_function_was_judged(tmp_path: Path, monkeypatch
 
 def test_rules_ask_the_site_for_what_only_a_second_dataflow_knows() -> None:
     folder = Path(rules.__file__).parent
-    told = {path.name for path in folder.glob("*.py") if FACTS_OF_A_VALUE.search(path.read_text())}
+    told = {path.name for path in folder.rglob("*.py") if FACTS_OF_A_VALUE.search(path.read_text())}
     assert told == {"site.py"}

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graphmend_codemod.rules.base import Example
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.framework.registry import all_rules
+from graphmend_codemod.rules.framework.rule import Example
 
 RULES, EXPERTS, TYPES = "rules", "experts", "types"
 FORWARD, BACKWARD = "forward", "forward and backward"

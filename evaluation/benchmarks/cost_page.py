@@ -10,7 +10,7 @@ from benchmarks.cost_cases import BACKWARD, EXPERTS, FORWARD, RULES, TYPES, expe
 from benchmarks.cost_runs import Record
 
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.framework.registry import all_rules
 
 _Rows = Callable[[Sequence[Record]], Iterable[Sequence[str]]]
 

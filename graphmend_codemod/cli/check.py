@@ -128,7 +128,7 @@ def _json(report: Report) -> Iterable[str]:
 
 def _sarif(report: Report) -> Iterable[str]:
     from graphmend_codemod.reporting import sarif
-    from graphmend_codemod.rules.registry import all_rules
+    from graphmend_codemod.rules.framework.registry import all_rules
 
     return [sarif.render(report, all_rules())]
 

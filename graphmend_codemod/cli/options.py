@@ -96,7 +96,7 @@ def settings_from(args: argparse.Namespace, start: Path) -> Settings:
 
 def known_codes() -> Collection[str]:
     """The codes of all rules."""
-    from graphmend_codemod.rules.questions import CODES
+    from graphmend_codemod.rules.framework.ask_table import CODES
 
     return CODES
 

@@ -11,7 +11,7 @@ from graphmend_codemod.cli import options
 from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
-    from graphmend_codemod.rules.base import Rule
+    from graphmend_codemod.rules.framework.rule import Rule
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Print and return the exit code."""
     from graphmend_codemod.core.colour import paint_for
     from graphmend_codemod.reporting import rules as pages
-    from graphmend_codemod.rules.registry import all_rules
+    from graphmend_codemod.rules.framework.registry import all_rules
 
     paint = paint_for(sys.stdout, os.environ)
     if args.command == "rule":

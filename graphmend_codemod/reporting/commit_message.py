@@ -11,7 +11,7 @@ from graphmend_codemod.measuring import Arm, ModelResult
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.reporting.rules import cost, explanation, summary
-from graphmend_codemod.rules.base import Rule
+from graphmend_codemod.rules.framework.rule import Rule
 from graphmend_codemod.taking_back import TakenBack
 
 _WIDTH = 72

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.base import Clean, Cost, Declined, Example, Rule
+from graphmend_codemod.rules.framework.rule import Clean, Cost, Declined, Example, Rule
 
 FAMILIES = {
     "1": "control flow",

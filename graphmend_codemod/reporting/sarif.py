@@ -13,7 +13,7 @@ from graphmend_codemod import __version__
 from graphmend_codemod.core.findings import Finding, Problem, Safety, Span
 from graphmend_codemod.reporting import rules as rule_pages
 from graphmend_codemod.reporting.report import Report, Texts, kind_of
-from graphmend_codemod.rules.base import Rule
+from graphmend_codemod.rules.framework.rule import Rule
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _BASE = "SRCROOT"

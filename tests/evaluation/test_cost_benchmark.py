@@ -16,7 +16,7 @@ from benchmarks.cost_cases import BACKWARD, FORWARD, Case, differs_in_survey, ex
 from benchmarks.cost_runs import ChildError, Options, Partner, Record, append, read
 
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.framework.registry import all_rules
 
 SURVEY = ROOT / "evaluation" / "survey" / "2026-11-21.json"
 RULE_CASES = list(rule_cases(None))

@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.framework.registry import all_rules
 from tests.property.cases import Outcome, fix, report, run_case, shrunk
 from tests.property.generator import generate
 from tests.property.program import Clause, Compound, Program, Simple, shrink

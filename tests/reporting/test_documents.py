@@ -17,7 +17,7 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.reporting import github, markdown, sarif, statistics
 from graphmend_codemod.reporting import json as json_view
 from graphmend_codemod.reporting.report import Report
-from graphmend_codemod.rules.base import Contract, Cost, Declined, Example, Rule
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Declined, Example, Rule
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "data" / "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8"))
 RULES = (

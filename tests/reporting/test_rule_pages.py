@@ -12,8 +12,8 @@ import pytest
 
 from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.reporting import rules as pages
-from graphmend_codemod.rules.base import Cost, Rule
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.framework.registry import all_rules
+from graphmend_codemod.rules.framework.rule import Cost, Rule
 
 CHECKOUT = Path(__file__).parent.parent.parent
 RULES = all_rules()

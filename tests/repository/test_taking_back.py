@@ -18,11 +18,11 @@ from graphmend_codemod.measuring import Wanted
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.migration import Request, migrate
 from graphmend_codemod.rule_by_rule import Engine
-from graphmend_codemod.rules import registry
-from graphmend_codemod.rules.base import Contract, Cost, Rule, Verdict
-from graphmend_codemod.rules.questions import CODES, QUESTIONS
-from graphmend_codemod.rules.registry import all_rules
-from graphmend_codemod.rules.site import Site
+from graphmend_codemod.rules.framework import registry
+from graphmend_codemod.rules.framework.ask_table import CODES, QUESTIONS
+from graphmend_codemod.rules.framework.registry import all_rules
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
 from tests.repository.tools import Repository, empty_repository, report_of, untouched
 
 PLANTED = {
@@ -99,7 +99,7 @@ def planting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     planted.rule = planted_rule()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, f"{rules.__name__}.planted", planted)
     asked = {**QUESTIONS, "If": (("planted", 0, "", ""), *QUESTIONS["If"])}
-    monkeypatch.setattr("graphmend_codemod.rules.registry.QUESTIONS", asked)
+    monkeypatch.setattr("graphmend_codemod.rules.framework.registry.QUESTIONS", asked)
     monkeypatch.setattr("graphmend_codemod.engine.CODES", (*CODES, "GM999"))
     registry._questions.cache_clear()
     engine_module._selected.cache_clear()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.base import Contract, Cost, Example, Rule, Verdict
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.framework.registry import all_rules
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Example, Rule, Verdict
 from tests.tools.fixes import checked, embedded, fixed
 
 MULTIPLYING = [rule for rule in all_rules() if rule.contract.cost is Cost.MULTIPLIED]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.base import Clean, Declined, Example, Rule
-from graphmend_codemod.rules.registry import all_rules
+from graphmend_codemod.rules.framework.registry import all_rules
+from graphmend_codemod.rules.framework.rule import Clean, Declined, Example, Rule
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, embedded, fixed

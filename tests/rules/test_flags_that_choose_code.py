@@ -7,8 +7,8 @@ import ast
 import pytest
 import torch
 
-from graphmend_codemod.rules import traceable
-from graphmend_codemod.rules.constant_floats import LAYER_FLOATS
+from graphmend_codemod.rules.proofs.cond import traceable
+from graphmend_codemod.rules.proofs.cond.constant_floats import LAYER_FLOATS
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, fixed, noop

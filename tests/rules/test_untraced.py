@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from graphmend_codemod.project.summary import candidates
-from graphmend_codemod.rules import refused
+from graphmend_codemod.rules.proofs import untraceable_calls
 from tests.tools.fixes import checked, embedded, fixed
 
 _SETUP = """
@@ -152,9 +152,9 @@ def test_a_module_without_parameters_may_be_made_anywhere() -> None:
 
 def test_a_summary_notes_what_dynamo_refuses() -> None:
     noted = {*candidates.REFUSED, *candidates.REFUSED_WITH_OWNER}
-    spelled = {name for name in refused.BY_NAME if not noted.isdisjoint(_endings(name))}
-    assert spelled == set(refused.BY_NAME)
-    assert {name.rpartition(".")[2] for name in noted} | {"one_hot"} == refused.NAMES
+    spelled = {name for name in untraceable_calls.BY_NAME if not noted.isdisjoint(_endings(name))}
+    assert spelled == set(untraceable_calls.BY_NAME)
+    assert {name.rpartition(".")[2] for name in noted} | {"one_hot"} == untraceable_calls.NAMES
 
 
 def _endings(name: str) -> set[str]:

@@ -1,0 +1,1 @@
+"""GM7xx: graph breaks that no rule fixes."""

@@ -1,0 +1,142 @@
+"""untraced (GM703): what breaks the graph, and what no rule knows a form for.
+
+Sizes that come from the data, numbers that are read back to Python, recurrent layers, modules that are made while
+`forward` runs, calls that Dynamo refuses whatever they are given: each is named with what can be done about it by hand.
+Where another rule looks at the same statement, that rule's reason is given in place of this one.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs import untraced
+
+_SETUP = """
+import numpy as np
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.proj(x)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.GRU(4, 4)
+
+    def forward(self, x: torch.Tensor, ids: torch.LongTensor, other):
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM703",
+    slug="untraced",
+    title="name what cannot be traced",
+    documentation=__doc__,
+    safety=Safety.ADVICE,
+    contract=Contract(cost=Cost.NONE),
+    examples=(
+        Declined(
+            source="""
+            x = x[ids.nonzero()[:, 0]]
+            """,
+            because="no form of a fixed size is known for what follows",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            inside = (other > 0) & (other < 1)
+            x = other[inside]
+            """,
+            because="compute all and select with `torch.where`",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            x = self.rnn(x)[0]
+            """,
+            because="allow_rnn",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            self.part = Part()
+            x = self.part(x)
+            """,
+            because="Dynamo cannot make parameters",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            if ids.sum() > 4:
+                print("long")
+            x = x[: ids.max()]
+            """,
+            because="`ids.max()` is a tensor",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            if other.sum() == 0:
+                x = x + 1
+            """,
+            because="`other` is not known to be a tensor",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            x = x[torch.where(ids == 1)] * np.random.uniform(0, 1)
+            """,
+            because="no form of a fixed size",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            x[x > 0] *= random.random()
+            x = nn.functional.one_hot(ids)
+            """,
+            because="give `num_classes`",
+            setup=_SETUP.replace("import numpy", "import random\n\nimport numpy"),
+        ),
+        Clean(
+            source="""
+            x = x[ids]
+            x[x > 0] = 1.0
+            x = nn.Softmax(-1)(x)
+            if other.shape[0] > 1:
+                x = torch.where(ids == 1, x, 0)
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
+
+
+@rule.on(*_STATEMENTS, lines=untraced.lines)
+def not_traced(site: Site, statement: ast.stmt) -> Verdict | None:
+    """The first break site that the statement itself evaluates, in order of the source."""
+    for node in untraced.suspects(site).of(statement):
+        each = untraced.break_at(site, node)
+        if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
+            return Verdict(each.message, declined=each.advice)
+    return None
+
+
+@rule.on(ast.If, ast.While, ast.Assert, candidate="test")
+def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert) -> Verdict | None:
+    """`if x.sum() == 0`."""
+    each = untraced.tested(site, statement.test)
+    return Verdict(each.message, declined=each.advice) if each is not None else None

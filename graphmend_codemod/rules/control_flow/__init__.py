@@ -1,0 +1,1 @@
+"""GM1xx: data-dependent branches and loops."""

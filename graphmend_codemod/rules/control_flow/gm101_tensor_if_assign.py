@@ -1,0 +1,196 @@
+"""tensor-if-assign (GM101): an `if` on a tensor's value whose branches only choose what names hold.
+
+Dynamo cannot know the branch while it traces, so it ends the graph, waits for the device, and starts another graph
+behind the test. `torch.where` computes both values and selects on the device.
+
+The select goes in front, under `torch.compiler.is_compiling()`; the original branch stays behind it, word for word,
+and eager mode runs it. The value that eager mode skips must have no effect, cost little and be unable to raise; a
+tensor that a branch leaves alone must not be written in place later. Facts about tensors that the source does not
+prove (that a value is a tensor, its dtype, its shape) become conditions next to `is_compiling()`: Dynamo folds them
+while it traces, and where one does not hold, the original branch runs and breaks the graph as before. Where a skipped
+derivative may be infinite, its arguments are selected as well, so that the gradient stays finite. Where the two values
+lead to different parameters, the compile path is for `torch.no_grad()` alone: eager mode leaves the gradient of a
+parameter that was not used None, and a select would make it zero. A test of more than one element raises another type
+of exception when compiled.
+
+With the setting `one-path = true`, a select that eager mode cannot tell from the branch takes its place (an unsafe
+fix). That saves a device sync in eager mode as well. It assumes that annotations and the layers that a constructor
+makes are right, that no hook or subclass changes them, and that the sign of a zero gradient does not matter.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import Condition, reads_tensor, split
+from graphmend_codemod.rules.proofs.select.select_proof import judge
+from graphmend_codemod.rules.proofs.select.select_text import select_verdict, values_of, where
+from graphmend_codemod.rules.proofs.select.selection import NotSelectable, expression_selection, selection_of
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, dim=4):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.norm = nn.LayerNorm(4)
+
+    def forward(self, x: torch.Tensor, use_mask: bool = False):
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM101",
+    slug="tensor-if-assign",
+    title="select with torch.where instead of branching",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="both values are computed, and one is selected"),
+    examples=(
+        Example(
+            before="""
+            x = self.norm(x)
+            if x.dtype == torch.float32 and (x.mean() > 0.5):
+                x = torch.clamp(x, max=0.5)
+            """,
+            after="""
+            x = self.norm(x)
+            if torch.compiler.is_compiling() and x.dtype == torch.float32:
+                x = torch.where(x.mean() > 0.5, torch.clamp(x, max=0.5), x)
+            elif x.dtype == torch.float32 and (x.mean() > 0.5):
+                x = torch.clamp(x, max=0.5)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)", "torch.zeros(2, 4) - 3"),
+        ),
+        Example(
+            before="""
+            if x.sum() > 0:
+                x = x * 2.0
+            else:
+                x = x - 1.0
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and x.is_floating_point()
+            ):
+                x = torch.where(x.sum() > 0, x * 2.0, x - 1.0)
+            elif x.sum() > 0:
+                x = x * 2.0
+            else:
+                x = x - 1.0
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)", "-torch.ones(2, 4)"),
+        ),
+        Example(
+            before="""
+            if (x > 0).all():
+                x = x.sqrt()
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and x.is_floating_point()
+            ):
+                condition = (x > 0).all()
+                x = torch.where(
+                    condition, torch.where(condition, x, 1.0).sqrt(), x
+                )
+            elif (x > 0).all():
+                x = x.sqrt()
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)", "-torch.ones(2, 4)"),
+        ),
+        Declined(
+            source="""
+            if x.sum() > 0:
+                x = self.linear(x)
+            """,
+            because="may have effects or be costly",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            if x.sum() > 0:
+                x = x.sum()
+            """,
+            because="may have another shape in each branch",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if use_mask and x.dim() == 2:
+                x = x * 2
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@rule.on(ast.If, candidate="test")
+def branch(site: Site, node: ast.If) -> Verdict | None:
+    """An `if` statement on a tensor."""
+    if split(site, node.test) is None:
+        return None
+    message = f"branches on the value of a tensor: `{speculation.short(node.test)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    try:
+        selection = selection_of(site, node)
+        return select_verdict(message, selection, judge(selection))
+    except NotSelectable as reason:
+        return Verdict(message, declined=str(reason))
+
+
+@rule.on(ast.IfExp, candidate="test")
+def conditional_expression(site: Site, node: ast.IfExp) -> Verdict | None:
+    """`A if t else B`."""
+    if not reads_tensor(site, node.test) or (condition := split(site, node.test)) is None:
+        return None
+    message = f"chooses by the value of a tensor: `{speculation.short(node)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    try:
+        return _expression_verdict(message, site, node, condition)
+    except NotSelectable as reason:
+        return Verdict(message, declined=str(reason))
+
+
+def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Condition) -> Verdict:
+    selection = expression_selection(site, node, condition)
+    facts = judge(selection)
+    values = values_of(selection, facts, selection.names[0], [condition.choice])
+    select = where(site, "", [condition.choice], values, 0)
+    if site.settings.one_path and facts.one_path and not condition.static:
+        edit = Edit((Replacement(site.span(node), (select,)),), imports=site.imports, form=Form.ONE_PATH)
+        return Verdict(message, edit=edit, safety=Safety.UNSAFE)
+    static = [site.operand_of_and(operand) for operand in condition.static]
+    conditions = [site.compiling, *static, *facts.conditions]
+    statement = site.place.statement
+    if isinstance(statement, (ast.Assign, ast.Return)) and statement.value is node:
+        start = Span(statement.lineno, statement.col_offset, node.lineno, node.col_offset)
+        before = site.source.segment(start)
+        if statement.lineno == node.lineno and not before.rstrip().endswith("("):
+            inner = where(site, before, [condition.choice], values, 1)
+            two_paths = (f"{site.header('if', conditions)}\n    {inner}\nelse:\n    ", site.original(statement, 1))
+            return Verdict(message, edit=Edit((Replacement(site.span(statement), two_paths),), imports=site.imports))
+    header = " and ".join(conditions)
+    line = site.source.line(node.lineno)
+    if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
+        raise NotSelectable("the compile path would make the line too long to read; give the value a name of its own")
+    parts = (f"({select} if {header} else (", site.original(node), "))")
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))

@@ -1,0 +1,175 @@
+"""tensor-if-return (GM102): an early `return` that a tensor's value decides.
+
+The frame ends in two places and Dynamo cannot know which, so the graph breaks at the test. `torch.where` selects
+between the two results on the device. The select goes in front of the original statements, under
+`torch.compiler.is_compiling()` and the same conditions as for GM101; eager mode runs what was there. So does the
+setting `one-path = true`.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import Condition, split
+from graphmend_codemod.rules.proofs.select.select_proof import Facts, judge
+from graphmend_codemod.rules.proofs.select.select_text import values_of, where
+from graphmend_codemod.rules.proofs.select.selection import Arm, Assignment, NotSelectable, Selection, under_static
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor = None):
+        ...
+"""
+
+rule = Rule(
+    code="GM102",
+    slug="tensor-if-return",
+    title="select the returned value with torch.where",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="both results are computed, and one is selected"),
+    examples=(
+        Example(
+            before="""
+            if x.isnan().any():
+                return torch.nan_to_num(x)
+            return x.clone()
+            """,
+            after="""
+            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
+                return torch.where(x.isnan().any(), torch.nan_to_num(x), x.clone())
+            elif x.isnan().any():
+                return torch.nan_to_num(x)
+            return x.clone()
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)", "torch.full((3,), float('nan'))"),
+        ),
+        Example(
+            before="""
+            if x.sum() > 0:
+                return x.sqrt()
+            return x
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and x.is_floating_point()
+            ):
+                condition = x.sum() > 0
+                return torch.where(
+                    condition, torch.where(condition, x, 1.0).sqrt(), x
+                )
+            elif x.sum() > 0:
+                return x.sqrt()
+            return x
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)", "-torch.ones(3)"),
+        ),
+        Declined(
+            source="""
+            if (x > 0).all():
+                return None
+            return x
+            """,
+            because="is a Python value in one branch",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if mask is None:
+                return x
+            return x * 2
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+_RESULT = "the result"
+
+
+@rule.on(ast.If, candidate="test")
+def early_return(site: Site, node: ast.If) -> Verdict | None:
+    """`if t: return A` with `return B` in the `else` or right behind it."""
+    if not (len(node.body) == 1 and isinstance(node.body[0], ast.Return)):
+        return None
+    if split(site, node.test) is None:
+        return None
+    message = f"returns early by the value of a tensor: `{speculation.short(node.test)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    try:
+        exits, last = _exits(site, node)
+        selection = Selection(site, node, under_static(site, exits), (_RESULT,))
+        return _verdict(message, selection, judge(selection), last)
+    except NotSelectable as reason:
+        return Verdict(message, declined=str(reason))
+
+
+def _exits(site: Site, node: ast.If) -> tuple[list[Arm], ast.stmt]:
+    found: list[Arm] = []
+    current: ast.stmt = node
+    where_is: Site | None = site
+    while isinstance(current, ast.If) and where_is is not None:
+        condition = split(where_is, current.test)
+        if condition is None or len(current.body) != 1:
+            raise NotSelectable("what follows is no plain `return`")
+        if found and condition.static:
+            raise NotSelectable("a static condition decides between later branches")
+        found.append(_exit(condition, current.body[0], where_is.at(current.body[0]) or where_is))
+        rest = current.orelse or where_is.following()
+        if not rest:
+            raise NotSelectable("the function goes on behind the branch without a `return`")
+        current = rest[0]
+        where_is = where_is.at(current)
+    if where_is is None:
+        raise NotSelectable("what follows is not reached by the compiler")
+    return [*found, _exit(None, current, where_is)], current
+
+
+def _exit(condition: Condition | None, statement: ast.stmt, site: Site) -> Arm:
+    return Arm(condition, (Assignment(statement, _RESULT, _returned(statement)),), dict(site.place.env))
+
+
+def _returned(statement: ast.stmt) -> ast.expr:
+    if isinstance(statement, ast.Return) and statement.value is not None:
+        return statement.value
+    if isinstance(statement, ast.Return):
+        raise NotSelectable("one branch returns None")
+    raise NotSelectable(f"`{speculation.short(statement)}` stands between the branch and the last `return`")
+
+
+def _verdict(message: str, selection: Selection, facts: Facts, last: ast.stmt) -> Verdict:
+    site, node = selection.site, selection.node
+    conditions = [arm.condition for arm in selection.arms if arm.condition is not None]
+    texts = [condition.choice for condition in conditions]
+    static = [site.operand_of_and(operand) for operand in conditions[0].static]
+    if site.settings.one_path and facts.one_path and not (static or site.is_elif(node)):
+        whole = Span(node.lineno, node.col_offset, last.end_lineno or 0, last.end_col_offset or 0)
+        end = site.span(node) if node.orelse else whole
+        around = ast.Pass(
+            lineno=end.start_line, col_offset=end.start_column, end_lineno=end.end_line, end_col_offset=end.end_column
+        )
+        comments = [part for comment in site.comments(around) for part in (comment, "\n")]
+        select = where(site, "return ", texts, values_of(selection, facts, _RESULT, texts), 0)
+        edit = Edit((Replacement(end, (*comments, select)),), imports=site.imports, form=Form.ONE_PATH)
+        return Verdict(message, edit=edit, safety=Safety.UNSAFE)
+    named: list[str] = []
+    if facts.cut:
+        for position, text in enumerate(texts):
+            texts[position] = site.free_name("condition" if len(texts) == 1 else f"condition_{position + 1}")
+            named.append(f"{texts[position]} = {text}\n    ")
+    select = where(site, "return ", texts, values_of(selection, facts, _RESULT, texts), 1)
+    return Verdict(message, edit=site.in_front(node, [*static, *facts.conditions], [*named, select]))

@@ -1,0 +1,121 @@
+"""overflow-guard (GM103): values are clamped only when a tensor holds inf or nan.
+
+Half precision models test `torch.isinf(x).any()` after a block and clamp when it is true: a data-dependent branch,
+and a device sync, in every layer. The static part of the test (the dtype) stays an `if`, which Dynamo folds; the
+clamped or untouched values are selected on the device.
+
+The select goes in front of the original text under `torch.compiler.is_compiling()`, so that eager mode runs what was
+there. Conditions and the setting `one-path = true` are those of GM101.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.torch_api import torch_function
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import Condition, split
+from graphmend_codemod.rules.proofs.select.select_proof import judge
+from graphmend_codemod.rules.proofs.select.select_text import select_verdict
+from graphmend_codemod.rules.proofs.select.selection import NotSelectable, selection_of
+
+_TESTS = frozenset({"isinf", "isnan", "isfinite", "isposinf", "isneginf"})
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(4)
+
+    def forward(self, x):
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM103",
+    slug="overflow-guard",
+    title="select clamped values instead of branching on overflow",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.BOTH_ARMS, cost_note="the clamped values are always computed, in one kernel with the select"
+    ),
+    examples=(
+        Example(
+            before="""
+            x = self.norm(x)
+            if x.dtype == torch.float16 and (
+                torch.isinf(x).any() or torch.isnan(x).any()
+            ):
+                clamp_value = torch.finfo(x.dtype).max - 1000
+                x = torch.clamp(x, min=-clamp_value, max=clamp_value)
+            """,
+            after="""
+            x = self.norm(x)
+            if torch.compiler.is_compiling() and x.dtype == torch.float16:
+                clamp_value = torch.finfo(x.dtype).max - 1000
+                x = torch.where(
+                    torch.isinf(x).any() | torch.isnan(x).any(),
+                    torch.clamp(x, min=-clamp_value, max=clamp_value),
+                    x,
+                )
+            elif x.dtype == torch.float16 and (
+                torch.isinf(x).any() or torch.isnan(x).any()
+            ):
+                clamp_value = torch.finfo(x.dtype).max - 1000
+                x = torch.clamp(x, min=-clamp_value, max=clamp_value)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Declined(
+            source="""
+            x = self.norm(x)
+            if torch.isinf(x).any():
+                x = self.norm(x)
+            """,
+            because="may have effects or be costly",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            x = self.norm(x)
+            if x.dtype == torch.float16:
+                x = torch.clamp(x, min=-60000.0, max=60000.0)
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+def is_overflow_test(site: Site, condition: Condition) -> bool:
+    """True when every tensor that decides is a test for inf or nan."""
+    calls = [node for tensor in condition.tensors for node in walk_in_layers(tensor) if isinstance(node, ast.Call)]
+    names = {torch_function(site.resolve(call.func)) or getattr(call.func, "attr", None) for call in calls}
+    return bool(names & _TESTS) and names <= _TESTS | {"any", "all", "item", "bool", None}
+
+
+@rule.on(ast.If, candidate="test")
+def overflow_guard(site: Site, node: ast.If) -> Verdict | None:
+    """`if static and isinf(x).any(): x = clamp(x)`."""
+    if node.orelse or (condition := split(site, node.test)) is None or not is_overflow_test(site, condition):
+        return None
+    if not all(isinstance(statement, ast.Assign) for statement in node.body):
+        return None
+    message = f"clamps only when a tensor overflows: `{speculation.short(node.test)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    try:
+        selection = selection_of(site, node)
+        return select_verdict(message, selection, judge(selection))
+    except NotSelectable as reason:
+        return Verdict(message, declined=str(reason))

@@ -1,0 +1,64 @@
+"""tensor-while (GM107): a loop runs until a tensor says that it is over.
+
+Every round reads the test back to Python, so the graph breaks in each of them. torch has a loop for graphs, but not yet
+under a public name, and it needs a body without side effects whose values keep their shapes. By hand: bound the number
+of rounds and select with `torch.where`, or keep the loop outside of what is compiled and compile its body.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import split
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM107",
+    slug="tensor-while",
+    title="bound the rounds of a loop on a tensor",
+    documentation=__doc__,
+    safety=Safety.ADVICE,
+    contract=Contract(cost=Cost.NONE),
+    examples=(
+        Declined(
+            source="""
+            while x.sum() > 1:
+                x = x / 2
+            """,
+            because="compile the body",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            while x.dim() < 3:
+                x = x[None]
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@rule.on(ast.While, candidate="test")
+def loop_on_tensor(site: Site, node: ast.While) -> Verdict | None:
+    """`while t:`."""
+    if split(site, node.test) is None:
+        return None
+    return Verdict(
+        f"loops until a tensor says so: `{speculation.short(node.test)}`",
+        declined="bound the number of rounds and select with `torch.where`, or compile the body of the loop alone",
+    )

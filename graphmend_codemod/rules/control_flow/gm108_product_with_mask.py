@@ -1,0 +1,167 @@
+"""product-with-mask (GM108): `if not torch.all(mask == 1): x = x * mask`.
+
+The test saves a product that would change nothing, and costs more than that: Dynamo breaks the graph, and the device is
+waited for. Under `torch.compile` the product stands without the test, where it keeps dtype and shape, so that by
+ones alone it gives the same numbers; Dynamo knows this while it traces. Eager mode keeps its test.
+
+A mask of ones alone that does not fit the tensor is an error then, which eager mode never gets to.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import calls_in, same_if
+from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import split
+from graphmend_codemod.rules.proofs.masks.all_ones_test import asks_for_ones, of_dtype
+from graphmend_codemod.rules.proofs.masks.mask_products import Product, is_view, product_of
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask=None):
+        dtype = x.dtype
+        ...
+        return x, dtype
+"""
+
+rule = Rule(
+    code="GM108",
+    slug="product-with-mask",
+    title="multiply by the mask without asking whether it holds ones alone",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.BOTH_ARMS,
+        cost_note="the product is always computed",
+        compiled_exceptions="kept; a mask of ones alone that does not fit its tensor raises one",
+    ),
+    examples=(
+        Example(
+            before="""
+            if mask is not None and not torch.all(mask == 1):
+                # padding
+                x = x * mask.unsqueeze(1)
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and mask is not None
+                and x.is_floating_point()
+                and mask.dtype in (torch.bool, torch.int64)
+                and torch.broadcast_shapes(x.shape, mask.unsqueeze(1).shape) == x.shape
+            ):
+                # Ones change nothing: no need to read back whether there is anything else.
+                x = x * mask.unsqueeze(1)
+            elif mask is not None and not torch.all(mask == 1):
+                # padding
+                x = x * mask.unsqueeze(1)
+            """,
+            setup=_SETUP,
+            inputs=(
+                "torch.ones(2, 3, 4), torch.ones(2, 4, dtype=torch.long)",
+                "torch.randn(2, 3, 4), torch.tensor([[1, 1, 0, 1], [1, 0, 0, 0]])",
+            ),
+        ),
+        Declined(
+            source="""
+            if mask is not None and not torch.all(mask == 1):
+                x = x * mask[:, None]
+            x += 1
+            """,
+            because="`x += 1` in `Model.forward` may write into what is multiplied",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            if mask is not None and not torch.all(mask == 1):
+                x = x * mask[mask > 0]
+            """,
+            because="`mask[mask > 0]` is no view of the mask",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if mask is not None:
+                x = x * mask
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_COMMENT = "# Ones change nothing: no need to read back whether there is anything else."
+
+
+@rule.on(ast.If, candidate="test")
+def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
+    """`if mask is not None and not torch.all(mask == 1): x = x * mask[:, None]`."""
+    if node.orelse or len(node.body) > 2 or (product := product_of(node.body)) is None:
+        return None
+    condition = split(site, node.test)
+    if condition is None or len(condition.tensors) != 1:
+        return None
+    asked = asks_for_ones(site, condition.tensors[0])
+    if asked is None or asked[2]:
+        return None
+    mask, dtypes, _ = asked
+    if mask not in {part.id for part in walk_in_layers(product.factor) if isinstance(part, ast.Name)}:
+        return None
+    message = f"asks whether a mask holds ones alone before it multiplies: `{speculation.short(node.test)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    if not is_view(product.factor, mask):
+        return Verdict(message, declined=f"`{speculation.short(product.factor)}` is no view of the mask")
+    reason = _why_not(site, node, product)
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    target, factor = product.target.id, site.operand(product.factor)
+    conditions = [
+        site.compiling,
+        *(site.operand_of_and(each) for each in condition.static),
+        f"{target}.is_floating_point()",
+        of_dtype(site, mask, dtypes),
+        site.call(
+            f"{site.torch}.broadcast_shapes(",
+            [f"{target}.shape", f"{factor}.shape"],
+            deeper=1,
+            after=f") == {target}.shape",
+        ),
+    ]
+    conditions += [] if product.dtype is None else [f"{site.text(product.dtype)} == {target}.dtype"]
+    lines = "\n    and ".join(conditions)
+    header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):\n    {_COMMENT}\n    "
+    parts = (header, site.original(node.body[-1]), "\nel", site.original(node))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _is_bound(site: Site, node: ast.If, name: str) -> bool:
+    """True when a statement that certainly ran gave the name a value."""
+    before = [each for each in site.evaluator.scope.node.body if each.lineno < node.lineno]
+    given = [target for each in before if isinstance(each, ast.Assign) for target in each.targets]
+    return site.is_bound(name) or any(isinstance(each, ast.Name) and each.id == name for each in given)
+
+
+def _why_not(site: Site, node: ast.If, product: Product) -> str | None:
+    name = product.target.id
+    if product.dtype is not None and not _is_bound(site, node, product.dtype.id):
+        return f"`{product.dtype.id}` may have no value before the branch"
+    calls = calls_in(site.source.text)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        return "it stands in a function inside another one"
+    try:
+        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), {name})
+    except NotAlike as reason:
+        return str(reason)
+    return None

@@ -1,0 +1,401 @@
+"""mask-or-none (GM109): a mask becomes None where it masks nothing, so that products and sums with it are left out.
+
+`if positions[0] > 0 or torch.all(mask == 1): mask = None` reads the device back for every call, and breaks the graph,
+to save products that would change nothing. Under `torch.compile` the mask stays, and holds ones alone where it would
+have been None for another reason.
+
+All uses of the value are followed through the module: results of functions, calls, layers, choices by the class of a
+layer. Each has to be `if mask is not None: x = x * mask[:, None]`, where ones keep values, dtype and memory of `x` as
+they are; any other use is the reason for leaving the test. There has to be one place of the mask for each position,
+which Dynamo knows while it traces; in calls where there are more, as in decoding with a cache, the test stays. The
+function that calls must say how many positions there are: `positions = torch.arange(x.shape[1])` where none are given,
+with an `x` that goes along with the mask. Rows are not compared: a mask with more rows than its tensor is taken for
+a mistake, which eager mode overlooks where all of them are ones.
+
+A mask that stays may take the form that is added to scores: `mask = prepare(mask, x.dtype)`. Of ones that makes zeros,
+which is known of transformers' functions and read in functions of the module. Under `torch.compile` it is always
+prepared. Each use has to be a sum that a softmax of a given dtype reads next, `scaled_dot_product_attention`, or an
+attention function out of transformers' table that is told `is_causal=False`: without that word some of them look at
+all places for zeros, and for None only at earlier ones. Where flash attention would get the mask as it is, the test
+stays.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.masks.all_ones_test import Question, of_dtype, question_of
+from graphmend_codemod.rules.proofs.masks.mask_products import Products
+from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
+from graphmend_codemod.rules.proofs.masks.prepared_masks import PreparedMask, forms_of
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
+from graphmend_codemod.rules.proofs.memory.shared_memory import NotAlike
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, x, mask=None):
+        x = self.proj(x)
+        if mask is not None:
+            x = x * mask[:, :, None]
+        return torch.cumsum(x, dim=1)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+
+    def forward(self, x: torch.Tensor, mask=None, positions=None):
+        if positions is None:
+            positions = torch.arange(x.shape[1])
+        kept = self._mask(mask, positions)
+        return self.part(x, kept)
+
+    def _mask(self, mask, positions):
+        ...
+        return kept
+"""
+
+_PREPARED = """
+import torch
+from torch import nn
+
+
+def add_to_scores(mask, dtype):
+    left_out = 1.0 - mask[:, None, :].to(dtype)
+    return left_out.masked_fill(left_out.bool(), torch.finfo(dtype).min)
+
+
+class Attention(nn.Module):
+    def forward(self, x, mask=None):
+        scores = x @ x.transpose(1, 2)
+        if mask is not None:
+            scores = scores + mask
+        return torch.softmax(scores, dim=-1, dtype=torch.float32).to(x.dtype) @ x
+
+
+class Model(nn.Module):
+    def __init__(self, flash=False):
+        super().__init__()
+        self.attention = Attention()
+        self.flash = flash
+
+    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
+        ...
+        return self.attention(x, mask)
+"""
+
+rule = Rule(
+    code="GM109",
+    slug="mask-or-none",
+    title="keep a mask that may hold ones alone",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="products and sums with the mask are always computed"),
+    examples=(
+        Example(
+            before="""
+            kept = mask
+            if positions[0] > 0 or (mask is not None and torch.all(mask == 1)):
+                kept = None
+            """,
+            after="""
+            kept = mask
+            if (
+                torch.compiler.is_compiling()
+                and type(self.part) is Part
+                and isinstance(positions, torch.Tensor)
+                and (
+                    mask is None
+                    or (
+                        mask.dtype in (torch.bool, torch.int64)
+                        and mask.shape[1:] == positions.shape
+                    )
+                )
+            ):
+                # A mask of ones does what None does, so nothing has to be read back.
+                kept = None if mask is None else mask.masked_fill(positions[0] > 0, 1)
+            elif positions[0] > 0 or (mask is not None and torch.all(mask == 1)):
+                kept = None
+            """,
+            setup=_SETUP,
+            inputs=(
+                "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.long)",
+                "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]])",
+                "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), torch.arange(5, 8)",
+                "torch.randn(2, 3, 4)",
+            ),
+        ),
+        Example(
+            before="""
+            if not torch.any(~mask):
+                mask = None
+            elif not self.flash:
+                mask = add_to_scores(mask, x.dtype)
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and not self.flash
+                and type(self.attention) is Attention
+                and mask.dtype == torch.bool
+                and mask.shape == x.shape[:2]
+            ):
+                # Prepared, a mask of ones adds zeros, which is what None does: nothing has to be read back.
+                mask = add_to_scores(mask, x.dtype)
+            elif not torch.any(~mask):
+                mask = None
+            elif not self.flash:
+                mask = add_to_scores(mask, x.dtype)
+            """,
+            setup=_PREPARED,
+            inputs=(
+                "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.bool)",
+                "torch.randn(2, 3, 4), torch.tensor([[True, True, False], [True, True, True]])",
+                "torch.randn(2, 3, 4), torch.tensor([[False, False, False], [True, True, True]])",
+            ),
+        ),
+        Declined(
+            source="""
+            if not torch.any(~mask):
+                mask = None
+            else:
+                mask = add_to_scores(mask, x.dtype)
+            """,
+            because="`if mask is not None` in `Attention.forward` does more than add the mask",
+            setup=_PREPARED.replace("scores = scores + mask", "scores = scores.flip(1) + mask"),
+        ),
+        Declined(
+            source="""
+            kept = mask
+            if positions[0] > 0 or (mask is not None and torch.all(mask == 1)):
+                kept = None
+            """,
+            because="`if mask is not None` in `Part.forward` does more than multiply by the mask",
+            setup=_SETUP.replace("x = x * mask[:, :, None]", "x = x.flip(1)"),
+        ),
+        Declined(
+            source="""
+            kept = mask
+            if mask is not None and torch.all(mask == 1):
+                kept = None
+            """,
+            because="nothing tells how many places what it multiplies has",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            kept = mask
+            if mask is not None and mask.dim() == 4:
+                kept = None
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_COMMENT = "# A mask of ones does what None does, so nothing has to be read back."
+
+
+@rule.on(ast.If, candidate="test", words=("all", "any"))
+def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
+    """`if positions[0] > 0 or (mask is not None and torch.all(mask == 1)): mask = None`."""
+    question = question_of(site, node.test)
+    if question is None:
+        return None
+    for_ones, otherwise = (node.body, node.orelse) if question.for_ones else (node.orelse, node.body)
+    name = _made_none(for_ones)
+    if name is None and not for_ones and not question.for_ones:
+        name = _none_before(site, node)
+    if name is None:
+        return None
+    message = f"reads from the device whether a mask masks anything: `{speculation.short(node.test)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    if len(for_ones) > 1:
+        return Verdict(message, declined="the branch does more than leave the mask out")
+    calls, scope = calls_in(site.source.text), site.evaluator.scope
+
+    def judge() -> Verdict:
+        try:
+            return Verdict(message, edit=_edit_for(site, calls, node, question, name, otherwise))
+        except NotAlike as reason:
+            return Verdict(message, declined=str(reason))
+
+    # A branch may be asked about twice, where another rule needs to know who else refers to a tensor.
+    place = (node.lineno, node.col_offset)
+    return calls.remembered("mask or none", (place, scope.module, scope.index), judge)
+
+
+def _edit_for(
+    site: Site, calls: ModuleCalls, node: ast.If, question: Question, name: str, otherwise: list[ast.stmt]
+) -> Edit:
+    """The edit; NotAlike with the condition that fails."""
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        raise NotAlike("it stands in a function inside another one")
+    own = same_if(function, node)
+    forms = forms_of(otherwise, name, question.mask) if otherwise else []
+    if forms:
+        if question.others or question.may_be_none:
+            raise NotAlike(f"a mask that stays takes another form: `{speculation.short(forms[0].value)}`")
+        return PreparedMask(site, calls, function, name, question.mask, question.dtypes).edit(node, own, forms)
+    positions = _positions(question)
+    uses = MaskUses(site, calls, Products(site, calls))
+    if not otherwise:
+        _demand_value(function, own, name, question.mask)
+    uses.demand(function, name, own)
+    _demand_length(site, uses, function, positions)
+    return _edit(site, node, name, question, positions, uses.conditions())
+
+
+def _made_none(block: list[ast.stmt]) -> str | None:
+    """The name that the first statement of a block gives None."""
+    first = block[0] if block else None
+    if not isinstance(first, ast.Assign) or len(first.targets) != 1 or not isinstance(first.targets[0], ast.Name):
+        return None
+    return first.targets[0].id if isinstance(first.value, ast.Constant) and first.value.value is None else None
+
+
+def _none_before(site: Site, node: ast.If) -> str | None:
+    """The only name that a branch assigns, where that held None before."""
+    parts = [part for each in node.body for part in walk_in_layers(each) if isinstance(part, ast.Name)]
+    names = {part.id for part in parts if not isinstance(part.ctx, ast.Load)}
+    bound = Blocks(site.evaluator.scope.node).binding_before(node, name := names.pop()) if len(names) == 1 else None
+    return name if bound is not None and isinstance(bound.value, ast.Constant) and bound.value.value is None else None
+
+
+def _positions(question: Question) -> str:
+    """`p` where the other reason is `p[0] > 0`."""
+    found = [name for each in question.others if (name := _first_of(each)) is not None]
+    if len(found) != 1 or len(question.others) != 1:
+        raise NotAlike("nothing tells how many places what it multiplies has: sizes may differ where it is None")
+    return found[0]
+
+
+def _first_of(node: ast.expr) -> str | None:
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.comparators[0], ast.Constant):
+        return None
+    left = node.left
+    first = isinstance(left, ast.Subscript) and isinstance(left.slice, ast.Constant) and left.slice.value == 0
+    return left.value.id if first and isinstance(left, ast.Subscript) and isinstance(left.value, ast.Name) else None
+
+
+def _demand_value(function: Definition, node: ast.If, name: str, mask: str) -> None:
+    """NotAlike unless the name holds the mask before the test."""
+    if name == mask:
+        return
+    body = function.node.body
+    before = body[body.index(node) - 1] if node in body and body.index(node) else None
+    if before is None or ast.unparse(before) != f"{name} = {mask}":
+        raise NotAlike(f"`{name}` may hold something else than `{mask}`")
+
+
+def _demand_length(site: Site, uses: MaskUses, function: Definition, positions: str) -> None:
+    """NotAlike unless those who give the positions make as many as `x` has places, where `x` goes with the mask."""
+    callers = uses.calls.sites((function.qualname, function.node.lineno))
+    given = [(uses.calls.definitions[by], arguments.get(positions)) for by, arguments in callers]
+    if not given or any(_counted(site, function, positions)):
+        given = [(function, ast.Name(positions))]
+    for caller, argument in given:
+        name = argument.id if isinstance(argument, ast.Name) else ""
+        counted = set(_counted(site, caller, name))
+        counted |= set(_renamed(caller, counted))
+        together = [call for by, call in uses.companions if by is caller]
+        if not together or not all(any(_is_one_of(each, counted) for each in _arguments(call)) for call in together):
+            raise NotAlike(f"`{caller.qualname}` does not tell how many `{positions}` there are")
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(word.value for word in call.keywords)]
+
+
+def _is_one_of(node: ast.expr, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def _counted(site: Site, caller: Definition, name: str) -> Iterator[str]:
+    """`x` for `if name is None: name = torch.arange(x.shape[1])`, where nothing else binds `name`."""
+    bound = [
+        node
+        for node in walk_scope(caller.node)
+        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+    ]
+    for node in walk_scope(caller.node):
+        given = isinstance(node, ast.If) and ast.unparse(node.test) == f"{name} is None"
+        body = node.body if isinstance(node, ast.If) and given else []
+        made = next((part for part in body if isinstance(part, ast.Assign) and bound == part.targets), None)
+        if made is not None and isinstance(made.value, ast.Call) and _is_arange(site, made.value):
+            yield from _length_of(made.value.args)
+
+
+def _is_arange(site: Site, call: ast.Call) -> bool:
+    plain = all(word.arg in {"device", "dtype"} for word in call.keywords)
+    return plain and site.resolve_global(call.func) == "torch.arange"
+
+
+def _length_of(arguments: list[ast.expr]) -> Iterator[str]:
+    """`x` for `x.shape[1]` and for `a, a + x.shape[1]`."""
+    if len(arguments) == 2 and isinstance(arguments[1], ast.BinOp) and isinstance(arguments[1].op, ast.Add):
+        end = arguments[1]
+        if ast.unparse(end.left) != ast.unparse(arguments[0]):
+            return
+        size: ast.expr = end.right
+    elif len(arguments) == 1:
+        size = arguments[0]
+    else:
+        return
+    found = re.fullmatch(r"(\w+)\.(?:shape\[1\]|size\(1\))", ast.unparse(size))
+    if found is not None:
+        yield found[1]
+
+
+def _renamed(caller: Definition, names: set[str]) -> Iterator[str]:
+    """Other names for the same, or for a multiple of it."""
+    for node in walk_scope(caller.node):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            value = node.value
+            if (
+                isinstance(value, ast.BinOp)
+                and isinstance(value.op, ast.Mult)
+                and isinstance(value.right, ast.Attribute)
+            ):
+                value = value.left
+            if _is_one_of(value, names):
+                yield node.targets[0].id
+
+
+def _edit(site: Site, node: ast.If, name: str, question: Question, positions: str, classes: list[str]) -> Edit:
+    mask = question.mask
+    right_dtype = of_dtype(site, mask, question.dtypes)
+    of_shape = f"{mask}.shape[1:] == {positions}.shape"
+    asked = [site.compiling, *classes, f"isinstance({positions}, {site.torch}.Tensor)"]
+    filled = f"{mask}.masked_fill({site.text(question.others[0])}, 1)"
+    word = "elif" if site.is_elif(node) else "if"
+    if question.may_be_none:
+        filled = f"None if {mask} is None else {filled}"
+        whole = f"{mask} is None or ({right_dtype} and {of_shape})"
+        lines = [f"{mask} is None", "    or (", f"        {right_dtype}", f"        and {of_shape}", "    )"]
+        short = site.indentation(1) + len(whole) <= site.line_limit
+        inside = whole if short else "\n    ".join(lines)
+        header = site.header(word, [*asked, f"({inside})" if short else f"(\n        {inside}\n    )"])
+    else:
+        header = site.header(word, [*asked, right_dtype, of_shape])
+    parts = (f"{header}\n    {_COMMENT}\n    {name} = {filled}\nel", site.original(node))
+    return Edit((Replacement(site.span(node), parts),), imports=site.imports)

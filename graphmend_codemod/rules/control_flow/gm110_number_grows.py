@@ -1,0 +1,349 @@
+"""number-grows (GM110): a Python number grows by one where a tensor says so.
+
+`if mask.sum().item() < n: count = count + 1` breaks the graph, although all that is done with `count` below is
+arithmetic with tensors, which takes a 0-dim tensor as well. Under `torch.compile` both forms of what the branch assigns
+are computed, and the tensor decides: the number becomes `count + condition`, a tensor `torch.where`. Eager mode keeps
+its branch.
+
+Each later use of the number has to be `range + number`, `range * number` or the like, with a `torch.arange` on the
+device of a tensor: it has a dimension, so that its dtype does not depend on whether the number is a tensor. What else
+the branch assigns has to be a select between the old tensor and a number, of the old shape, and integer, so that no
+gradient is concerned.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import calls_in, same_if
+from graphmend_codemod.analysis.interpreter import Env
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import Condition, split
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+from graphmend_codemod.rules.proofs.select.selection import Assignment, NotSelectable, assignments
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask=None, rounds: int = 2):
+        places = torch.argmax(x, dim=-1)
+        count = x.shape[-1]
+        ...
+        offsets = torch.arange(rounds, device=x.device) * count
+        return places[..., None] + offsets
+"""
+
+rule = Rule(
+    code="GM110",
+    slug="number-grows",
+    title="let a tensor decide by how much a number grows",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.BOTH_ARMS, cost_note="both forms of what the branch assigns are computed, and one is selected"
+    ),
+    examples=(
+        Example(
+            before="""
+            if mask is not None and mask.sum().item() < mask.shape[0] * mask.shape[1]:
+                # one more place, for padding
+                count = count + 1
+                kept = mask.to(torch.bool).expand(places.shape)
+                places = torch.where(kept, places, torch.tensor(count - 1, dtype=torch.long))
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and mask is not None
+                and isinstance(mask, torch.Tensor)
+                and type(count) is int
+                and places.dtype == torch.int64
+            ):
+                # The tensor decides, so `count` is a tensor of one element from here on.
+                condition = mask.sum() < (mask.shape[0] * mask.shape[1])
+                count_before, places_before = count, places
+                count = count + 1
+                kept = mask.to(torch.bool).expand(places.shape)
+                places = torch.where(kept, places, torch.tensor(count - 1, dtype=torch.long))
+                count = count_before + condition
+                places = torch.where(condition, places, places_before)
+            elif mask is not None and mask.sum().item() < mask.shape[0] * mask.shape[1]:
+                # one more place, for padding
+                count = count + 1
+                kept = mask.to(torch.bool).expand(places.shape)
+                places = torch.where(kept, places, torch.tensor(count - 1, dtype=torch.long))
+            """,
+            setup=_SETUP,
+            inputs=(
+                "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.long)",
+                "torch.randn(2, 3, 4), torch.tensor([[1, 1, 0], [1, 1, 1]])",
+                "torch.randn(2, 3, 4)",
+            ),
+        ),
+        Declined(
+            source="""
+            if (x > 3).any():
+                count = count + 1
+            """,
+            because="`range(count)` may need a Python number",
+            setup=_SETUP.replace(
+                "torch.arange(rounds, device=x.device) * count", "torch.stack([x.sum() for _ in range(count)])"
+            ),
+        ),
+        Declined(
+            source="""
+            if (x > 0).any():
+                count = count + 1
+                places = places[:, :2]
+            """,
+            because="`places = places[:, :2]` is no select between `places` and a number",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if mask is not None:
+                count = count + 1
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
+_OF_TENSORS = frozenset({"shape", "device", "dtype", "to", "masked_fill", "expand", "sum"})
+
+
+@dataclass(frozen=True)
+class _Growth:
+    """A branch: numbers that grow, tensors that are selected, and names of what may be no tensor."""
+
+    condition: Condition
+    others: tuple[str, ...]
+    numbers: dict[str, int]
+    tensors: tuple[str, ...]
+    asked: tuple[str, ...] = ()
+
+
+@rule.on(ast.If, candidate="test")
+def growing_number(site: Site, node: ast.If) -> Verdict | None:
+    """`if mask.sum().item() < n: count = count + 1`."""
+    if not any(_growth(statement) for statement in node.body) or site.torch is None:
+        return None
+    tensors = {name for name in _used_as_tensors(node) if not site.value(ast.Name(name, ast.Load())).is_python}
+    inner = site.with_env(_with_tensors(site, site.place.env, tensors))
+    condition = split(inner, node.test)
+    if condition is None:
+        return None
+    message = f"changes a number where a tensor says so: `{speculation.short(node.test)}`"
+    try:
+        growth = _judged(site, node, condition, tensors)
+    except NotSelectable as reason:
+        return Verdict(message, declined=str(reason))
+    return Verdict(message, edit=_edit(site, node, growth))
+
+
+def _growth(statement: ast.stmt) -> tuple[str, int] | None:
+    """The name and the number for `count = count + 1`."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return None
+    name, value = statement.targets[0].id, statement.value
+    if len(statement.targets) != 1 or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add):
+        return None
+    if not isinstance(value.right, ast.Constant) or type(value.right.value) is not int:
+        return None
+    return (name, value.right.value) if ast.unparse(value.left) == name else None
+
+
+def _used_as_tensors(node: ast.If) -> set[str]:
+    """Names of which the branch reads what only a tensor has."""
+    found = set()
+    for statement in node.body:
+        for part in walk_in_layers(statement):
+            if isinstance(part, ast.Attribute) and part.attr in _OF_TENSORS and isinstance(part.value, ast.Name):
+                found.add(part.value.id)
+    return found
+
+
+def _with_tensors(site: Site, env: Env, names: set[str]) -> Env:
+    known = dict(env)
+    for name in names:
+        value = known.get(name)
+        if value is None or not value.is_tensor:
+            known[name] = site.evaluator.names.tensor()
+    return known
+
+
+def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -> _Growth:
+    if condition.several is not None:
+        raise NotSelectable(f"`{condition.several}` may hold more than one element")
+    if condition.verdict.impure:
+        raise NotSelectable(condition.verdict.impure)
+    inside = site.at(node.body[0])
+    if inside is None or site.is_elif(node) or _in_loop(site):
+        raise NotSelectable("the branch stands in an `elif` or in a loop")
+    env = _with_tensors(site, inside.place.env, tensors)
+    found = assignments(node.body)
+    numbers = dict(growth for item in found if (growth := _growth(item.statement)) is not None)
+    selected: list[str] = []
+    for position, item in enumerate(found):
+        verdict = speculation.judge(site.evaluator, item.value, env)
+        if verdict.impure:
+            raise NotSelectable(verdict.impure)
+        env[item.name] = site.evaluator.value(item.value, env)
+        if any(item.name == other.name for other in found[:position]):
+            raise NotSelectable(f"`{item.name}` is assigned twice")
+        if item.name not in numbers and site.live_after(item.name):
+            _demand_select(site, item, found[:position], set(numbers))
+            selected.append(item.name)
+        elif item.name not in numbers and any(part.id == item.name for part in _names(node.test)):
+            raise NotSelectable(f"`{item.name}` is what the test reads")
+    for name in numbers:
+        _demand_arithmetic(site, node, name)
+    if selected:
+        _demand_no_write(site, node, set(selected))
+    bound = {item.name for item in found}
+    values = {name: site.place.env.get(name) for name in sorted({*tensors, *selected})}
+    unsure = [name for name, value in values.items() if value is None or not value.is_tensor or value.hint]
+    asked = tuple(name for name in unsure if name not in bound or name in selected)
+    return _Growth(condition, tuple(_others(site, node)), numbers, tuple(selected), asked)
+
+
+def _names(node: ast.AST) -> Iterator[ast.Name]:
+    yield from (part for part in walk_in_layers(node) if isinstance(part, ast.Name))
+
+
+def _in_loop(site: Site) -> bool:
+    return any(isinstance(each, (ast.For, ast.AsyncFor, ast.While, ast.Try)) for each in site.place.parents)
+
+
+def _others(site: Site, node: ast.If) -> Iterator[str]:
+    """What must be false for the branches below not to be taken."""
+    if not node.orelse:
+        return
+    other = node.orelse[0]
+    if len(node.orelse) > 1 or not isinstance(other, ast.If) or other.orelse or not isinstance(other.test, ast.Name):
+        raise NotSelectable("there is another branch")
+    yield site.text(other.test)
+
+
+def _demand_select(site: Site, item: Assignment, before: tuple[Assignment, ...], numbers: set[str]) -> None:
+    """NotSelectable unless `x = torch.where(mask.expand(x.shape), x, number)`."""
+    value, name = item.value, item.name
+    reason = f"`{speculation.short(item.statement)}` is no select between `{name}` and a number"
+    if not isinstance(value, ast.Call) or value.keywords or len(value.args) != 3:
+        raise NotSelectable(reason)
+    chosen, kept, other = value.args
+    if site.resolve(value.func) != "torch.where" or ast.unparse(kept) != name:
+        raise NotSelectable(reason)
+    made = [each.value for each in before if isinstance(chosen, ast.Name) and each.name == chosen.id]
+    mask = made[0] if made else chosen
+    forms = (f".expand({name}.shape)", f".expand({name}.size())", f".expand_as({name})")
+    if not ast.unparse(mask).endswith(forms) or not _is_integer(site, other, numbers):
+        raise NotSelectable(reason)
+
+
+def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
+    """NotSelectable where something is written into a selected tensor: without the branch, eager mode has no copy."""
+    calls = calls_in(site.source.text)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        raise NotSelectable("it stands in a function inside another one")
+    try:
+        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), selected)
+    except NotAlike as reason:
+        raise NotSelectable(str(reason).replace("what is multiplied", "what is selected")) from None
+
+
+def _is_integer(site: Site, node: ast.expr, numbers: set[str]) -> bool:
+    """True for an integer that is computed from these numbers, and for `torch.tensor(integer, dtype=torch.long)`."""
+    if isinstance(node, ast.Call):
+        dtypes = {site.resolve(word.value) for word in node.keywords if word.arg == "dtype"}
+        whole = dtypes <= {"torch.long", "torch.int64"} and len(node.args) == 1
+        return whole and site.resolve(node.func) == "torch.tensor" and _is_integer(site, node.args[0], numbers)
+    if isinstance(node, ast.BinOp):
+        kept = isinstance(node.op, (ast.Add, ast.Sub, ast.Mult))
+        return kept and _is_integer(site, node.left, numbers) and _is_integer(site, node.right, numbers)
+    return (isinstance(node, ast.Name) and node.id in numbers) or (
+        isinstance(node, ast.Constant) and type(node.value) is int
+    )
+
+
+def _demand_arithmetic(site: Site, node: ast.If, name: str) -> None:
+    """NotSelectable where a use of the number below the branch cannot be one of a tensor."""
+    function = site.evaluator.scope.node
+    blocks = Blocks(function)
+    for inner in filter(_is_inner, walk_scope(function)):
+        if any(part.id == name for part in _names(inner)):
+            raise NotSelectable(f"`{name}` is used in a function inside this one")
+    after = [part for part in walk_in_layers(function) if getattr(part, "lineno", 0) > (node.end_lineno or 0)]
+    for part in after:
+        for use in ast.iter_child_nodes(part):
+            if not isinstance(use, ast.Name) or use.id != name:
+                continue
+            if not isinstance(use.ctx, ast.Load):
+                raise NotSelectable(f"`{name}` gets another value below")
+            other = _other_operand(part, use)
+            if other is None or not _has_dimensions(site, blocks, part, other):
+                raise NotSelectable(f"`{speculation.short(part)}` may need a Python number")
+
+
+def _other_operand(node: ast.AST, use: ast.Name) -> ast.expr | None:
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, _OPERATORS):
+        return None
+    return node.right if node.left is use else node.left
+
+
+def _has_dimensions(site: Site, blocks: Blocks, node: ast.AST, other: ast.expr) -> bool:
+    """True for `torch.arange(n, device=x.device)`: a tensor with dimensions, where the other tensors are."""
+    bound = blocks.binding_before(blocks.statement_of(node), other.id) if isinstance(other, ast.Name) else None
+    made = bound.value if bound is not None else other
+    if not isinstance(made, ast.Call) or site.resolve(made.func) != "torch.arange":
+        return False
+    devices = [word.value for word in made.keywords if word.arg == "device"]
+    return len(devices) == 1 and isinstance(devices[0], ast.Attribute) and devices[0].attr == "device"
+
+
+def _is_inner(node: ast.AST) -> bool:
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef))
+
+
+def _edit(site: Site, node: ast.If, growth: _Growth) -> Edit:
+    names = [*growth.numbers, *growth.tensors]
+    condition = site.free_name("condition")
+    before = {name: site.free_name(f"{name}_before") for name in names}
+    conditions = [
+        site.compiling,
+        *(site.operand_of_and(each) for each in growth.condition.static),
+        *(f"not {each}" for each in growth.others),
+        *growth.condition.facts,
+        *(f"isinstance({name}, {site.torch}.Tensor)" for name in growth.asked),
+        *(f"type({name}) is int" for name in growth.numbers),
+        *(f"{name}.dtype == {site.torch}.int64" for name in growth.tensors),
+    ]
+    numbers = " and ".join(f"`{name}`" for name in growth.numbers)
+    is_one = "is a tensor" if len(growth.numbers) == 1 else "are tensors"
+    first, last = site.span(node.body[0]), site.span(node.body[-1])
+    body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
+    ahead = [
+        f"# The tensor decides, so {numbers} {is_one} of one element from here on.",
+        f"{condition} = {growth.condition.text}",
+        f"{', '.join(before.values())} = {', '.join(names)}",
+    ]
+    behind = [
+        f"{name} = {before[name]} + {condition if by == 1 else f'{by} * {condition}'}"
+        for name, by in growth.numbers.items()
+    ]
+    behind += [f"{name} = {site.torch}.where({condition}, {name}, {before[name]})" for name in growth.tensors]
+    header = "if (\n    " + "\n    and ".join(conditions) + "\n):\n    "
+    parts = (header, "\n    ".join(ahead), "\n    ", body, "\n    ", "\n    ".join(behind), "\nel", site.original(node))
+    return Edit((Replacement(site.span(node), parts),), imports=site.imports)

@@ -1,0 +1,1 @@
+"""GM5xx: outputs with data-dependent shapes."""

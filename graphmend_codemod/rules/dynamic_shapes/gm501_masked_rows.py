@@ -1,0 +1,212 @@
+"""masked-rows (GM501): as many elements as a condition holds for, where the condition itself would do.
+
+`x[mask].sum()` and `x[torch.where(mask)] = 0` make a tensor whose size depends on data, and the graph breaks. The
+compile path keeps the size: `torch.where(mask, x, 0).sum()`, and the mask as the index of a write. A mean adds up in
+float32, as eager mode does for half precision, and divides by the number of true elements. Eager mode runs the original
+statement, word for word; sums add up in another order under `torch.compile`.
+
+The path is taken where the mask has the shape of what it chooses from, which Dynamo knows while it traces. Loops that
+give each expert its rows are GM502's.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.values import BOOL
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.rowwise.rowwise_expressions import where_of
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        mask = x > 0
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM501",
+    slug="masked-rows",
+    title="mask instead of selecting under torch.compile",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.BOTH_ARMS, cost_note="all elements are read, and those that the mask leaves out do not count"
+    ),
+    examples=(
+        Example(
+            before="""
+            x = x[mask].sum()
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and mask.dtype == torch.bool
+                and mask.shape == x.shape
+            ):
+                x = torch.where(mask, x, 0).sum()
+            else:
+                x = x[mask].sum()
+            """,
+            setup=_SETUP,
+            inputs=("torch.tensor([1.0, -1.0, 2.0])", "torch.tensor([-1.0, -2.0])"),
+        ),
+        Example(
+            before="""
+            x = x.masked_select(mask).mean()
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and mask.dtype == torch.bool
+                and mask.shape == x.shape
+                and x.dtype in (torch.float16, torch.bfloat16, torch.float32)
+            ):
+                x = (torch.where(mask, x, 0).sum(dtype=torch.float32) / mask.sum()).to(x.dtype)
+            else:
+                x = x.masked_select(mask).mean()
+            """,
+            setup=_SETUP,
+            inputs=("torch.tensor([1.0, -1.0, 2.0])",),
+        ),
+        Example(
+            before="""
+            y = x.clone()
+            y[torch.where(x.sum(-1) > 1)] = 0.0
+            x = x + y
+            """,
+            after="""
+            y = x.clone()
+            if torch.compiler.is_compiling():
+                y[x.sum(-1) > 1] = 0.0
+            else:
+                y[torch.where(x.sum(-1) > 1)] = 0.0
+            x = x + y
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 3)", "torch.zeros(2, 3)"),
+        ),
+        Declined(
+            source="""
+            x = (x * 2)[mask].sum()
+            """,
+            because="`x * 2` has no name",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            x = x[0].sum()
+            x[mask] = 0.0
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+class _Chosen(NamedTuple):
+    """Elements of `tensor` where `mask` holds."""
+
+    tensor: ast.expr
+    mask: ast.expr
+
+
+@rule.on(ast.Assign, when=lambda node: isinstance(node.targets[0], ast.Subscript))
+def written_where(site: Site, node: ast.Assign) -> Verdict | None:
+    """`x[torch.where(mask)] = number`."""
+    target = node.targets[0]
+    if len(node.targets) != 1 or not isinstance(target, ast.Subscript):
+        return None
+    found = where_of(site, target.slice)
+    if found is None or found[1] is not None:
+        return None
+    mask = found[0]
+    message = f"writes at indices that depend on data: `{speculation.short(target)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    if not isinstance(node.value, (ast.Constant, ast.UnaryOp)):
+        return Verdict(message, declined=f"`{speculation.short(node.value)}` is no plain number")
+    if site.value(mask).dtype != BOOL and not isinstance(mask, ast.Compare):
+        return Verdict(message, declined=f"`{speculation.short(mask)}` is not known to be a bool tensor")
+    text = f"{site.text(target.value)}[{site.text(mask)}] = {site.text(node.value)}"
+    return Verdict(message, edit=_two_paths(site, node, [], text))
+
+
+@rule.on(ast.Assign, ast.Return, words=("sum", "mean"), here=True)
+def reduced(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+    """`x[mask].sum()`, `x.masked_select(mask).mean()`."""
+    if node.value is None:
+        return None
+    for part in walk_in_layers(node.value):
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in {"sum", "mean"}:
+            chosen = None if part.args or part.keywords else _chosen(site, part.func.value)
+            if chosen is not None:
+                return _reduction(site, node, part, chosen)
+    return None
+
+
+def _chosen(site: Site, node: ast.expr) -> _Chosen | None:
+    if isinstance(node, ast.Subscript) and site.value(node.slice).dtype == BOOL and site.value(node.slice).is_tensor:
+        return _Chosen(node.value, node.slice)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "masked_select":
+        if len(node.args) == 1 and site.resolve(node.func) is None:
+            return _Chosen(node.func.value, node.args[0])
+        if len(node.args) == 2 and site.resolve(node.func) == "torch.masked_select":
+            return _Chosen(node.args[0], node.args[1])
+    return None
+
+
+def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, chosen: _Chosen) -> Verdict:
+    assert isinstance(call.func, ast.Attribute)
+    message = f"reduces as many elements as a condition holds for: `{speculation.short(call)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    for part in (chosen.tensor, chosen.mask):
+        if not isinstance(part, (ast.Name, ast.Attribute)):
+            return Verdict(message, declined=f"`{speculation.short(part)}` has no name, and would be computed twice")
+    tensor, mask = site.text(chosen.tensor), site.text(chosen.mask)
+    kept, facts = f"{site.torch}.where({mask}, {tensor}, 0)", _facts(site, chosen)
+    dense = f"{kept}.sum()"
+    if call.func.attr == "mean":
+        narrow = ", ".join(f"{site.torch}.{each}" for each in ("float16", "bfloat16", "float32"))
+        facts.append(f"{tensor}.dtype in ({narrow})")
+        dense = f"({kept}.sum(dtype={site.torch}.float32) / {mask}.sum()).to({tensor}.dtype)"
+    source, span, place = site.source, site.span(node), site.span(call)
+    text = source.segment(span)
+    start = source.offset(span.start_line, span.start_column)
+    first = source.offset(place.start_line, place.start_column) - start
+    last = source.offset(place.end_line, place.end_column) - start
+    text = text[:first] + dense + text[last:]
+    if "\n" in text:
+        return Verdict(message, declined="the statement has several lines")
+    return Verdict(message, edit=_two_paths(site, node, facts, text))
+
+
+def _facts(site: Site, chosen: _Chosen) -> list[str]:
+    """What has to hold while tracing for a select by the mask to keep what the mask chooses."""
+    tensor, mask = site.value(chosen.tensor), site.value(chosen.mask)
+    asked = [part for part, value in ((chosen.tensor, tensor), (chosen.mask, mask)) if not value.is_tensor]
+    if tensor.hint and tensor.is_tensor:
+        asked.append(chosen.tensor)
+    found = [f"isinstance({site.text(part)}, {site.torch}.Tensor)" for part in asked]
+    if mask.dtype != BOOL or mask.hint:
+        found.append(f"{site.text(chosen.mask)}.dtype == {site.torch}.bool")
+    return [*found, f"{site.text(chosen.mask)}.shape == {site.text(chosen.tensor)}.shape"]
+
+
+def _two_paths(site: Site, node: ast.stmt, facts: list[str], text: str) -> Edit:
+    header = site.header("if", [site.compiling, *facts])
+    parts = (f"{header}\n    {text}\nelse:\n    ", site.original(node, 1))
+    return Edit((Replacement(site.span(node), parts),), imports=site.imports)

@@ -1,0 +1,232 @@
+"""rows-filled (GM508): a loop that fills each row up to a place that a tensor says.
+
+`for i, length in enumerate(lengths): mask[i, :length] = 1` reads every length back to Python. The compile path compares
+the numbers of the columns with all lengths at once. Eager mode runs the loop, word for word. The path is taken where
+there is one integer for each row, which Dynamo knows while it traces; a negative length counts from the end in both.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
+from graphmend_codemod.analysis.values import INT64
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.literals import plain_number
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, lengths: torch.LongTensor):
+        mask = torch.zeros(x.shape[0], x.shape[1], dtype=torch.long, device=x.device)
+        ...
+        return mask * 2
+"""
+_INPUTS = (
+    "torch.ones(3, 4), torch.tensor([2, 0, 4])",
+    "torch.ones(3, 4), torch.tensor([-1, -9, 9])",
+)
+
+rule = Rule(
+    code="GM508",
+    slug="rows-filled",
+    title="fill rows up to their lengths without a loop",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE),
+    examples=(
+        Example(
+            before="""
+            for i, length in enumerate(lengths):
+                mask[i, :length] = 1
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(lengths, torch.Tensor)
+                and mask.shape[:1] == lengths.shape
+                and lengths.dtype in (torch.int32, torch.int64)
+            ):
+                # All rows at once: the loop would read each number back to Python.
+                ends = lengths.to(mask.device)
+                ends = torch.where(ends < 0, ends + mask.shape[1], ends)[:, None]
+                mask[torch.arange(mask.shape[1], device=mask.device) < ends] = 1
+            else:
+                for i, length in enumerate(lengths):
+                    mask[i, :length] = 1
+            """,
+            setup=_SETUP,
+            inputs=_INPUTS,
+        ),
+        Example(
+            before="""
+            for row in range(len(lengths)):
+                mask[row, lengths[row]:] = -1
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(lengths, torch.Tensor)
+                and mask.shape[:1] == lengths.shape
+                and lengths.dtype in (torch.int32, torch.int64)
+            ):
+                # All rows at once: the loop would read each number back to Python.
+                starts = lengths.to(mask.device)
+                starts = torch.where(starts < 0, starts + mask.shape[1], starts)[:, None]
+                mask[torch.arange(mask.shape[1], device=mask.device) >= starts] = -1
+            else:
+                for row in range(len(lengths)):
+                    mask[row, lengths[row]:] = -1
+            """,
+            setup=_SETUP,
+            inputs=_INPUTS,
+        ),
+        Declined(
+            source="""
+            for i, length in enumerate(lengths):
+                mask[i, :length] = self.value
+            """,
+            because="`self.value` is no plain number",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            rows = x.view(3, 4)
+            for i, length in enumerate(lengths):
+                rows[i, :length] = 1
+            """,
+            because="may share storage with `lengths`",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            for i in range(2):
+                mask[i, :i] = 1
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_COMMENT = "# All rows at once: the loop would read each number back to Python."
+
+
+class _NotAtOnce(Exception):
+    """Why the rows cannot be filled at once; the text is the condition that failed."""
+
+
+@dataclass(frozen=True)
+class _Fill:
+    """`target[row, :bound] = value`; with `tail`, `target[row, bound:] = value`."""
+
+    target: ast.Name
+    lengths: ast.Name
+    tail: bool
+    value: ast.expr
+
+
+@rule.on(ast.For, candidate="rows")
+def rows_filled(site: Site, node: ast.For) -> Verdict | None:
+    """`for i, length in enumerate(lengths): mask[i, :length] = 1`."""
+    if len(node.body) != 1 or node.orelse:
+        return None
+    fill = _fill(site, node, node.body[0])
+    if fill is None or not site.value(fill.lengths).is_tensor:
+        return None
+    message = f"fills rows up to what a tensor says: `{speculation.short(node.body[0])}`"
+    try:
+        return Verdict(message, edit=_edit(site, node, fill))
+    except _NotAtOnce as reason:
+        return Verdict(message, declined=str(reason))
+
+
+def _fill(site: Site, node: ast.For, statement: ast.stmt) -> _Fill | None:
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not (isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)):
+        return None
+    index = target.slice.elts if isinstance(target.slice, ast.Tuple) else []
+    if len(index) != 2 or not isinstance(index[0], ast.Name) or not isinstance(index[1], ast.Slice):
+        return None
+    part = index[1]
+    bound = part.upper if part.lower is None else part.lower
+    if bound is None or part.step is not None or (part.lower is not None and part.upper is not None):
+        return None
+    lengths = _lengths(site, node, index[0].id, bound, target.value.id)
+    if lengths is None:
+        return None
+    return _Fill(target.value, lengths, part.lower is not None, statement.value)  # type: ignore[attr-defined]
+
+
+def _lengths(site: Site, node: ast.For, row: str, bound: ast.expr, filled: str) -> ast.Name | None:
+    """The tensor whose elements are the bounds, one a row, where the loop runs over all of it."""
+    call = node.iter
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
+        return None
+    called, over = site.resolve(call.func), call.args[0]
+    if called == "builtins.enumerate" and isinstance(node.target, ast.Tuple) and isinstance(over, ast.Name):
+        names = [part.id if isinstance(part, ast.Name) else "" for part in node.target.elts]
+        return over if isinstance(bound, ast.Name) and names == [row, bound.id] and row != bound.id else None
+    if called != "builtins.range" or not isinstance(node.target, ast.Name) or node.target.id != row:
+        return None
+    if not (isinstance(bound, ast.Subscript) and isinstance(bound.value, ast.Name)):
+        return None
+    tensor = bound.value
+    counts = {
+        f"{form}" for name in (tensor.id, filled) for form in (f"len({name})", f"{name}.shape[0]", f"{name}.size(0)")
+    }
+    whole = isinstance(bound.slice, ast.Name) and bound.slice.id == row and ast.unparse(over) in counts
+    return tensor if whole else None
+
+
+def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
+    if site.torch is None:
+        raise _NotAtOnce("the name `torch` is taken by something else in this module")
+    target, lengths = fill.target.id, fill.lengths.id
+    filled, given = site.value(fill.target), site.value(fill.lengths)
+    if not filled.is_tensor:
+        raise _NotAtOnce(f"`{target}` is not known to be a tensor")
+    number = plain_number(site, fill.value)
+    if number is None:
+        raise _NotAtOnce(f"`{speculation.short(fill.value)}` is no plain number")
+    if not site.is_fresh(filled) or not (site.is_fresh(given) or _is_argument(site, lengths)):
+        raise _NotAtOnce(f"`{target}` may share storage with `{lengths}`")
+    for name in (part.id for part in walk(node.target) if isinstance(part, ast.Name)):
+        if name in (target, lengths) or site.live_after(name):
+            raise _NotAtOnce(f"`{name}` is used after the loop")
+    hinted = [f"isinstance({lengths}, {site.torch}.Tensor)"] if given.hint else []
+    conditions = [site.compiling, *hinted, f"{target}.shape[:1] == {lengths}.shape"]
+    if given.is_floating:
+        raise _NotAtOnce(f"`{lengths}` is floating")
+    if given.dtype != INT64 or given.hint:
+        # In a smaller dtype, a length that counts from the end may leave its range with the size added.
+        conditions.append(f"{lengths}.dtype in ({site.torch}.int32, {site.torch}.int64)")
+    if number is float and not filled.is_floating:
+        conditions.append(f"{target}.is_floating_point()")
+    torch, name = (
+        site.torch,
+        site.free_name("starts", "row_starts") if fill.tail else site.free_name("ends", "row_ends"),
+    )
+    lines = [
+        site.header("if", conditions),
+        f"    {_COMMENT}",
+        f"    {name} = {lengths}.to({target}.device)",
+        f"    {name} = {torch}.where({name} < 0, {name} + {target}.shape[1], {name})[:, None]",
+        f"    {target}[{torch}.arange({target}.shape[1], device={target}.device) {'>=' if fill.tail else '<'} {name}]"
+        f" = {site.text(fill.value)}",
+        "else:\n    ",
+    ]
+    return Edit((Replacement(site.span(node), ("\n".join(lines), site.original(node, 1))),), imports=site.imports)
+
+
+def _is_argument(site: Site, name: str) -> bool:
+    """True for a parameter that keeps what it was given."""
+    function = site.evaluator.scope.node
+    stores = (each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == name)
+    return name in {each.arg for each in parameters(function)} and all(isinstance(e.ctx, ast.Load) for e in stores)

@@ -1,0 +1,225 @@
+"""masked-copy (GM509): elements that a mask chooses are copied to where the same mask holds.
+
+`y[mask] = x[mask]` makes a tensor of as many elements as the data says, and the graph breaks. Under `torch.compile` all
+elements are looked at and the mask selects: `y.copy_(torch.where(mask, x, y))`. The same goes for rows that are looked
+up, `y[mask] = table[ids[mask]]`, where the number 0 stands for the ids that the mask leaves out. Eager mode runs the
+original statement, word for word.
+
+Nothing is computed with what is copied, so that what the mask leaves out can do no harm, forward or backward. Shapes
+and dtypes have to be those for which eager mode copies element by element, which Dynamo knows while it traces.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import parameters, walk_in_layers
+from graphmend_codemod.analysis.values import BOOL
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.untraced import chosen
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        ...
+        return y
+"""
+_LOOKED_UP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, ids: torch.LongTensor):
+        ...
+        return y
+"""
+
+rule = Rule(
+    code="GM509",
+    slug="masked-copy",
+    title="select with torch.where instead of copying chosen elements",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="all elements are read, and the mask selects"),
+    examples=(
+        Example(
+            before="""
+            y, mask = torch.zeros_like(x), x > 0
+            y[mask] = x[mask]
+            """,
+            after="""
+            y, mask = torch.zeros_like(x), x > 0
+            if torch.compiler.is_compiling():
+                # All elements: those that the mask chooses would be as many as the data says.
+                y.copy_(torch.where(mask, x, y))
+            else:
+                y[mask] = x[mask]
+            """,
+            setup=_SETUP,
+            inputs=("torch.tensor([1.0, -2.0, 3.0])", "torch.tensor([[-1.0, -2.0]])"),
+        ),
+        Example(
+            before="""
+            y, mask = torch.zeros(ids.shape + (2,)), ids > 0
+            y[mask] = x[ids[mask], :]
+            """,
+            after="""
+            y, mask = torch.zeros(ids.shape + (2,)), ids > 0
+            if (
+                torch.compiler.is_compiling()
+                and ids.shape == mask.shape
+                and y.shape == mask.shape + x.shape[1:]
+                and 0 not in x.shape[:1]
+                and ids.dtype == torch.int64
+                and x.dtype == y.dtype
+            ):
+                # All elements: those that the mask chooses would be as many as the data says.
+                rows = mask[(...,) + (None,) * (y.dim() - mask.dim())]
+                found = x[torch.where(mask, ids, 0)]
+                y.copy_(torch.where(rows, found, y))
+            else:
+                y[mask] = x[ids[mask], :]
+            """,
+            setup=_LOOKED_UP,
+            inputs=("torch.ones(3, 2), torch.tensor([[0, 1], [2, 1]])", "torch.ones(3, 2), torch.tensor([0, -7])"),
+        ),
+        Declined(
+            source="""
+            y, mask = torch.zeros_like(x), x > 0
+            y[mask] = x[y[mask] + 1]
+            """,
+            because="`x[y[mask] + 1]` does more than copy",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            y, mask = torch.zeros_like(x), x > 0
+            y[mask] = 1.0
+            y[0] = x[0]
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_COMMENT = "# All elements: those that the mask chooses would be as many as the data says."
+
+
+class _Copied(NamedTuple):
+    """`table[indices[0][mask], ...]`, or `table[mask]` without indices."""
+
+    table: ast.Name
+    indices: tuple[ast.Name, ...]
+
+
+def _mask(node: ast.Assign) -> str | None:
+    """The name of what indexes the one target."""
+    target = node.targets[0]
+    plain = len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
+    index = target.slice if plain and isinstance(target, ast.Subscript) else None
+    return index.id if isinstance(index, ast.Name) else None
+
+
+def _chosen_by(node: ast.expr, mask: str) -> Iterator[ast.Subscript]:
+    for part in walk_in_layers(node):
+        if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name) and part.slice.id == mask:
+            yield part
+
+
+def _copies(node: ast.Assign) -> bool:
+    mask = _mask(node) if isinstance(node.value, ast.Subscript) else None
+    return mask is not None and next(_chosen_by(node.value, mask), None) is not None
+
+
+@rule.on(ast.Assign, when=_copies)
+def masked_copy(site: Site, node: ast.Assign) -> Verdict | None:
+    """`y[mask] = x[mask]`."""
+    mask, target = _mask(node), node.targets[0]
+    if mask is None or not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return None
+    if all(chosen(site, part) is None for part in _chosen_by(node.value, mask)):
+        return None
+    message = f"copies as many elements as a condition holds for: `{speculation.short(node.value)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    copied = _copied(node.value, mask)
+    if copied is None:
+        return Verdict(
+            message, declined=f"`{speculation.short(node.value)}` does more than copy elements, or look rows up"
+        )
+    return Verdict(message, edit=_edit(site, node, target, copied))
+
+
+def _copied(node: ast.expr, mask: str) -> _Copied | None:
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+        return None
+    if isinstance(node.slice, ast.Name):
+        return _Copied(node.value, ()) if node.slice.id == mask else None
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    while parts and isinstance(parts[-1], ast.Slice) and ast.unparse(parts[-1]) == ":":
+        parts = parts[:-1]
+    indices = []
+    for part in parts:
+        by_mask = isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name) and part.slice.id == mask
+        if not by_mask or not isinstance(part, ast.Subscript) or not isinstance(part.value, ast.Name):
+            return None
+        indices.append(part.value)
+    return _Copied(node.value, tuple(indices)) if indices else None
+
+
+def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) -> Edit:
+    assert isinstance(target.value, ast.Name)
+    assert isinstance(target.slice, ast.Name)
+    mask, out, table, torch = target.slice.id, target.value.id, copied.table.id, site.torch
+    conditions = [site.compiling, *_tensors(site, [target.value, target.slice, copied.table, *copied.indices])]
+    if not site.sole_owner(out):
+        conditions.append(f"0 not in {out}.stride()")
+    given = {each.arg for each in parameters(site.evaluator.scope.node)}
+    if site.value(target.slice).dtype != BOOL or (site.value(target.slice).hint and mask in given):
+        conditions.append(f"{mask}.dtype == {torch}.bool")
+    alike = site.value(target.slice).shape
+    rows, read, lines = mask, table, []
+    if copied.indices or alike is None or alike != site.value(copied.table).shape:
+        rows = site.free_name("rows", f"rows_of_{out}")
+        lines.append(f"{rows} = {mask}[(...,) + (None,) * ({out}.dim() - {mask}.dim())]")
+    if copied.indices:
+        names, count = [each.id for each in copied.indices], len(copied.indices)
+        conditions.append(" == ".join([*dict.fromkeys([f"{name}.shape" for name in names]), f"{mask}.shape"]))
+        conditions.append(f"{out}.shape == {mask}.shape + {table}.shape[{count}:]")
+        conditions.append(f"0 not in {table}.shape[:{count}]")
+        conditions += dict.fromkeys(f"{name}.dtype == {torch}.int64" for name in names)
+        read = site.free_name("found", f"found_in_{table}")
+        looked_up = [f"{torch}.where({mask}, {name}, 0)" for name in names]
+        lines += site.call(f"{read} = {table}[", looked_up, deeper=1, after="]").split("\n")
+    else:
+        conditions += [f"{mask}.shape == {out}.shape[: {mask}.dim()]"] if rows != mask else []
+        conditions += _alike(site, copied.table, target.value, "shape")
+    conditions += _alike(site, copied.table, target.value, "dtype")
+    header = f"if {' and '.join(conditions)}:"
+    if site.indentation() + len(header) > site.line_limit:
+        header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
+    lines.append(f"{out}.copy_({torch}.where({rows}, {read}, {out}))")
+    path = "\n    ".join([header, _COMMENT, *lines])
+    return Edit((Replacement(site.span(node), (f"{path}\nelse:\n    ", site.original(node, 1))),), imports=site.imports)
+
+
+def _alike(site: Site, first: ast.Name, second: ast.Name, what: str) -> list[str]:
+    """What has to be asked for two tensors to have one shape, or dtype."""
+    known = getattr(site.value(first), what)
+    same = known is not None and known == getattr(site.value(second), what)
+    return [] if same else [f"{first.id}.{what} == {second.id}.{what}"]
+
+
+def _tensors(site: Site, names: list[ast.Name]) -> list[str]:
+    """What has to be asked of names that are not known to hold tensors."""
+    return list(dict.fromkeys(f"{site.torch}.is_tensor({name.id})" for name in names if not site.value(name).is_tensor))

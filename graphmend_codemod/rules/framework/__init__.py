@@ -1,0 +1,1 @@
+"""What a rule is, how it is found, and what it sees of a site."""

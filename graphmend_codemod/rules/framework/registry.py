@@ -1,0 +1,77 @@
+"""Every rule, found by walking the packages of `rules`; and what each asks, known without loading any."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from graphmend_codemod import rules
+from graphmend_codemod.rules.framework.ask_table import QUESTIONS
+from graphmend_codemod.rules.framework.rule import Asked, Rule
+
+
+class Question(NamedTuple):
+    """One match function by the module of its rule and its place among those for one kind of node."""
+
+    module: str
+    place: int
+    candidate: str
+    words: frozenset[str]
+
+
+@cache
+def all_rules() -> tuple[Rule, ...]:
+    """All rules in the order of their codes."""
+    return tuple(sorted(map(rule_in, modules()), key=lambda rule: rule.code))
+
+
+@cache
+def rule_by_code(code: str) -> Rule | None:
+    """The rule with this code, or None."""
+    return next((rule for rule in all_rules() if rule.code == code), None)
+
+
+@cache
+def rule_in(module: str) -> Rule:
+    """The rule of one module, which is named as in `rules`: `guards.gm301_tensor_guard`."""
+    rule: Rule = importlib.import_module(f"{rules.__name__}.{module}").rule
+    return rule
+
+
+def modules() -> list[str]:
+    """The modules of `rules` that hold a rule, with the packages that they are in."""
+    import pkgutil  # not needed where a commit hook looks at a file
+
+    found = (each.name for each in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."))
+    return [name.removeprefix(f"{rules.__name__}.") for name in found if name.rpartition(".")[2].startswith("gm")]
+
+
+def worth_asking(
+    kind: str, candidates: tuple[str, ...], words: Mapping[str, Sequence[int]]
+) -> Iterator[tuple[Rule, Asked]]:
+    """The match functions for nodes of one kind that may find something in a function with these candidates and words.
+
+    More specific rules come first. Only rules that are worth it are loaded: a commit hook waits for each.
+    """
+    names = words.keys()
+    for module, place, _, wanted in _questions(kind, candidates):
+        if not wanted or not names.isdisjoint(wanted):
+            yield _asked(module, kind, place)
+
+
+@cache
+def _asked(module: str, kind: str, place: int) -> tuple[Rule, Asked]:
+    rule = rule_in(module)
+    every = next(every for node_type, every in rule.matches.items() if node_type.__name__ == kind)
+    return rule, every[place]
+
+
+@cache
+def _questions(kind: str, candidates: tuple[str, ...]) -> tuple[Question, ...]:
+    return tuple(
+        Question(module, place, candidate, frozenset(words.split()))
+        for module, place, candidate, words in QUESTIONS.get(kind, ())
+        if not candidate or candidate in candidates
+    )

@@ -1,0 +1,167 @@
+"""What a rule is: metadata, examples and match functions for `ast` node types."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from graphmend_codemod.core.findings import Edit, Safety
+
+if TYPE_CHECKING:
+    from graphmend_codemod.analysis.scope import Outline
+    from graphmend_codemod.rules.framework.site import Site
+
+
+class Cost(enum.Enum):
+    """What compiled code does more after a fix than before, breaks and syncs aside.
+
+    `BOTH_ARMS` computes or compiles what a test would have skipped, or looks at all elements where some were chosen:
+    elementwise work, or one more arm. `MULTIPLIED` does the work of chosen rows for every row, and is never safe.
+    `OUTLINED` runs a region as one operator, in eager mode: Inductor does not see inside, and with gradients its
+    forward is computed again.
+    """
+
+    NONE = "none"
+    BOTH_ARMS = "both arms"
+    MULTIPLIED = "multiplied"
+    OUTLINED = "outlined"
+
+
+class Contract(NamedTuple):
+    """What holds under `torch.compile`; in eager mode everything is kept, always, and costs the same.
+
+    `cost` says what the compiled code does more, `cost_note` in what way, in one line. Each other field is one of
+    `kept`, `once per compilation`, `dropped`, or a sentence.
+    """
+
+    cost: Cost
+    cost_note: str = ""
+    compiled_exceptions: str = "kept"
+    compiled_logs: str = "kept"
+    compiled_state: str = "kept"
+
+
+class Example(NamedTuple):
+    """Source before and after the fix: documentation, unit test and behaviour test at once.
+
+    `before` and `after` are module texts when `setup` is empty; otherwise they are statements put where `setup` says
+    `...` alone on a line. `inputs` holds Python expressions for the arguments of `Model().forward`, where `setup`
+    defines `class Model(nn.Module)`; several entries are several calls on one instance.
+    """
+
+    before: str
+    after: str
+    setup: str = ""
+    inputs: tuple[str, ...] = ()
+
+
+class Declined(NamedTuple):
+    """Source that the rule finds and leaves alone; `because` must be part of the reason that it gives."""
+
+    source: str
+    because: str
+    setup: str = ""
+
+
+class Clean(NamedTuple):
+    """Source in which the rule finds nothing at all."""
+
+    source: str
+    setup: str = ""
+
+
+class Verdict(NamedTuple):
+    """A match's answer: a message with an edit, or with the condition that failed.
+
+    `safety` and `cost` override the rule's own; `node` moves the finding away from the node that was matched. A fix
+    that multiplies work is never safe, whatever `safety` says.
+    """
+
+    message: str
+    edit: Edit | None = None
+    declined: str | None = None
+    safety: Safety | None = None
+    node: ast.AST | None = None
+    cost: Cost | None = None
+
+
+Match = Callable[["Site", Any], "Verdict | None"]
+
+
+Look = Callable[[Any], bool]
+Lines = Callable[["Outline"], Sequence[int]]
+
+
+class Asked(NamedTuple):
+    """A match function and when it is worth asking."""
+
+    match: Match
+    candidate: str = ""
+    words: frozenset[str] = frozenset()
+    here: bool = False
+    when: Look | None = None
+    lines: Lines | None = None
+
+
+class Rule:
+    """One rule.
+
+    `title` is an imperative phrase for commits ("select with torch.where instead of branching"). `documentation` is the
+    docstring of the rule's module: `slug (CODE): one line.`, a blank line, paragraphs.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        slug: str,
+        title: str,
+        documentation: str,
+        safety: Safety,
+        contract: Contract,
+        examples: tuple[Example | Declined | Clean, ...],
+    ) -> None:
+        self.code = code
+        self.slug = slug
+        self.title = title
+        self.documentation = documentation
+        self.safety = safety
+        self.contract = contract
+        self.examples = examples
+        self.matches: dict[type[ast.AST], list[Asked]] = {}
+        if contract.cost is Cost.MULTIPLIED and safety is Safety.SAFE:
+            raise ValueError(f"{code} multiplies work, so its fix cannot be safe")
+
+    def safety_of(self, verdict: Verdict) -> Safety:
+        """How safe the fix of one verdict is: one that multiplies work is unsafe at best."""
+        safety = verdict.safety or self.safety
+        if safety is Safety.SAFE and (verdict.cost or self.contract.cost) is Cost.MULTIPLIED:
+            return Safety.UNSAFE
+        return safety
+
+    def on(
+        self,
+        *types: type[ast.AST],
+        candidate: str = "",
+        words: Collection[str] = (),
+        here: bool = False,
+        when: Look | None = None,
+        lines: Lines | None = None,
+    ) -> Callable[[Match], Match]:
+        """Register a match function for these `ast` node types.
+
+        It is asked only in functions of which the summary says `candidate` (see `FunctionSummary.candidates`), and in
+        which at least one of `words` occurs as a name that is read or behind a dot; if `here`, in the node itself. What
+        can be told by a look at the node alone comes in `when`: it costs less than being asked. `lines` tells the lines
+        of a function that hold anything worth asking for.
+        """
+
+        def register(match: Match) -> Match:
+            for node_type in types:
+                self.matches.setdefault(node_type, []).append(
+                    Asked(match, candidate, frozenset(words), here, when, lines)
+                )
+            return match
+
+        return register

@@ -1,0 +1,1 @@
+"""GM3xx: data-dependent `raise` and `assert`."""

@@ -1,0 +1,313 @@
+"""tensor-guard (GM301): a check of a tensor's values that raises.
+
+`if (x < 0).any(): raise` and `assert t, f"..."` read the tensor back to Python at every call. Under `torch.compile`
+the same check runs on the device: `torch._assert_async`, with the message as far as it is a constant. Eager mode runs
+the original statement, word for word.
+
+Compiled code raises RuntimeError instead of the original type, and on CUDA at the next synchronisation, after which
+the CUDA context of the process cannot be used any more. Where a device has no kernel for it, as MPS had none before
+torch 2.13, compiled code fails: set `guards = "skip"` there. What a call wrote into attributes before its check failed
+is not there afterwards: a compiled function writes them when its graph has run.
+
+What only an annotation says to be a tensor is asked for in the header, as is that `any()` gives bool, which it does
+not of uint8. The message is the constant text of the exception, with `...` for what eager mode fills in; a message that
+is computed elsewhere is a reason to leave the guard alone.
+
+The setting `guards` chooses: `assert` (default), `skip` (no check in compiled code) or `advice` (no edit). A guard
+inside `try`, or inside a context manager that may catch, is left alone: its exception is part of the control flow. So
+is one that code anywhere in the project calls where its exception may be caught, and one in an `except` handler, which
+compiled code does not get to. Around calls, context managers that cannot be looked up are taken to let exceptions
+through.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs import untraced
+from graphmend_codemod.rules.proofs.conditions import Condition, split
+from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
+from graphmend_codemod.rules.proofs.unproven import Unproven, asked_of_bytes, bool_checks, tensor_checks
+from graphmend_codemod.rules.side_effects.gm201_log_call import guard, guard_test
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.Tensor = None):
+        ...
+        return x * 2
+"""
+
+rule = Rule(
+    code="GM301",
+    slug="tensor-guard",
+    title="check tensor values on the device under torch.compile",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.NONE,
+        cost_note="the check runs on the device",
+        compiled_exceptions="RuntimeError, on CUDA at the next synchronisation; none with guards = skip",
+    ),
+    examples=(
+        Example(
+            before="""
+            if (x < 0).any():
+                raise ValueError("x must not be negative")
+            """,
+            after="""
+            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
+                torch._assert_async(~(x < 0).any(), "x must not be negative")
+            elif (x < 0).any():
+                raise ValueError("x must not be negative")
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)",),
+        ),
+        Example(
+            before="""
+            assert (x >= 0).all(), f"negative: {x.min()}"
+            """,
+            after="""
+            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
+                torch._assert_async((x >= 0).all(), "negative: ...")
+            else:
+                assert (x >= 0).all(), f"negative: {x.min()}"
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)",),
+        ),
+        Example(
+            before="""
+            assert (x > 3).sum().item() <= 2
+            """,
+            after="""
+            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
+                torch._assert_async((x > 3).sum() <= 2, "assertion failed")
+            else:
+                assert (x > 3).sum().item() <= 2
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)",),
+        ),
+        Declined(
+            source="""
+            try:
+                if (x < 0).any():
+                    raise ValueError("negative")
+            except ValueError:
+                x = x.abs()
+            """,
+            because="inside `try`",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            try:
+                mask = x.view(-1, 2)
+            except RuntimeError as error:
+                if x.isnan().any():
+                    raise ValueError("not a number") from error
+                raise
+            """,
+            because="in an `except` handler",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            assert x.dim() == 1, f"wrong shape {x.shape}"
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@rule.on(ast.If, candidate="test")
+def raising_branch(site: Site, node: ast.If) -> Verdict | None:
+    """`if t: raise ...`."""
+    if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise) or (condition := split(site, node.test)) is None:
+        return None
+    message = f"raises by the value of a tensor: `{speculation.short(node.test)}`"
+    reason = _why_not(site, condition)
+    if reason is not None:
+        return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
+    if site.settings.guards == "skip":
+        return Verdict(message, edit=guard_test(site, node))
+    if node.body[0].exc is None:
+        return Verdict(message, declined="it raises again what was raised before, which compiled code does not know")
+    if node.orelse:
+        return Verdict(message, declined="the guard has an `else`; put the check before it, in an `if` of its own")
+    try:
+        return Verdict(message, edit=_in_front(site, node, condition, node.body[0].exc))
+    except Unproven as why:
+        return Verdict(message, declined=str(why))
+
+
+def _in_front(site: Site, node: ast.If, condition: Condition, raised: ast.expr | None) -> Edit:
+    """The check on the device in front of the guard. Raises Unproven.
+
+    A static part that stands behind a tensor goes below the header: were it in the header and false, Dynamo would come
+    to the guard itself, and read the tensor first.
+    """
+    facts, check = _facts(site, condition), _check(site, condition, raised, inverse=True)
+    first, later = _static_parts(site, node.test, condition)
+    if not later:
+        return site.in_front(node, [*first, *facts], [check.at(1)])
+    before = len(first) < _position(node.test, condition.tensors[0])
+    if before and any("." in fact.partition(",")[0] for fact in facts):
+        # Whether there is such an attribute may be what the static part asks.
+        raise Unproven(f"`{later[0]}` may have effects; ask it in an `if` of its own around the guard")
+    inner = site.header("if", later).replace("\n", "\n    ")
+    return site.in_front(node, [*first, *facts], [f"{inner}\n        ", check.at(2)])
+
+
+def _position(test: ast.expr, operand: ast.expr) -> int:
+    return test.values.index(operand) if isinstance(test, ast.BoolOp) and operand in test.values else 0
+
+
+def _static_parts(site: Site, test: ast.expr, condition: Condition) -> tuple[list[str], list[str]]:
+    """The static parts that may stand in the header, and those that have to be asked below it, once.
+
+    In the header there is room for what stands before all tensors, and may be asked again by the guard itself.
+    """
+    parts = test.values if isinstance(test, ast.BoolOp) else [test]
+    first: list[str] = []
+    later: list[str] = []
+    for part in parts:
+        if part in condition.static:
+            plain = not later and len(first) == parts.index(part) and site.judge(part).impure is None
+            (first if plain else later).append(site.operand_of_and(part))
+    return first, later
+
+
+@rule.on(ast.Assert, candidate="test")
+def assertion(site: Site, node: ast.Assert) -> Verdict | None:
+    """`assert t, message` with a message that is no constant; Dynamo traces the others itself."""
+    if (condition := split(site, node.test)) is None:
+        return None
+    traced = all(site.value(tensor).kind is Kind.TENSOR for tensor in condition.tensors)
+    plain = traced and len(condition.tensors) == 1 and not condition.facts and not _combines(condition)
+    if plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))):
+        return None
+    message = f"asserts the value of a tensor: `{speculation.short(node.test)}`"
+    reason = _why_not(site, condition)
+    if reason is not None:
+        return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
+    if site.settings.guards == "skip":
+        return Verdict(message, edit=guard(site, node))
+    try:
+        facts = _facts(site, condition)
+        check = _check(site, condition, node.msg, inverse=False)
+    except Unproven as why:
+        return Verdict(message, declined=str(why))
+    asked_twice = next((part for part in condition.static if site.judge(part).impure is not None), None)
+    if asked_twice is not None:
+        text = speculation.short(asked_twice)
+        return Verdict(message, declined=f"`{text}` may have effects; assert it in a statement of its own")
+    static = [site.operand_of_and(operand) for operand in condition.static]
+    header = site.header("if", [site.compiling, *static, *facts])
+    parts = (f"{header}\n    ", check.at(1), "\nelse:\n    ", site.original(node, 1))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _facts(site: Site, condition: Condition) -> list[str]:
+    """What the header asks for: that tensors are tensors, and that what decides is bool. Raises Unproven."""
+    for operand in condition.static:
+        inside = {id(part) for part in walk(operand)}
+        for suspect in untraced.suspects(site).of(site.place.statement):
+            if id(suspect) in inside and (other := untraced.break_at(site, suspect)) is not None:
+                raise Unproven(
+                    f"`{speculation.short(other.node)}` in its test breaks the graph as well; mend that first"
+                )
+    tensors = list(condition.tensors)
+    alone = len(tensors) == 1 and asked_of_bytes(site, tensors[0]) is not None
+    bools = [] if alone else bool_checks(site, tensors)
+    return list(dict.fromkeys([*tensor_checks(site, tensors), *condition.facts, *bools]))
+
+
+def _why_not(site: Site, condition: Condition) -> str | None:
+    if site.torch is None:
+        return "the name `torch` is taken by something else in this module"
+    if site.place.in_try:
+        return "the guard stands inside `try`, and its exception may be caught"
+    if site.place.in_handler:
+        return "the guard stands in an `except` handler, and says more of what was raised before"
+    manager = swallowing(site)
+    if manager is not None:
+        return f"the guard stands in `with {manager}`, which may catch its exception; check before it"
+    if condition.several is not None and _combines(condition):
+        return f"`{condition.several}` may hold more than one element"
+    if condition.verdict.impure is not None:
+        return condition.verdict.impure
+    scope = site.evaluator.scope
+    catcher = scope.index.caught(site.summary.path, site.function, scope.node.lineno)
+    if catcher is not None:
+        return f"its exception may be caught: {catcher}; check before that"
+    if site.settings.guards == "advice":
+        return 'the setting `guards = "advice"` leaves it to you'
+    return None
+
+
+def _combines(condition: Condition) -> bool:
+    """True when several tensors decide. A single one may have any shape: `_assert_async` takes what `if` would take."""
+    return len(condition.tensors) > 1 or any(isinstance(node, ast.BoolOp) for node in walk(condition.tensors[0]))
+
+
+class _Check(NamedTuple):
+    """The call that checks, whose text depends on how deep it stands."""
+
+    site: Site
+    text: str
+    message: str
+    name: str | None
+
+    def at(self, deeper: int) -> str:
+        """The text `deeper` levels below the guard."""
+        site = self.site
+        start = f"{site.torch}._assert_async("
+        if self.name is not None:
+            return site.call(start, [self.text, self.name], deeper=deeper)
+        room = site.line_limit - site.indentation(deeper + 1) - len('"",')
+        literal = _quoted(self.message)
+        if len(literal) - len('""') > room:
+            literal = ("\n" + "    " * (deeper + 1)).join(map(_quoted, _pieces_of(self.message, room)))
+        return site.call(start, [self.text, literal], deeper=deeper)
+
+
+def _check(site: Site, condition: Condition, described: ast.expr | None, *, inverse: bool) -> _Check:
+    """The check of a condition with the message of an assertion or an exception. Raises Unproven."""
+    message, name = message_of(site, described)
+    alone = asked_of_bytes(site, condition.tensors[0]) if len(condition.tensors) == 1 else None
+    if alone is None:
+        return _Check(site, condition.inverse if inverse else condition.text, message, name)
+    asked, negated = alone
+    return _Check(site, f"{site.text(asked)} {'==' if negated is not inverse else '!='} 0", message, name)
+
+
+def _pieces_of(text: str, room: int) -> list[str]:
+    """The text in pieces, cut behind spaces, that fit into a line each."""
+    pieces = [""]
+    for word in re.findall(r"\S*\s+|\S+$", text):
+        if pieces[-1] and len(_quoted(pieces[-1] + word)) - len('""') > room:
+            pieces.append("")
+        pieces[-1] += word
+    return pieces
+
+
+def _quoted(text: str) -> str:
+    escaped = (
+        text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    )
+    return f'"{escaped}"'

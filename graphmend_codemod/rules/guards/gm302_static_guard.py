@@ -1,0 +1,190 @@
+"""static-guard (GM302): a check of a tensor that was built from a Python list, which decides as well.
+
+The tensor's values are those of the list, so under `torch.compile` the same number comes from the list: Dynamo folds
+the check, and the exception keeps its type and message. A list that is an argument may hold other numbers, which become
+integers as they do in the tensor. Eager mode evaluates the original expression. Both may be
+parameters: then every call in the module has to give the list and the tensor that was built from it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.values import INT64, Kind
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import split
+from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, sizes: list):
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM302",
+    slug="static-guard",
+    title="check the Python list that a tensor was built from",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE),
+    examples=(
+        Example(
+            before="""
+            shapes = torch.as_tensor(sizes, dtype=torch.long, device=x.device)
+            if (shapes[:, 0] * shapes[:, 1]).sum() != x.shape[0]:
+                raise ValueError("sizes do not fit")
+            """,
+            after="""
+            shapes = torch.as_tensor(sizes, dtype=torch.long, device=x.device)
+            if (
+                sum(int(row[0]) * int(row[1]) for row in sizes)
+                if torch.compiler.is_compiling()
+                else (shapes[:, 0] * shapes[:, 1]).sum()
+            ) != x.shape[0]:
+                raise ValueError("sizes do not fit")
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(10), [[2, 2], [2, 3]]",),
+        ),
+        Declined(
+            source="""
+            shapes = torch.as_tensor(sizes, dtype=torch.long)
+            sizes.append([1, 1])
+            try:
+                if (shapes[:, 0] * shapes[:, 1]).sum() != x.shape[0]:
+                    raise ValueError("sizes do not fit")
+            except ValueError:
+                x = x + 1
+            """,
+            because="may have changed",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if sum(a * b for a, b in sizes) != x.shape[0]:
+                raise ValueError("sizes do not fit")
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@rule.on(ast.If, candidate="test")
+def static_guard(site: Site, node: ast.If) -> Verdict | None:
+    """`if f(tensor) != n: raise`, where the tensor holds a list's values."""
+    if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise):
+        return None
+    return _judge(site, node.test)
+
+
+@rule.on(ast.Assert, candidate="test")
+def static_assertion(site: Site, node: ast.Assert) -> Verdict | None:
+    """`assert f(tensor) == n`."""
+    return _judge(site, node.test)
+
+
+def _judge(site: Site, test: ast.expr) -> Verdict | None:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or split(site, test) is None:
+        return None
+    for operand, other in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
+        found = _from_list(site, operand)
+        if found is None or site.value(other).kind is Kind.TENSOR:
+            continue
+        tensor, text = found
+        message = f"checks the values of a tensor built from a list: `{speculation.short(test)}`"
+        if site.torch is None:
+            return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        source = site.place.env[tensor].built_from or ""
+        change = _change(site, tensor, source)
+        if change is not None:
+            reason = f"`{source}` may have changed since `{tensor}` was built from it: `{change}`; check before that"
+            return Verdict(message, declined=reason)
+        return Verdict(message, edit=_edit(site, operand, text.format(source)))
+    return None
+
+
+def _edit(site: Site, operand: ast.expr, static: str) -> Edit:
+    line = site.source.line(operand.lineno)
+    longer = len(static) + len(site.compiling) + len("( if  else )")
+    if len(line) + longer <= site.line_limit or operand.lineno != operand.end_lineno:
+        parts = (f"({static} if {site.compiling} else ", site.original(operand), ")")
+    else:
+        parts = (f"(\n    {static}\n    if {site.compiling}\n    else ", site.original(operand), "\n)")
+    return Edit((Replacement(site.span(operand), parts),), imports=site.imports)
+
+
+def _from_list(site: Site, node: ast.expr) -> tuple[str, str] | None:
+    """The tensor and a template for the Python expression with its list as `{}`."""
+    total = _summed(site, node)
+    if total is None:
+        return None
+    if isinstance(total, ast.Name) and _is_built(site, total):
+        return total.id, "sum({})" if total.id in site.flow.lists else "sum(int(number) for number in {})"
+    if isinstance(total, ast.BinOp) and isinstance(total.op, ast.Mult):
+        left, right = _column(total.left), _column(total.right)
+        if left and right and left[0].id == right[0].id and _is_built(site, left[0]):
+            numbers = [f"row[{each[1]}]" for each in (left, right)]
+            if left[0].id not in site.flow.lists:
+                numbers = [f"int({each})" for each in numbers]
+            return left[0].id, f"sum({' * '.join(numbers)} for row in {{}})"
+    return None
+
+
+def _summed(site: Site, node: ast.expr) -> ast.expr | None:
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    if site.resolve(node.func) == "torch.sum":
+        return node.args[0] if len(node.args) == 1 else None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "sum" and not node.args:
+        return node.func.value
+    return None
+
+
+def _column(node: ast.expr) -> tuple[ast.Name, int] | None:
+    """`t` and `1` for `t[:, 1]`."""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Tuple)):
+        return None
+    rows, *columns = node.slice.elts
+    if not (isinstance(rows, ast.Slice) and rows.lower is rows.upper is rows.step is None and len(columns) == 1):
+        return None
+    column = columns[0]
+    known = isinstance(column, ast.Constant) and isinstance(column.value, int)
+    return (node.value, column.value) if known else None  # type: ignore[attr-defined]
+
+
+def _is_built(site: Site, node: ast.Name) -> bool:
+    value = site.place.env.get(node.id)
+    return value is not None and value.built_from is not None and value.dtype == INT64
+
+
+def _change(site: Site, tensor: str, source: str) -> str | None:
+    """What may have changed the list, or the tensor in place, since the tensor was bound."""
+    stores = [
+        node
+        for node in walk_scope(site.evaluator.scope.node)
+        if isinstance(node, ast.Name) and node.id == tensor and not isinstance(node.ctx, ast.Load)
+    ]
+    if len(stores) > 1 or (stores and site.place.in_loop):
+        return speculation.short(stores[-1])
+    if not stores and tensor not in site.flow.lists:
+        return tensor
+    calls = site.flow.origins.calls if site.flow.origins is not None else calls_in(site.source.text)
+    line = site.place.statement.lineno
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        return site.function
+    changes = ListChanges(calls, lambda name: site.evaluator.scope.index.resolve(site.summary.name, name))
+    found = changes.before(function, tensor, source, line - 1)
+    return None if found is None else " ".join(found.split())

@@ -1,0 +1,1 @@
+"""Proofs and recognisers that several rules share."""

@@ -1,0 +1,1 @@
+"""Which function a call runs."""

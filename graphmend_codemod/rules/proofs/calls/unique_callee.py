@@ -1,0 +1,147 @@
+"""Calls in a module that can run one function alone.
+
+A decorator may change a function, a subclass may replace a method, and an attribute may hold layers of several classes:
+where that is so, nobody knows what a call does with its arguments.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.rules.proofs.calls.certain_calls import Link, local_names
+
+_Bound = tuple[Definition, ast.expr]
+
+
+@dataclass(frozen=True)
+class SureCalls:
+    """Follows a call to the one function of the module that it runs, where that can be no other.
+
+    `replaced` are names that do not mean the function or method that `def` gives them. `links` are the calls that were
+    followed: other files may replace what they run.
+    """
+
+    calls: ModuleCalls
+    replaced: frozenset[str]
+    links: list[Link] = field(default_factory=list)
+
+    def reached(
+        self, caller: Definition, call: ast.Call, node: ast.expr, *, scripted: bool = False
+    ) -> tuple[Definition, str] | None:
+        """The one function that a call runs, and its parameter for `node`; None if it might be another one.
+
+        `scripted` takes a function under `torch.jit.script` that is made of functions of torch alone: Dynamo traces the
+        Python text of it.
+        """
+        callee = self.calls.callee(caller, call)
+        if callee is None or not self._is_sure(caller, call.func, callee):
+            return None
+        if callee.node.decorator_list and not (scripted and self._is_script(callee)):
+            return None
+        given = [parameter for parameter, argument in callee.arguments(call).items() if argument is node]
+        names = {each.arg for each in [*callee.node.args.args, *callee.node.args.kwonlyargs]}
+        if len(given) != 1 or given[0] not in names:
+            return None
+        self.links.append(Link(caller, call, callee))
+        return callee, given[0]
+
+    def _is_script(self, callee: Definition) -> bool:
+        node = callee.node
+        plain = all(isinstance(each, (ast.Assign, ast.Return, ast.Expr)) for each in node.body)
+        called = [self.calls.qualified(part.func) for part in walk(node) if isinstance(part, ast.Call)]
+        known = all((name or "").startswith("torch.") for name in called)
+        return plain and known and [self.calls.qualified(each) for each in node.decorator_list] == ["torch.jit.script"]
+
+    def _is_sure(self, caller: Definition, function: ast.expr, callee: Definition) -> bool:
+        path = (dotted(function) or "").split(".")
+        if not {path[-1], callee.qualname.rpartition(".")[2]}.isdisjoint(self.replaced):
+            return False
+        if path[0] == "self" and len(path) == 2:
+            return self._is_own(caller.owner, path[1], callee)
+        if len(path) != 1:
+            return False
+        return self._is_element(caller, path[0], callee) if path[0] in local_names(caller.node) else not callee.owner
+
+    def _is_element(self, caller: Definition, name: str, callee: Definition) -> bool:
+        """`for layer in self.layers: layer(...)`."""
+        named = [part for part in walk(caller.node) if isinstance(part, ast.Name) and part.id == name]
+        bound = [part for part in named if not isinstance(part.ctx, ast.Load)]
+        loops = [node for node in walk_scope(caller.node) if isinstance(node, ast.For)]
+        over = [node for node in loops if bound and any(part is bound[0] for part in walk_in_layers(node.target))]
+        if len(bound) != 1 or len(over) != 1 or name in {each.arg for each in parameters(caller.node)}:
+            return False
+        iterated, target = over[0].iter, over[0].target
+        if isinstance(target, ast.Tuple):
+            counts = isinstance(iterated, ast.Call) and dotted(iterated.func) == "enumerate"
+            iterated = iterated.args[0] if counts and isinstance(iterated, ast.Call) else iterated
+            if not counts or getattr(target.elts[-1], "id", "") != name:
+                return False
+        while isinstance(iterated, ast.Subscript):
+            iterated = iterated.value
+        path = (dotted(iterated) or "").split(".")
+        return len(path) == 2 and path[0] == "self" and self._is_own(caller.owner, path[1], callee)
+
+    def _is_own(self, owner: str, attribute: str, callee: Definition) -> bool:
+        """True when `self.attribute` means the same in the class and in all subclasses in the module."""
+        classes = {each.owner for each in self.calls.definitions.values() if each.owner}
+        heirs = {each for each in classes if self.calls.is_heir(each, owner)}
+        made = [each for each in _assigned(self.calls, attribute) if self.calls.related(each[0].owner, owner)]
+        if self.calls.method(owner, attribute) is not None:
+            replaced = any(
+                each.owner in heirs and each.qualname == f"{each.owner}.{attribute}"
+                for each in self.calls.definitions.values()
+            )
+            return not made and not replaced
+        if any(each.owner in heirs for each, _ in made):
+            return False
+        makers = [[part for part in walk_in_layers(value) if isinstance(part, ast.Call)] for _, value in made]
+        named = {dotted(part.func) for parts in makers for part in parts} & classes
+        kept = all(isinstance(value, ast.Call) for _, value in made)
+        lists = {"ModuleList", "range", "len", "Sequential", *classes}
+        known = all((dotted(part.func) or "").rpartition(".")[2] in lists for parts in makers for part in parts)
+        return kept and known and len(named) == 1 and self.calls.method(str(*named), "__call__") is None
+
+
+def _assigned(calls: ModuleCalls, attribute: str) -> list[_Bound]:
+    """The methods that bind `self.attribute`, with the value, or the attribute itself where that is not plain."""
+    return calls.remembered("bound attributes", None, lambda: _bound_attributes(calls)).get(attribute, [])
+
+
+def _bound_attributes(calls: ModuleCalls) -> dict[str, list[_Bound]]:
+    found: dict[str, list[_Bound]] = {}
+    for function in calls.definitions.values():
+        inside = list(walk_scope(function.node))
+        values = {id(each.targets[0]): each.value for each in inside if isinstance(each, ast.Assign)}
+        for node in inside:
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                found.setdefault(node.attr, []).append((function, values.get(id(node), node)))
+    return found
+
+
+def assigned_outside(tree: ast.Module) -> frozenset[str]:
+    """The names that a module or its classes assign outside of functions."""
+    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    plain = [node for block in blocks for node in block if not isinstance(node, SCOPES)]
+    parts = [part for node in plain for part in walk_in_layers(node)]
+    return frozenset(part.id for part in parts if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load))
+
+
+def beside_compile_paths(function: FunctionNode) -> set[int]:
+    """The nodes that run in eager mode alone, since a compile path stands in front of them."""
+    return {
+        id(part)
+        for node in walk_scope(function)
+        if isinstance(node, ast.If) and "_compiling()" in ast.unparse(node.test)
+        for each in node.orelse
+        for part in walk_in_layers(each)
+    }
+
+
+def is_whole(node: ast.expr) -> bool:
+    """True for an integer that is written out."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, ast.Constant) and type(node.value) is int

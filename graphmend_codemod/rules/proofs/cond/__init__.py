@@ -1,0 +1,1 @@
+"""What may run under `torch.cond`."""

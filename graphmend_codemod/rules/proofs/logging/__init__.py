@@ -1,0 +1,1 @@
+"""Log calls and their arguments."""

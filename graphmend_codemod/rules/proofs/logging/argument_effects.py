@@ -1,0 +1,123 @@
+"""Whether arguments may be left out together with a call that only tells: nothing in them may do more than read."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis.aliasing import RANDOM
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.torch_api import (
+    PYTHON_ATTRIBUTES,
+    PYTHON_METHODS,
+    RETURNS_TENSOR,
+    torch_function,
+)
+from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.project.summary.quiet import HARMLESS_BUILTINS, HARMLESS_METHODS
+from graphmend_codemod.rules.framework.site import Site
+
+_CONSUMES = frozenset({"next", "map", "filter"})
+_ALWAYS_READ = frozenset("__class__ __name__ __qualname__ __dict__ __doc__ __module__ __version__".split())
+_SHOWN_BY = ("__str__", "__repr__", "__format__")
+_IN_PLACE = frozenset(
+    """relu relu6 elu selu celu leaky_relu rrelu silu mish hardtanh hardsigmoid hardswish threshold dropout""".split()
+)
+"""Functions that take `inplace` by position as well."""
+_OPERATIONS = RETURNS_TENSOR | PYTHON_METHODS.keys()
+
+
+def effect_in(site: Site, call: ast.Call) -> str | None:
+    """The first part of a call's arguments that may do more than read, as source text.
+
+    A call that is left out of compiled code takes its arguments with it. A property or method of any class of the
+    project counts by its name where the object is not known.
+    """
+    for argument in [*call.args, *(word.value for word in call.keywords)]:
+        effect = effect_of(site, argument)
+        if effect is not None:
+            return effect
+    return None
+
+
+def effect_of(site: Site, expression: ast.expr) -> str | None:
+    """The first part of an expression that may do more than read, as source text."""
+    bases = {id(node.value) for node in walk(expression) if isinstance(node, ast.Attribute)}
+    for node in walk(expression):
+        if _may_act(site, node, shown=id(node) not in bases):
+            return site.text(node)
+    return None
+
+
+def _may_act(site: Site, node: ast.AST, *, shown: bool) -> bool:
+    if isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)):
+        return True
+    if isinstance(node, ast.Call):
+        return not _is_harmless(site, node)
+    if isinstance(node, ast.Attribute):
+        return _is_loud_attribute(site, node) or (shown and _is_loud_object(site, node))
+    if isinstance(node, ast.Subscript):
+        return _is_loud_object(site, node)
+    return isinstance(node, ast.Name) and shown and _is_loud_object(site, node)
+
+
+def _is_loud_attribute(site: Site, node: ast.Attribute) -> bool:
+    if node.attr in _ALWAYS_READ or site.resolve(node) is not None or _is_known(site, node.value):
+        return False
+    if node.attr in PYTHON_ATTRIBUTES and site.value(node.value).instance_of is None:
+        return False  # what has a shape is a tensor, unless its class is known
+    return site.evaluator.scope.index.is_loud(node.attr)
+
+
+def _is_known(site: Site, node: ast.expr) -> bool:
+    """True for tensors, and for Python values of no class of the project."""
+    value = site.value(node)
+    return value.kind is Kind.TENSOR or (value.is_python and value.instance_of is None)
+
+
+def _is_loud_object(site: Site, node: ast.expr) -> bool:
+    """True for an instance of a class of the project that acts when it is shown, or asked for an element."""
+    made = site.value(node.value if isinstance(node, ast.Subscript) else node).instance_of
+    facts = site.evaluator.scope.index.class_facts(made) if made is not None else None
+    if facts is None:
+        return False
+    asked = ("__getitem__",) if isinstance(node, ast.Subscript) else _SHOWN_BY
+    found = (site.evaluator.scope.index.function(facts.methods[name]) for name in asked if name in facts.methods)
+    return any(each is None or each.loud for each in found)
+
+
+def _is_harmless(site: Site, node: ast.Call) -> bool:
+    qualified = site.resolve(node.func)
+    if qualified is not None and qualified.startswith("builtins."):
+        name = qualified.removeprefix("builtins.")
+        if name == "getattr":
+            return _is_quiet_lookup(site, node)
+        return name in HARMLESS_BUILTINS - _CONSUMES
+    operation = torch_function(qualified)
+    if operation is not None:
+        return operation in _OPERATIONS and operation not in RANDOM and not _writes(node)
+    if not isinstance(node.func, ast.Attribute):
+        return False
+    method = node.func.attr
+    if method.endswith("_") or method in RANDOM or _writes(node):
+        return False
+    if method not in HARMLESS_METHODS and method not in _OPERATIONS:
+        return False
+    return _is_known(site, node.func.value) or not site.evaluator.scope.index.is_loud(method)
+
+
+def _is_quiet_lookup(site: Site, node: ast.Call) -> bool:
+    name = node.args[1] if len(node.args) > 1 else None
+    if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+        return False
+    return _is_known(site, node.args[0]) or not site.evaluator.scope.index.is_loud(name.value)
+
+
+def _writes(node: ast.Call) -> bool:
+    """True for `out=` and `inplace=True`, also where that is given by position."""
+    if any(isinstance(each, ast.Constant) and each.value is True for each in node.args):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        return name in _IN_PLACE
+    for word in node.keywords:
+        if word.arg in (None, "out") or (word.arg == "inplace" and getattr(word.value, "value", None) is not False):
+            return True
+    return False

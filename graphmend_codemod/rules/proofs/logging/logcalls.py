@@ -1,0 +1,149 @@
+"""Recognising calls that only tell somebody something: loggers, `warnings.warn`, `print`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.torch_api import name_set
+from graphmend_codemod.analysis.values import Kind, Origin, Value
+from graphmend_codemod.rules.framework.site import Site
+
+LOG_METHODS = name_set(
+    """debug info warning warn error critical exception log warning_once info_once error_once debug_once
+    warning_advice"""
+)
+LOGGER_FACTORIES = frozenset(
+    {
+        "logging.getLogger",
+        "transformers.utils.logging.get_logger",
+        "diffusers.utils.logging.get_logger",
+        "datasets.utils.logging.get_logger",
+        "huggingface_hub.utils.logging.get_logger",
+        "accelerate.logging.get_logger",
+        "detectron2.utils.logger.setup_logger",
+        "fvcore.common.file_io.get_logger",
+        "absl.logging.get_absl_logger",
+    }
+)
+_REDIRECTIONS = frozenset({"contextlib.redirect_stdout", "contextlib.redirect_stderr"})
+LOGGER_CLASSES = frozenset({"logging.Logger", "logging.LoggerAdapter"})
+LOG_FUNCTIONS = frozenset(f"logging.{method}" for method in LOG_METHODS if "_" not in method)
+
+
+class LogCall(NamedTuple):
+    """A call that only tells. `what` names it for messages; `logger` is the module-level name a helper may use."""
+
+    call: ast.Call
+    what: str
+    logger: str | None
+
+
+def find_log_call(site: Site, node: ast.expr) -> LogCall | None:
+    """The call in `node`, if it is one that TorchDynamo breaks on and that returns nothing of use."""
+    if not isinstance(node, ast.Call):
+        return None
+    qualified = site.resolve(node.func)
+    if qualified in {"warnings.warn", "builtins.print"} or qualified in LOG_FUNCTIONS:
+        spelled = site.text(node.func)
+        root = spelled.partition(".")[0]
+        return LogCall(node, spelled, None if site.evaluator.scope.is_local(root) else spelled)
+    if isinstance(node.func, ast.Attribute) and node.func.attr in LOG_METHODS:
+        owner = node.func.value
+        if _is_logger(site, owner):
+            module_level = isinstance(owner, ast.Name) and not site.evaluator.scope.is_local(owner.id)
+            spelled = site.text(node.func)
+            return LogCall(node, spelled, spelled if module_level else None)
+    return None
+
+
+def _is_logger(site: Site, owner: ast.expr) -> bool:
+    value = site.value(owner)
+    if value.instance_of is not None:
+        return makes_logger(site, value.instance_of)
+    if isinstance(owner, ast.Call):
+        qualified = site.resolve(owner.func)
+        return qualified is not None and makes_logger(site, qualified)
+    return False
+
+
+def makes_logger(site: Site, qualified: str) -> bool:
+    """True when calling `qualified` gives a logger, or `qualified` is a logger's class."""
+    if qualified in LOGGER_FACTORIES or qualified in LOGGER_CLASSES:
+        return True
+    facts = site.evaluator.scope.index.function(qualified)
+    return facts is not None and facts.returns in LOGGER_CLASSES
+
+
+def why_it_is_read(site: Site, call: LogCall) -> str | None:
+    """Who reads what a call says, so that it has to be said in every call; None for streams and handlers."""
+    for word in call.call.keywords:
+        if word.arg == "file" and site.resolve(word.value) not in {"sys.stdout", "sys.stderr"}:
+            return f"`{site.text(word.value)}` gets what is printed"
+    for parent in site.place.parents:
+        for item in parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else ():
+            context = item.context_expr
+            qualified = site.resolve(context.func) if isinstance(context, ast.Call) else None
+            records = qualified == "warnings.catch_warnings" and "record" in site.text(context)
+            if qualified in _REDIRECTIONS or records:
+                return f"`{site.text(context)}` reads what is said"
+    return None
+
+
+class Arguments(NamedTuple):
+    """What the arguments of a log call hold: a tensor for certain, or only values that compile time knows."""
+
+    tensor: ast.expr | None
+    constant: bool
+    reason: str
+
+
+def judge_arguments(site: Site, call: ast.Call) -> Arguments:
+    """Look at all arguments, into f-strings, `%` and `.format`."""
+    tensor, reason = None, ""
+    for part in _leaves(call):
+        value = site.value(part)
+        if value.kind is Kind.TENSOR:
+            tensor = tensor or part
+        if not reason:
+            reason = _why_not_constant(site, part, value)
+    return Arguments(tensor, not reason, reason)
+
+
+def _leaves(call: ast.Call) -> Iterator[ast.expr]:
+    stack: list[ast.expr] = [*call.args, *(word.value for word in call.keywords)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.JoinedStr):
+            stack.extend(part.value for part in node.values if isinstance(part, ast.FormattedValue))
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mod, ast.Add)):
+            stack.extend([node.left, node.right])
+        elif isinstance(node, (ast.Tuple, ast.List)):
+            stack.extend(node.elts)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+            stack.extend([*node.args, *(word.value for word in node.keywords)])
+        elif not isinstance(node, ast.Constant):
+            yield node
+
+
+def _why_not_constant(site: Site, node: ast.expr, value: Value) -> str:
+    text = site.text(node)
+    if _is_class_name(site, node):
+        return ""
+    if value.is_python and value.origin in {Origin.CONSTANT, Origin.CONFIG}:
+        return ""
+    if value.is_python and value.callee is not None and value.origin is Origin.OTHER and "." in value.callee:
+        return ""
+    if value.origin is Origin.SHAPE:
+        return f"`{text}` is a size, and a size in the message would specialise the graph on it"
+    if value.kind is Kind.TENSOR:
+        return f"`{text}` is a tensor"
+    return f"`{text}` may not be a constant while the graph is traced"
+
+
+def _is_class_name(site: Site, node: ast.expr) -> bool:
+    """`self.__class__`, `type(self)` and their `__name__`."""
+    if isinstance(node, ast.Attribute) and node.attr in {"__name__", "__qualname__", "__class__"}:
+        return node.attr == "__class__" or _is_class_name(site, node.value)
+    return isinstance(node, ast.Call) and site.resolve(node.func) == "builtins.type" and len(node.args) == 1

@@ -1,0 +1,1 @@
+"""Masks of ones and None, and what products and sums with them are."""

@@ -1,0 +1,213 @@
+"""Products with a mask, `x = x * mask[:, None]`: what they multiply, by what, and whether ones leave it as it is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
+from graphmend_codemod.analysis.scope import walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.torch_api import LAYOUT
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.module_memory import is_name
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike, is_layer
+
+_OF_SHAPE = frozenset({"shape", "ndim"})
+
+
+class Product(NamedTuple):
+    """`dtype = target.dtype; target = (target * factor).to(dtype)`."""
+
+    target: ast.Name
+    factor: ast.expr
+    dtype: ast.Name | None
+
+
+def product_of(body: list[ast.stmt]) -> Product | None:
+    """The product that these statements make, if they do nothing else."""
+    *before, last = body
+    if not isinstance(last, ast.Assign) or len(last.targets) != 1 or not isinstance(last.targets[0], ast.Name):
+        return None
+    target, value = last.targets[0], last.value
+    dtype: ast.Name | None = None
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "to":
+        if len(value.args) != 1 or value.keywords or not isinstance(value.args[0], ast.Name):
+            return None
+        dtype, value = value.args[0], value.func.value
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Mult):
+        return None
+    sides = [value.left, value.right]
+    others = [each for each in sides if not (isinstance(each, ast.Name) and each.id == target.id)]
+    if len(others) != 1:
+        return None
+    if any(dtype is None or ast.unparse(each) != f"{dtype.id} = {target.id}.dtype" for each in before):
+        return None
+    return Product(target, others[0], dtype)
+
+
+def is_view(node: ast.expr, mask: str) -> bool:
+    """True for the mask, parts of it, and the same with more dimensions: all ones where the mask is."""
+    if isinstance(node, ast.Name):
+        return node.id == mask
+    if isinstance(node, ast.Call):
+        function = node.func
+        more = isinstance(function, ast.Attribute) and function.attr == "unsqueeze" and not node.keywords
+        return more and isinstance(function, ast.Attribute) and is_view(function.value, mask)
+    if not isinstance(node, ast.Subscript):
+        return False
+    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    plain = all(
+        isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and index.value in (None, ...))
+        for index in indices
+    )
+    called = any(isinstance(part, (ast.Call, ast.NamedExpr, ast.Await)) for part in walk_in_layers(node.slice))
+    return plain and not called and is_view(node.value, mask)
+
+
+class Products(NamedTuple):
+    """What the functions of a module multiply by masks."""
+
+    site: Site
+    calls: ModuleCalls
+
+    def demand(self, function: Definition, node: ast.If, name: str) -> None:
+        """NotAlike unless an `if` multiplies by the mask, where there is one, and does nothing else."""
+        where = f"`if {short(node.test)}` in `{function.qualname}`"
+        tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
+        disjunction = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)
+        present = [each for each in tests if ast.unparse(each) == f"{name} is not None"]
+        others = [each for each in tests if each not in present]
+        product = product_of(node.body)
+        if disjunction or not present or node.orelse or product is None:
+            raise NotAlike(f"{where} does more than multiply by the mask")
+        if not all(about_shape(each, name) for each in others) or not is_view(product.factor, name):
+            raise NotAlike(f"{where} does more than multiply by the mask")
+        if product.target.id == name:
+            raise NotAlike(f"{where} changes the mask itself")
+        blocks = blocks_of(self.calls, function)
+        if product.dtype is None:
+            if not self._is_floating(function, blocks, node, product.target.id):
+                raise NotAlike(f"{where} may change the dtype of `{product.target.id}`")
+        elif not _keeps_dtype(blocks, node, product):
+            raise NotAlike(f"{where} may change the dtype of `{product.target.id}`")
+        Memory(self.site, self.calls).demand_no_write(function, blocks, node, {product.target.id})
+
+    def takes(self, function: Definition, call: ast.Call, name: str) -> list[tuple[Definition, str]] | None:
+        """No call is known to do with ones what it does with None."""
+        return None
+
+    def layers(self, owner: str, attribute: str) -> list[str] | None:
+        """No choice between classes matters."""
+        return None
+
+    def _is_floating(self, function: Definition, blocks: Blocks, node: ast.stmt, name: str) -> bool:
+        """True for what comes out of a layer, or goes into one next."""
+        bound = blocks.binding_before(node, name)
+        if bound is not None and self._from_layer(function, blocks, bound):
+            return True
+        later = [part for part in walk_scope(function.node) if getattr(part, "lineno", 0) > (node.end_lineno or 0)]
+        end = min(
+            (part.end_lineno or 0 for part in later if isinstance(part, ast.Assign) and binds(part, name)),
+            default=10**9,
+        )
+        return any(
+            isinstance(part, ast.Call)
+            and is_layer(self.site, self.calls, function, part)
+            and part.lineno <= end
+            and any(is_name(_unshaped(each), name) for each in part.args)
+            for part in later
+        )
+
+    def _from_layer(self, function: Definition, blocks: Blocks, bound: ast.Assign) -> bool:
+        value = _unshaped(bound.value)
+        if isinstance(value, ast.Call):
+            return is_layer(self.site, self.calls, function, value)
+        if isinstance(value, ast.Name):
+            before = blocks.binding_before(bound, value.id)
+            return before is not None and self._from_layer(function, blocks, before)
+        return False
+
+
+def about_shape(node: ast.expr, name: str) -> bool:
+    """True for comparisons of sizes of the mask with numbers."""
+    if not isinstance(node, ast.Compare):
+        return False
+    return all(isinstance(each, ast.Constant) or is_size(each, name) for each in [node.left, *node.comparators])
+
+
+def is_size(node: ast.expr, name: str) -> bool:
+    """True for `name.shape[0]`, `name.size(0)`, `name.ndim` and the like."""
+    inner = node.value if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) else node
+    if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
+        return inner.func.attr in {"size", "dim"} and is_name(inner.func.value, name)
+    return isinstance(inner, ast.Attribute) and inner.attr in _OF_SHAPE and is_name(inner.value, name)
+
+
+def _keeps_dtype(blocks: Blocks, node: ast.If, product: Product) -> bool:
+    """True when `(x * mask).to(dtype)` has the dtype that `x` had, and nothing else asks what `dtype` is."""
+    assert product.dtype is not None
+    dtype, target = product.dtype.id, product.target.id
+    if len(node.body) > 1:
+        reads = [
+            part
+            for part in walk_scope(blocks.function)
+            if is_name(part, dtype) and isinstance(part.ctx, ast.Load)  # type: ignore[attr-defined]
+        ]
+        return all(any(part is inner for inner in walk_in_layers(node)) for part in reads)
+    bound = blocks.binding_before(node, dtype)
+    if bound is None or ast.unparse(bound) != f"{dtype} = {target}.dtype":
+        return False
+    return blocks.binding_before(node, target) is blocks.binding_before(bound, target) and not any(
+        binds(part, target)
+        for part in walk_scope(blocks.function)
+        if bound.lineno < getattr(part, "lineno", 0) < node.lineno
+    )
+
+
+def _unshaped(node: ast.expr) -> ast.expr:
+    """What is left without changes of shape: `x` for `x.transpose(1, 2)[:, :4]`."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LAYOUT:
+            if any(ast.unparse(each).startswith("torch.") for each in node.args):
+                return node  # `x.view(torch.int32)`
+            node = node.func.value
+        else:
+            return node
+
+
+def stored(site: Site, calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr | None]:
+    """What the module gives to an attribute of instances of a class; None for what is no plain assignment."""
+    for store in _stores(site.source.text).get(attribute, ()):
+        if not store.of_self or not store.inside or calls.related(store.inside, owner):
+            yield store.value
+
+
+class _Store(NamedTuple):
+    """A place that gives an attribute another value; `inside` is the class that it stands in."""
+
+    value: ast.expr | None
+    of_self: bool
+    inside: str
+
+
+@lru_cache(maxsize=2)
+def _stores(text: str) -> Mapping[str, list[_Store]]:
+    """The places of a module that give attributes values, by attribute."""
+    found: dict[str, list[_Store]] = {}
+    values: dict[int, ast.expr | None] = {}
+    for statement in reversed(tree_of(text).body):
+        inside = statement.name if isinstance(statement, ast.ClassDef) else ""
+        for node in walk(statement):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    values[id(target)] = node.value
+            elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                store = _Store(values.get(id(node)), is_name(node.value, "self"), inside)
+                found.setdefault(node.attr, []).append(store)
+    return found

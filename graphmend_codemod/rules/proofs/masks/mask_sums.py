@@ -1,0 +1,309 @@
+"""Sums with a mask, `scores = scores + mask[..., :n]`: whether a mask of zeros leaves them as they are.
+
+Zeros are what a mask of ones becomes before it is added to the scores of attention. A mask of zeros does what None does
+where `if mask is not None:` adds it to scores that a softmax of a given dtype reads next, where
+`scaled_dot_product_attention` gets it, and where transformers' table of attention functions has one that does the same.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
+from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, is_size, is_view, stored
+from graphmend_codemod.rules.proofs.memory.module_memory import is_name
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+
+_SDPA = "torch.nn.functional.scaled_dot_product_attention"
+_OF_SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
+_SOFTMAX = frozenset({"torch.softmax", "torch.nn.functional.softmax"})
+_TABLES = frozenset({"transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS", "transformers.ALL_ATTENTION_FUNCTIONS"})
+_OF_TABLE = ("module", "query", "key", "value", "attention_mask")
+CHOICE = "self.config._attn_implementation"
+ADDING = ("eager", "sdpa")
+"""The kinds of attention in transformers that add the mask, or take zeros for what None is."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What the functions of a module add masks to.
+
+    `choosers` are the classes whose configuration chooses how, with whether they ask for it later than in the
+    constructor.
+    """
+
+    site: Site
+    calls: ModuleCalls
+    choosers: dict[str, bool] = field(default_factory=dict)
+
+    def demand(self, function: Definition, node: ast.If, name: str) -> None:
+        """NotAlike unless an `if` adds the mask, where there is one, and does nothing else."""
+        where = f"`if {short(node.test)}` in `{function.qualname}`"
+        tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
+        disjunction = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)
+        others = [each for each in tests if not is_not_none(each, name)]
+        target = self._target(function, node, name)
+        copied = _made_contiguous(node)
+        if disjunction or len(others) == len(tests) or node.orelse or (target is None and not copied):
+            raise NotAlike(f"{where} does more than add the mask")
+        if target is None:
+            if any(is_name(part, name) for each in others for part in walk_in_layers(each)) or name in copied:
+                raise NotAlike(f"{where} does more than add the mask")
+            Memory(self.site, self.calls).demand_no_write(function, blocks_of(self.calls, function), node, copied)
+            return
+        if not all(about_shape(each, name) for each in others):
+            raise NotAlike(f"{where} does more than add the mask")
+        blocks = blocks_of(self.calls, function)
+        if blocks.in_loop(node) or not self._goes_into_softmax(function, blocks, node, target):
+            raise NotAlike(f"{where} may change the dtype of `{target}`")
+        Memory(self.site, self.calls).demand_no_write(function, blocks, node, {target})
+
+    def _target(self, function: Definition, node: ast.If, name: str) -> str | None:
+        """`x` for `if mask.size() != size: raise E`, `part = mask[:, :n]`, `x = x + part`, of which one is enough."""
+        views = {name}
+        *before, last = node.body
+        for each in before:
+            if isinstance(each, ast.If) and _is_check_of_size(each, name):
+                continue
+            target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
+            if not isinstance(each, ast.Assign) or not isinstance(target, ast.Name) or target.id == name:
+                return None
+            if not any(is_view(each.value, view) for view in views) or _is_used_outside(function, node, target.id):
+                return None
+            views.add(target.id)
+        if isinstance(last, ast.AugAssign) and isinstance(last.op, ast.Add) and isinstance(last.target, ast.Name):
+            target, sides = last.target, [last.value]
+        elif isinstance(last, ast.Assign) and len(last.targets) == 1 and isinstance(last.value, ast.BinOp):
+            target = last.targets[0] if isinstance(last.value.op, ast.Add) else None
+            sides = [last.value.left, last.value.right]
+            if not isinstance(target, ast.Name) or sum(is_name(side, target.id) for side in sides) != 1:
+                return None
+            sides = [side for side in sides if not is_name(side, target.id)]
+        else:
+            return None
+        added = any(is_view(sides[0], view) for view in views)
+        return target.id if added and isinstance(target, ast.Name) and target.id not in views else None
+
+    def _goes_into_softmax(self, function: Definition, blocks: Blocks, node: ast.If, target: str) -> bool:
+        """True when all that reads the sum is `softmax(x, dtype=torch.float32)`, which has that dtype anyway."""
+        following = blocks.following(node)
+        last = next((each for each in following if isinstance(each, ast.Assign) and binds(each, target)), None)
+        end = 10**9 if last is None else last.end_lineno or 0
+        read: set[int] = set()
+        softmaxes = 0
+        for part in walk_in_layers(function.node):
+            if isinstance(part, ast.Call) and (operand := self._of_softmax(part)) is not None:
+                read.add(id(operand))
+                softmaxes += is_name(operand, target)
+        for part in walk_in_layers(function.node):
+            used = is_name(part, target) and isinstance(part.ctx, ast.Load)  # type: ignore[attr-defined]
+            if used and (node.end_lineno or 0) < part.lineno <= end and id(part) not in read:  # type: ignore[attr-defined]
+                return False
+        return bool(softmaxes)
+
+    def _of_softmax(self, call: ast.Call) -> ast.expr | None:
+        """The operand of a softmax with a dtype of its own."""
+        given = [word.value for word in call.keywords if word.arg == "dtype"]
+        if len(given) != 1 or not (self.site.resolve_global(given[0]) or "").startswith("torch."):
+            return None
+        if self.site.resolve_global(call.func) in _SOFTMAX:
+            return call.args[0] if call.args else None
+        return call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr == "softmax" else None
+
+    def takes(self, function: Definition, call: ast.Call, name: str) -> list[tuple[Definition, str]] | None:
+        """The functions that get the mask from a call, and as what; None for calls that are not about attention.
+
+        NotAlike where such a call tells zeros from None.
+        """
+        root = (dotted(call.func) or "").partition(".")[0]
+        local = any(each.arg == root for each in parameters(function.node)) or any(
+            binds(each, root) for each in function.node.body
+        )
+        if not local and self.site.resolve_global(call.func) == _SDPA:
+            self._demand_place(function, call, name, _OF_SDPA, "attn_mask")
+            if self._causal(function, call, _OF_SDPA) == "maybe":
+                raise NotAlike(f"`{short(call)}` in `{function.qualname}` may look at what comes later")
+            return []
+        if local and isinstance(call.func, ast.Name):
+            values = list(_values_of(function, call.func.id))
+            if any(self._is_table(each) for each in values):
+                return list(self._chosen(function, call, name, values))
+        return None
+
+    def _chosen(
+        self, function: Definition, call: ast.Call, name: str, values: list[ast.expr | None]
+    ) -> Iterator[tuple[Definition, str]]:
+        """Follow `attend = eager_attention`, `attend = ALL_ATTENTION_FUNCTIONS[...]`, `attend(self, q, k, v, mask)`."""
+        self._demand_place(function, call, name, _OF_TABLE, "attention_mask")
+        if self._causal(function, call, _OF_TABLE) != "no":
+            # Without a word of the caller, attention without a mask looks at nothing that comes later.
+            raise NotAlike(f"`{short(call)}` in `{function.qualname}` does not say `is_causal=False`")
+        self.choosers[function.owner] = True
+        for value in values:
+            if isinstance(value, ast.Call) and self._is_table(value):
+                value = value.args[1]  # noqa: PLW2901
+            if value is not None and self._is_table(value):
+                continue
+            made = ast.Call(value, call.args, call.keywords) if isinstance(value, ast.Name) else None
+            callee = self.calls.callee(function, made) if made is not None else None
+            if callee is None or made is None:
+                raise NotAlike(f"it is not known what `{short(call.func)}` in `{function.qualname}` does with the mask")
+            found = [parameter for parameter, given in callee.arguments(made).items() if is_name(given, name)]
+            known = {each.arg for each in parameters(callee.node)}
+            if len(found) != 1 or not known.issuperset(found):
+                raise NotAlike(f"it is not known which parameter of `{callee.qualname}` gets the mask")
+            yield callee, found[0]
+
+    def _is_table(self, node: ast.expr | None) -> bool:
+        """True for `ALL_ATTENTION_FUNCTIONS[self.config._attn_implementation]`, and for the same as a method."""
+        if isinstance(node, ast.Subscript):
+            table, key = node.value, node.slice
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get_interface":
+            if len(node.args) != 2 or node.keywords:
+                return False
+            table, key = node.func.value, node.args[0]
+        else:
+            return False
+        return self.site.resolve_global(table) in _TABLES and ast.unparse(key) == CHOICE
+
+    def _demand_place(
+        self, function: Definition, call: ast.Call, name: str, order: tuple[str, ...], wanted: str
+    ) -> None:
+        """NotAlike unless the mask, and nothing made of it, is given once, as what is wanted."""
+        given = dict(zip(order, call.args, strict=False))
+        given |= {word.arg: word.value for word in call.keywords if word.arg is not None}
+        mentions = [part for part in walk_in_layers(call) if is_name(part, name)]
+        starred = any(isinstance(each, ast.Starred) for each in call.args)
+        if starred or len(mentions) != 1 or given.get(wanted) is not mentions[0]:
+            raise NotAlike(f"`{short(call)}` in `{function.qualname}` may tell a mask of ones from None")
+
+    def _causal(self, function: Definition, call: ast.Call, order: tuple[str, ...]) -> str | None:
+        """`no` where the call says so, None where it says nothing, else `maybe`."""
+        given = dict(zip(order, call.args, strict=False))
+        given |= {word.arg: word.value for word in call.keywords if word.arg is not None}
+        said = given.get("is_causal")
+        if said is None:
+            return None
+        return "no" if self._is_false(function, said) else "maybe"
+
+    def _is_false(self, function: Definition, node: ast.expr) -> bool:
+        """True for False, and for `self.name` that nothing in the module sets to anything else."""
+        if isinstance(node, ast.Constant):
+            return node.value is False
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
+            return any(self._is_false(function, each) for each in node.values)
+        if isinstance(node, ast.IfExp):
+            return self._is_false(function, node.test) and self._is_false(function, node.orelse)
+        if isinstance(node, ast.Name):
+            values = list(_values_of(function, node.id))
+            return len(values) == 1 and values[0] is not None and self._is_false(function, values[0])
+        if not isinstance(node, ast.Attribute) or not is_name(node.value, "self"):
+            return False
+        stores = list(stored(self.site, self.calls, function.owner, node.attr))
+        return bool(stores) and all(isinstance(each, ast.Constant) and each.value is False for each in stores)
+
+    def layers(self, owner: str, attribute: str) -> list[str] | None:
+        """The classes of an attribute, where the constructor chooses it by the attention that is configured.
+
+        That is neither flash attention nor anything else that the table does not name as adding the mask.
+        """
+        values = list(stored(self.site, self.calls, owner, attribute))
+        value = values[0] if len(values) == 1 else None
+        key = self.calls.method(owner, "__init__")
+        if key is None or self.calls.definitions[key].parameters[:1] != ["config"]:
+            return None
+        made: list[ast.expr] = []
+        if isinstance(value, ast.IfExp):
+            answer = self._known(owner, value.test)
+            made = [value.body, value.orelse] if answer is None else [value.body if answer else value.orelse]
+        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Subscript) and _is_choice(value.func.slice):
+            made = [ast.Call(each, value.args, value.keywords) for each in self._in_table(value.func.value)]
+        names = [each.func.id for each in made if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
+        if not names or len(names) != len(made):
+            return None
+        self.choosers.setdefault(owner, False)
+        return sorted(set(names))
+
+    def _in_table(self, node: ast.expr) -> list[ast.expr]:
+        """The classes for attention that adds the mask in `CLASSES = {"eager": A, "flash_attention_2": B}`."""
+        tables = [
+            each.value
+            for each in tree_of(self.site.source.text).body
+            if isinstance(each, ast.Assign) and isinstance(node, ast.Name) and is_name(each.targets[0], node.id)
+        ]
+        if len(tables) != 1 or not isinstance(tables[0], ast.Dict):
+            return []
+        pairs = zip(tables[0].keys, tables[0].values, strict=True)
+        return [made for key, made in pairs if not isinstance(key, ast.Constant) or key.value in ADDING]
+
+    def _known(self, owner: str, test: ast.expr) -> bool | None:
+        """What a test of the configured attention says where it adds the mask; None if that is unclear."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            answer = self._known(owner, test.operand)
+            return None if answer is None else not answer
+        if isinstance(test, ast.Attribute) and is_name(test.value, "self"):
+            values = list(stored(self.site, self.calls, owner, test.attr))
+            return self._known(owner, values[0]) if len(values) == 1 and values[0] is not None else None
+        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not _is_choice(test.left):
+            return None
+        other = test.comparators[0]
+        if not isinstance(other, ast.Constant) or other.value in ADDING:
+            return None
+        return {ast.Eq: False, ast.NotEq: True}.get(type(test.ops[0]))
+
+
+def _is_choice(node: ast.expr) -> bool:
+    """True for `config._attn_implementation` in a constructor."""
+    return isinstance(node, ast.Attribute) and ast.unparse(node) == CHOICE.removeprefix("self.")
+
+
+def _made_contiguous(node: ast.If) -> set[str]:
+    """The names for which a branch does `x = x.contiguous()`; none if it does anything else."""
+    found: set[str] = set()
+    for each in node.body:
+        target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
+        if not isinstance(target, ast.Name) or ast.unparse(each) != f"{target.id} = {target.id}.contiguous()":
+            return set()
+        found.add(target.id)
+    return found
+
+
+def _is_used_outside(function: Definition, node: ast.If, name: str) -> bool:
+    inside = {id(part) for part in walk_in_layers(node)}
+    return any(is_name(part, name) and id(part) not in inside for part in walk_in_layers(function.node))
+
+
+def _is_check_of_size(node: ast.If, name: str) -> bool:
+    """True for `if mask.size() != (n, 1, q, k): raise ValueError(...)`."""
+    test = node.test
+    if node.orelse or len(node.body) != 1 or not isinstance(node.body[0], ast.Raise):
+        return False
+    if not isinstance(test, ast.Compare) or not is_size(test.left, name) or len(test.ops) != 1:
+        return False
+    return not any(isinstance(part, ast.Call) or is_name(part, name) for part in walk_in_layers(test.comparators[0]))
+
+
+def _values_of(function: Definition, name: str) -> Iterator[ast.expr | None]:
+    """What a name is bound to in a function; None for what is no plain assignment."""
+    plain: dict[int, ast.expr | None] = {}
+    for node in walk_scope(function.node):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            plain[id(node.targets[0])] = node.value
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            plain[id(node.target)] = node.value
+    if any(each.arg == name for each in parameters(function.node)):
+        yield None
+    for node in walk_scope(function.node):
+        if is_name(node, name) and not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
+            yield plain.get(id(node))
+
+
+def is_not_none(node: ast.expr, name: str) -> bool:
+    """True for `name is not None`."""
+    return ast.unparse(node) == f"{name} is not None"

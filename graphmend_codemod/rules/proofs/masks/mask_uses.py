@@ -1,0 +1,390 @@
+"""What becomes of a mask in a module: whether one of ones does, wherever it gets to, what None does there.
+
+`if mask is not None: x = x * mask[:, None]` is such a use: ones change nothing, where the product has the dtype of `x`.
+For a mask of zeros, `x = x + mask` is one. `judge` knows these uses.
+The value is followed through assignments, results of functions, calls of functions and of layers whose class the
+constructor tells, and choices by the class of a layer. Any other use is a reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
+from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
+from graphmend_codemod.rules.proofs.masks.mask_products import Products, stored
+from graphmend_codemod.rules.proofs.masks.mask_sums import Sums
+from graphmend_codemod.rules.proofs.memory.module_memory import is_name
+from graphmend_codemod.rules.proofs.memory.shared_memory import NotAlike, assigned
+
+
+class _Chosen(NamedTuple):
+    """What is known of a layer: its class, or that an attribute of it has this value."""
+
+    owner: str = ""
+    attribute: str = ""
+    value: str = ""
+
+
+@dataclass
+class MaskUses:
+    """Follows one mask.
+
+    `links` are the calls that hand it down, from the `entries`, methods of one instance. `companions` are these calls
+    with whoever makes them.
+    """
+
+    site: Site
+    calls: ModuleCalls
+    judge: Products | Sums
+    companions: list[tuple[Definition, ast.Call]] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    entries: list[Definition] = field(default_factory=list)
+    _seen: set[tuple[str, int, str, str]] = field(default_factory=set)
+
+    def demand(self, function: Definition, name: str, statement: ast.stmt) -> None:
+        """NotAlike unless all uses of `name` in a function, below a statement, are alike for ones and for None."""
+        if _start(function, statement) < statement.lineno:
+            raise NotAlike(f"`{name}` gets its value in a loop")
+        if any(each.lineno > (statement.end_lineno or 0) for each in _bindings(function, name)):
+            raise NotAlike(f"`{name}` gets another value in `{function.qualname}`")
+        self.entries.append(function)
+        self._follow(function, name, statement.end_lineno or 0, _Chosen(), {})
+
+    def conditions(self) -> list[str]:
+        """What the compile path has to ask for the calls to run what was followed; NotAlike if it cannot ask."""
+        certain = CertainCalls(self.site, self.calls)
+        try:
+            for each in self.entries:
+                certain.demand_own(certain.start(), each.owner, each.node.name)
+            certain.follow_all(certain.start(), self.entries, self.links)
+            return certain.conditions()
+        except MayDiffer as unsure:
+            raise NotAlike(str(unsure)) from None
+
+    def _bound(
+        self, function: Definition, name: str, node: ast.AST, own: _Chosen, layers: Mapping[str, _Chosen]
+    ) -> None:
+        """Follow a name that an assignment, and nothing else, binds."""
+        if len(_bindings(function, name)) != 1 or name in _parameter_names(function):
+            raise NotAlike(f"`{name}` gets another value in `{function.qualname}`")
+        self._follow(function, name, _start(function, node) - 1, own, layers)
+
+    def _given(self, function: Definition, name: str, own: _Chosen) -> None:
+        """Follow a parameter."""
+        if _bindings(function, name):
+            raise NotAlike(f"`{name}` gets another value in `{function.qualname}`")
+        self._follow(function, name, 0, own, {})
+
+    def _follow(self, function: Definition, name: str, after: int, own: _Chosen, layers: Mapping[str, _Chosen]) -> None:
+        key = (function.qualname, function.node.lineno, name, own.value)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        allowed: set[int] = set()
+        nodes = list(_live(function.node.body, own))
+        for node in nodes:
+            if isinstance(node, SCOPES) and _mentions(node, name):
+                raise NotAlike(f"`{name}` is used in a function inside `{function.qualname}`")
+            looked_at = node.lineno <= after or id(node) in allowed if isinstance(node, ast.If) else True
+            if isinstance(node, ast.If) and not looked_at and _mentions(node.test, name):
+                self.judge.demand(function, node, name)
+                allowed |= {id(part) for part in walk_in_layers(node)}
+        for node in nodes:
+            if getattr(node, "lineno", 0) <= after:
+                continue
+            allowed |= self._handed_on(function, node, name, own, layers)
+        for node in nodes:
+            used = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+            if used and isinstance(node, ast.Name) and node.lineno > after and id(node) not in allowed:
+                around = next((each for each in nodes if node in children(each)), node)
+                raise NotAlike(f"`{short(around)}` in `{function.qualname}` may tell a mask of ones from None")
+
+    def _handed_on(
+        self, function: Definition, node: ast.AST, name: str, own: _Chosen, layers: Mapping[str, _Chosen]
+    ) -> set[int]:
+        """Follow the mask to where a node hands it; the names in it that are understood."""
+        if isinstance(node, ast.Return) and is_name(node.value, name):
+            self._returned(function)
+            return {id(node.value)}
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.IfExp) and isinstance(node.targets[0], ast.Name):
+            chosen = node.value
+            if is_name(chosen.body, name) and not _mentions(chosen.test, name) and not _mentions(chosen.orelse, name):
+                layer = self._chosen_layer(function, chosen.test)
+                self._bound(function, node.targets[0].id, node, own, {**layers, **layer})
+                return {id(chosen.body)}
+        if isinstance(node, ast.Call):
+            call = _called_by_name(node)
+            given = [each for each in [*call.args, *(word.value for word in call.keywords)] if is_name(each, name)]
+            if given:
+                self.companions.append((function, call))
+                taken = self.judge.takes(function, call, name)
+                for callee, parameter in taken or ():
+                    self.links.append(Link(function, call, callee))
+                    self._given(callee, parameter, _Chosen())
+                if taken is not None:
+                    return {id(each) for each in given}
+                for callee, known, owners in self._callees(function, call, own, layers):
+                    same = isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call)
+                    self.links.append(Link(function, call, callee, owners, bool(owners and known.owner), same))
+                    for parameter in _parameters_given(callee, call, name, len(given)):
+                        self._given(callee, parameter, known)
+            return {id(each) for each in given}
+        return set()
+
+    def _returned(self, function: Definition) -> None:
+        """Follow the result of a function to those who call it."""
+        short_name = function.qualname.rpartition(".")[2]
+        if not short_name.startswith("_"):
+            raise NotAlike(f"`{function.qualname}` may be called from elsewhere")
+        results = 0
+        callers = self.calls.callers(function)
+        known = {id(call.func) for _, call in callers}
+        for part in walk(tree_of(self.site.source.text)) if self._occurs_elsewhere(short_name, len(callers)) else ():
+            spelled = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
+            if spelled == short_name and id(part) not in known:
+                raise NotAlike(f"`{short(part)}` may lead to `{function.qualname}` from elsewhere")
+        for caller, call in callers:
+            target = assigned(caller, call)
+            if target is None:
+                raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
+            own = isinstance(call.func, ast.Attribute) and is_name(call.func.value, "self")
+            if not own or not self.calls.related(caller.owner, function.owner):
+                raise NotAlike(f"`{short(call)}` may be called of another instance")
+            self.entries.append(caller)
+            self._bound(caller, target, call, _Chosen(), {})
+            results += 1
+        if not results:
+            raise NotAlike(f"nothing in the module is known to call `{function.qualname}`")
+
+    def _occurs_elsewhere(self, name: str, calls: int) -> bool:
+        """True where the text spells the name more often than its definitions and so many calls do."""
+        defined = sum(key[0].rpartition(".")[2] == name for key in self.calls.definitions)
+        return len(re.findall(rf"\b{name}\b", self.site.source.text)) > defined + calls
+
+    def _chosen_layer(self, function: Definition, test: ast.expr) -> dict[str, _Chosen]:
+        """What `isinstance(layer, Class)` or `layer.kind == "mamba"` says about a layer."""
+        found: dict[str, _Chosen] = {}
+        if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance":
+            layer, owner = test.args
+            if isinstance(layer, ast.Name) and isinstance(owner, ast.Name):
+                found = {layer.id: _Chosen(owner=owner.id)}
+        elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and len(test.ops) == 1:
+            left, right = test.left, test.comparators[0]
+            if isinstance(left, ast.Attribute) and isinstance(left.value, ast.Name) and isinstance(right, ast.Constant):
+                found = {left.value.id: _Chosen(attribute=left.attr, value=repr(right.value))}
+        return found if all(len(_bindings(function, name)) == 1 for name in found) else {}
+
+    def _callees(
+        self, function: Definition, call: ast.Call, own: _Chosen, layers: Mapping[str, _Chosen]
+    ) -> Iterator[tuple[Definition, _Chosen, tuple[str, ...]]]:
+        """The functions that a call may run, with what is known of their layer, and with all classes it may have."""
+        called = call.func
+        if isinstance(called, ast.Name) and called.id in layers:
+            chosen = layers[called.id]
+            every = (chosen.owner,) if chosen.owner else tuple(self._elements(function, called.id))
+            for owner in every:
+                yield self._method(owner, "forward"), chosen, every
+            return
+        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "self":
+            if self.calls.method(function.owner, called.attr) is not None:
+                yield self._method(function.owner, called.attr), own, ()
+                return
+            made = self.judge.layers(function.owner, called.attr)
+            made = made or sorted(set(_classes_of(self.calls, function.owner, called.attr)))
+            if made and "..." not in made:
+                for owner in made:
+                    yield self._method(owner, "forward", exact=True), _Chosen(), tuple(made)
+                return
+        above = self._above(function, called)
+        if above is not None:
+            yield above, own, ()
+            return
+        if isinstance(called, ast.Name) and len(_bindings(function, called.id)) == 1:
+            every = tuple(self._elements(function, called.id))
+            for owner in every:
+                yield self._method(owner, "forward", exact=True), _Chosen(), every
+            return
+        outer = isinstance(called, ast.Name) and not _is_local(function, called.id)
+        callee = self.calls.callee(function, call) if outer else None
+        if callee is None:
+            raise NotAlike(f"it is not known what `{short(call.func)}` in `{function.qualname}` does with the mask")
+        yield callee, _Chosen(), ()
+
+    def _above(self, function: Definition, called: ast.expr) -> Definition | None:
+        """The method that `super().forward` is."""
+        of = called.value if isinstance(called, ast.Attribute) else None
+        if (
+            not isinstance(of, ast.Call)
+            or not is_name(of.func, "super")
+            or of.args
+            or not isinstance(called, ast.Attribute)
+        ):
+            return None
+        key = self.calls.inherited(function.owner, called.attr)
+        return self.calls.definitions[key] if key is not None else None
+
+    def _method(self, owner: str, name: str, *, exact: bool = False) -> Definition:
+        """A method of a class, if no other class replaces it; that does not matter where the class is `exact`."""
+        key = self.calls.method(owner, name)
+        if key is None:
+            raise NotAlike(f"`{owner}.{name}` is not in this module")
+        if exact:
+            return self.calls.definitions[key]
+        owners = {each.owner for each in self.calls.definitions.values() if each.owner}
+        if any(self.calls.is_heir(each, owner) and self.calls.method(each, name) != key for each in owners):
+            raise NotAlike(f"another class replaces `{owner}.{name}`")
+        return self.calls.definitions[key]
+
+    def _elements(self, function: Definition, name: str) -> list[str]:
+        """The classes of what a loop over a list of layers gives."""
+        for node in walk_scope(function.node):
+            iterated = _iterated(node, name) if isinstance(node, ast.For) else None
+            if isinstance(iterated, ast.Attribute) and is_name(iterated.value, "self"):
+                made = self.calls.constructions(function.owner, iterated.attr)
+                constructor = self.calls.method(function.owner, "__init__")
+                all_made = list(stored(self.site, self.calls, function.owner, iterated.attr))
+                if len(made) == len(all_made) == 1 and constructor is not None:
+                    return self._listed(self.calls.definitions[constructor], made[0], iterated.attr)
+        raise NotAlike(f"it is not known which layers `{name}` in `{function.qualname}` may be")
+
+    def _listed(self, constructor: Definition, made: ast.Call, attribute: str) -> list[str]:
+        """The classes of the elements of `nn.ModuleList(made)`, to which nothing is added later."""
+        unknown = NotAlike(f"it is not known what `{short(made)}` holds")
+        listed = made.args[0] if len(made.args) == 1 else None
+        if torch_api.torch_module_class(self.site.resolve_global(made.func)) != "ModuleList" or listed is None:
+            raise unknown
+        elements: list[ast.expr] = []
+        if isinstance(listed, (ast.ListComp, ast.GeneratorExp)):
+            elements.append(listed.elt)
+        elif isinstance(listed, (ast.List, ast.Tuple)):
+            elements += listed.elts
+        elif isinstance(listed, ast.Name):
+            for node in walk_scope(constructor.node):
+                called = node.func if isinstance(node, ast.Call) else None
+                if isinstance(called, ast.Attribute) and called.attr == "append" and is_name(called.value, listed.id):
+                    elements += node.args  # type: ignore[attr-defined]
+        text = self.site.source.text
+        may_change = re.search(rf"\b{attribute}\b[\s)\\]*(?:\[|\.\s*(?:append|extend|insert))", text) is not None
+        if may_change and any(_is_changed(part, attribute) for part in walk(tree_of(text))):
+            raise unknown
+        names = [each.func.id for each in elements if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
+        if not names or len(names) != len(elements):
+            raise unknown
+        return sorted(set(names))
+
+
+def _iterated(node: ast.For, name: str) -> ast.expr | None:
+    """What a loop over layers goes through: `self.layers`, a part of it, and the same with numbers."""
+    target, iterated = node.target, node.iter
+    if isinstance(iterated, ast.Call) and getattr(iterated.func, "id", "") == "enumerate" and iterated.args:
+        target = target.elts[-1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
+        iterated = iterated.args[0]
+    if isinstance(iterated, ast.Subscript) and isinstance(iterated.slice, ast.Slice):
+        iterated = iterated.value
+    return iterated if is_name(target, name) else None
+
+
+def _is_changed(node: ast.AST, attribute: str) -> bool:
+    """True for `x.attribute.append(layer)` and `x.attribute[i] = layer`."""
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.ctx, ast.Load) and getattr(node.value, "attr", "") == attribute
+    changing = isinstance(node, ast.Attribute) and node.attr in {"append", "extend", "insert"}
+    return changing and isinstance(node, ast.Attribute) and getattr(node.value, "attr", "") == attribute
+
+
+def _is_local(function: Definition, name: str) -> bool:
+    return bool(_bindings(function, name)) or name in _parameter_names(function)
+
+
+def _classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]:
+    """What the constructor of a class calls for an attribute; where it is None, nothing can be called."""
+    constructor = calls.method(owner, "__init__")
+    for key, function in calls.definitions.items():
+        own = function.owner == owner or key == constructor or calls.is_heir(function.owner, owner)
+        for node in walk_scope(function.node) if own else ():
+            if isinstance(node, ast.Assign) and any(_is_own(each, attribute) for each in node.targets):
+                value = node.value
+                if not isinstance(value, ast.Constant):
+                    yield ast.unparse(value.func) if isinstance(value, ast.Call) else "..."
+
+
+def _is_own(node: ast.AST, attribute: str) -> bool:
+    """True for this attribute of `self`."""
+    return isinstance(node, ast.Attribute) and node.attr == attribute and is_name(node.value, "self")
+
+
+def _mentions(node: ast.AST, name: str) -> bool:
+    return any(is_name(part, name) for part in walk(node))
+
+
+def _live(block: list[ast.stmt], own: _Chosen) -> Iterator[ast.AST]:
+    """The nodes of statements, without branches that a layer does not take for which `own` is known."""
+    for statement in block:
+        taken = _taken(statement, own)
+        if taken is not None:
+            yield from _live(taken, own)
+        elif isinstance(statement, ast.If):
+            yield statement
+            yield from walk_in_layers(statement.test)
+            yield from _live(statement.body, own)
+            yield from _live(statement.orelse, own)
+        else:
+            yield from [statement, *walk_scope(statement)]
+
+
+def _taken(statement: ast.stmt, own: _Chosen) -> list[ast.stmt] | None:
+    """The branch of `if self.kind == "mamba":` that is taken, if that is known."""
+    test = statement.test if isinstance(statement, ast.If) else None
+    if not isinstance(statement, ast.If) or not isinstance(test, ast.Compare) or not own.attribute:
+        return None
+    right = test.comparators[0]
+    plain = len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq) and isinstance(right, ast.Constant)
+    if not plain or not _is_own(test.left, own.attribute) or not isinstance(right, ast.Constant):
+        return None
+    return statement.body if repr(right.value) == own.value else statement.orelse
+
+
+def _called_by_name(call: ast.Call) -> ast.Call:
+    """`layer(x)` for `checkpoint(layer.__call__, x)`, also where `partial` gives keywords."""
+    first = call.args[0] if call.args else None
+    if isinstance(first, ast.Call) and getattr(first.func, "id", "") == "partial" and len(first.args) == 1:
+        first = first.args[0]
+    if isinstance(first, ast.Attribute) and first.attr == "__call__":
+        return ast.Call(func=first.value, args=call.args[1:], keywords=[])
+    return call
+
+
+def _parameters_given(callee: Definition, call: ast.Call, name: str, count: int) -> list[str]:
+    found = [parameter for parameter, given in callee.arguments(call).items() if is_name(given, name)]
+    known = {each.arg for each in [*callee.node.args.args, *callee.node.args.kwonlyargs]}
+    if len(found) != count or not known.issuperset(found):
+        raise NotAlike(f"it is not known which parameter of `{callee.qualname}` gets the mask")
+    return found
+
+
+def _bindings(function: Definition, name: str) -> list[ast.Name]:
+    return [
+        node
+        for node in walk_scope(function.node)
+        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+    ]
+
+
+def _parameter_names(function: Definition) -> set[str]:
+    return {each.arg for each in parameters(function.node)}
+
+
+def _start(function: Definition, node: ast.AST) -> int:
+    """The line of a node, or of the outermost loop around it."""
+    line: int = node.lineno  # type: ignore[attr-defined]
+    loops = [each for each in walk_scope(function.node) if isinstance(each, (ast.For, ast.AsyncFor, ast.While))]
+    return min([line, *(each.lineno for each in loops if each.lineno <= line <= (each.end_lineno or 0))])

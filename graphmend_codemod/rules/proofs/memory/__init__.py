@@ -1,0 +1,1 @@
+"""Who shares memory, and which assignment reaches a statement."""

@@ -1,0 +1,174 @@
+"""A branch without `else` that replaces attributes as a tensor outgrows them, for GM105: every write becomes a select.
+
+Dynamic rotary embeddings recompute their frequencies for a sequence that is longer than any before, and take the
+original ones back for a short one. The new value is computed in any case, and selected where the branch would be taken.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.rules.framework.site import Site
+
+
+class NotGrowing(Exception):
+    """Why the branch cannot be turned into selects; the text is the condition that failed."""
+
+
+@dataclass(eq=False, repr=False)
+class _Branch:
+    """What the compile path computes, and the attributes that it writes: name, value, and arguments if a buffer."""
+
+    lines: list[str] = field(default_factory=list)
+    numbers: list[str] = field(default_factory=list)
+    writes: list[tuple[str, str, list[str] | None]] = field(default_factory=list)
+    moved: dict[str, str] = field(default_factory=dict)
+
+
+def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
+    """The compile path in front of `if length > self.longest: self.a = ...; self.longest = length`.
+
+    `own` is the name of the object whose attributes are written. NotGrowing with the reason if there is none.
+    """
+    condition = _condition(site, node.test, own)
+    branch = _Branch()
+    for statement in node.body:
+        _statement(site, statement, own, branch)
+    if not branch.writes:
+        raise NotGrowing("no attribute is written")
+    read = {part.attr for part in walk_in_layers(node.test) if isinstance(part, ast.Attribute)}
+    facts = [f'hasattr({own}, "{name}")' for name, _, _ in branch.writes if name not in read]
+    known = list(facts)
+    facts = [
+        alike(value, f"{own}.{name}") for name, value, given in branch.writes if given is not None or name not in read
+    ]
+    lines = list(branch.numbers)
+    if len(branch.writes) > 1:
+        name = site.free_name("outgrown", "changes")
+        lines.insert(0, f"{name} = {condition}")
+        condition = name
+    for name, value, arguments in branch.writes:
+        select = f"{site.torch}.where({condition}, {value}, {own}.{name})"
+        if arguments is None:
+            lines.append(f"{own}.{name} = {select}")
+        else:
+            lines.append(site.call(f"{own}.register_buffer(", [f'"{name}"', select, *arguments], deeper=1))
+    return site.computed_in_front(node, known, branch.lines, facts, lines)
+
+
+def alike(one: str, other: str) -> str:
+    """The condition that two tensors have one shape and dtype, so that a select between them changes neither."""
+    return f"({one}.shape, {one}.dtype) == ({other}.shape, {other}.dtype)"
+
+
+def _condition(site: Site, test: ast.expr, own: str) -> str:
+    conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    for part in conjuncts:
+        if not isinstance(part, ast.Compare) or len(part.ops) != 1:
+            raise NotGrowing(f"`{speculation.short(part)}` is no comparison")
+        for side in (part.left, part.comparators[0]):
+            single = site.value(side).is_single or site.value(side).is_python
+            if not single and not (isinstance(side, ast.Attribute) and ast.unparse(side.value) == own):
+                raise NotGrowing(f"`{speculation.short(side)}` may hold more than one element")
+    if len(conjuncts) == 1:
+        return site.text(test)
+    return " & ".join(f"({site.text(part)})" for part in conjuncts)
+
+
+def _statement(site: Site, statement: ast.stmt, own: str, branch: _Branch) -> None:
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        _assignment(site, statement, statement.targets[0], own, branch)
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+        if ast.unparse(call.func) != f"{own}.register_buffer" or len(call.args) != 2 or not isinstance(name, str):
+            raise NotGrowing(f"`{speculation.short(call)}` may have effects")
+        value = _value(site, call.args[1], own, branch)
+        branch.writes.append((name, value, [site.text(word) for word in call.keywords]))
+    else:
+        raise NotGrowing(f"`{speculation.short(statement)}` does more than write an attribute")
+
+
+def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, branch: _Branch) -> None:
+    value = statement.value
+    if isinstance(value, ast.Call) and _is_attribute(value.func, own):
+        if not isinstance(target, ast.Tuple) or not isinstance(target.elts[0], ast.Name):
+            raise NotGrowing(f"`{speculation.short(statement)}` may have effects")
+        names = []
+        for each in target.elts:
+            if isinstance(each, ast.Attribute) and ast.unparse(each.value) == own:
+                names.append(site.free_name(each.attr))
+                branch.numbers.append(f"{own}.{each.attr} = {names[-1]}")
+            elif isinstance(each, ast.Name):
+                names.append(each.id)
+            else:
+                raise NotGrowing(f"`{speculation.short(each)}` is written as well")
+        branch.lines.append(f"{', '.join(names)} = {site.text(value)}")
+    elif not isinstance(target, ast.Attribute) or ast.unparse(target.value) != own:
+        raise NotGrowing(f"`{speculation.short(statement)}` writes something else than an attribute")
+    elif ast.unparse(value).startswith(f"{own}.{target.attr}.to("):
+        local = site.free_name(target.attr)
+        branch.lines.append(f"{local} = {site.text(value)}")
+        branch.moved[target.attr] = local
+    else:
+        branch.writes.append((target.attr, _value(site, value, own, branch), None))
+
+
+def _value(site: Site, node: ast.expr, own: str, branch: _Branch) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if _is_attribute(node, own):
+        assert isinstance(node, ast.Attribute)
+        if node.attr in {name for name, _, _ in branch.writes}:
+            raise NotGrowing(f"`{speculation.short(node)}` is read after the branch wrote it")
+        return branch.moved.get(node.attr, site.text(node))
+    raise NotGrowing(f"`{speculation.short(node)}` may have another shape than what it replaces")
+
+
+def _is_attribute(node: ast.expr, own: str) -> bool:
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own
+
+
+def larger_of(site: Site, node: ast.Assign) -> Edit | None:
+    """`n = n if n is not None and n > m else m`, where the file gives a tensor's largest value for `n` somewhere."""
+    found = _larger(node)
+    if found is None or site.torch is None or not _given_tensor(site, found[0]):
+        return None
+    name, bound = found
+    header = f"if {site.compiling} and isinstance({name}, {site.torch}.Tensor):"
+    clamp = f"{name} = {site.torch}.clamp({name}, min={site.text(bound)})"
+    parts = (f"{header}\n    {clamp}\nelse:\n    ", site.original(node, 1))
+    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+
+
+def _larger(node: ast.Assign) -> tuple[str, ast.expr] | None:
+    value, target = node.value, node.targets[0]
+    if not isinstance(value, ast.IfExp) or not isinstance(target, ast.Name) or not isinstance(value.test, ast.BoolOp):
+        return None
+    bound, kept = value.orelse, value.body
+    if not isinstance(bound, (ast.Name, ast.Attribute)) or not isinstance(kept, ast.Name) or kept.id != target.id:
+        return None
+    same = ast.unparse(value.test) == f"{target.id} is not None and {target.id} > {ast.unparse(bound)}"
+    return (target.id, bound) if same else None
+
+
+def _given_tensor(site: Site, name: str) -> bool:
+    """True when a function of the file hands `name=name` on, with a name that holds the largest value of a tensor."""
+    tree = tree_of(site.source.text)
+    for function in walk_in_layers(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        largest = hands_on = False
+        for part in walk_in_layers(function):
+            if isinstance(part, ast.Assign) and ast.unparse(part.targets[0]) == name:
+                largest = largest or "max(" in ast.unparse(part.value)
+            elif isinstance(part, ast.keyword) and part.arg == name and isinstance(part.value, ast.Name):
+                hands_on = hands_on or part.value.id == name
+        if largest and hands_on:
+            return True
+    return False

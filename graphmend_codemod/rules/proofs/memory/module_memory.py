@@ -1,0 +1,408 @@
+"""What the functions of a module do with memory: what names may share it, what they write, what they keep.
+
+Functions of the same module are looked into; of others nothing is known, so that they share and write what they get.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis.aliasing import CONTAINER_METHODS, Effect
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.rules.framework.site import TORCH_NAMES, Site
+from graphmend_codemod.rules.proofs.calls.layer_lists import layers_called
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
+
+_APART = frozenset("chunk split split_with_sizes tensor_split hsplit vsplit dsplit unbind".split())
+_OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
+_Store = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.AsyncFor | ast.Match
+_Link = tuple[_Store | ast.Call | ast.AugAssign, set[str], set[str]]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ModuleMemory:
+    """Answers for the functions of one module, with what the names at its top level mean."""
+
+    site: Site
+    calls: ModuleCalls
+    _asked: dict[tuple[str, int, str], set[str]] = field(default_factory=dict)
+
+    def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
+        """What the text of a function and the meaning of the names in its module tell, worked out once."""
+        scope = self.site.evaluator.scope
+        return self.calls.remembered(question, (about, scope.module, scope.index), answer)
+
+    def writes(self, function: Definition) -> list[tuple[ast.AST, set[str]]]:
+        """The nodes that write, with the names, and the functions inside; in the order of a walk."""
+        return self.remembered(
+            "writes",
+            function,
+            lambda: [
+                (part, written)
+                for part in walk_scope(function.node)
+                if (written := self._written(function, part)) or isinstance(part, SCOPES)
+            ],
+        )
+
+    def kept(self, function: Definition) -> list[tuple[str, ast.AST]]:
+        """Names whose tensors something may keep: a container, an attribute, what is called."""
+        return self.remembered("kept", function, lambda: list(self._find_kept(function)))
+
+    def _find_kept(self, function: Definition) -> Iterator[tuple[str, ast.AST]]:
+        for part in walk_scope(function.node):
+            given: Sequence[ast.expr] = ()
+            if isinstance(part, ast.Call):
+                given = self._effect(function, part).keeps
+            elif isinstance(part, ast.Assign) and not all(isinstance(each, ast.Name) for each in part.targets):
+                plain = all(isinstance(each, (ast.Name, ast.Tuple, ast.List)) for each in part.targets)
+                given = () if plain else [part.value]
+            elif isinstance(part, (ast.Yield, ast.YieldFrom)) and part.value is not None:
+                given = [part.value]
+            yield from ((name, part) for each in given for name in self.sources(function, each))
+
+    def filled(self, function: Definition) -> list[_Link]:
+        """Statements that put something into a container, `y.append(x)` or `y[0] = x`, with both."""
+        return self.remembered("filled", function, lambda: list(self._find_filled(function)))
+
+    def _find_filled(self, function: Definition) -> Iterator[_Link]:
+        for part in walk_scope(function.node):
+            if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+                if part.func.attr in CONTAINER_METHODS and part.args:
+                    given = {name for each in part.args for name in self.sources(function, each)}
+                    yield part, self.sources(function, part.func.value), given
+            elif isinstance(part, ast.AugAssign) and aliasing.is_sequence(part.value, self._sequences(function)):
+                yield part, self.sources(function, part.target), self.sources(function, part.value)
+            elif isinstance(part, ast.Assign):
+                for target in part.targets:
+                    # With several indices or a slice it is a tensor, into which values are copied.
+                    if isinstance(target, ast.Subscript) and not isinstance(target.slice, (ast.Tuple, ast.Slice)):
+                        yield part, self.sources(function, target.value), self.sources(function, part.value)
+
+    def bindings(self, function: Definition, name: str) -> Iterator[_Store]:
+        """The statements that may give a name, or an attribute of self, a value."""
+        root = name.partition(".")[0]
+        for part, bound in self.stores(function):
+            if name in bound or (root != "self" and root in bound):
+                yield part
+
+    def stores(self, function: Definition) -> list[tuple[_Store, set[str]]]:
+        """The statements that give names, and attributes of names, a value, with these."""
+        return self.remembered(
+            "stores",
+            function,
+            lambda: [
+                (part, _bound_in(part))
+                for part in walk_scope(function.node)
+                if isinstance(part, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.Match))
+            ],
+        )
+
+    def links(self, function: Definition) -> list[_Link]:
+        """The assignments of a function, with what they bind and what that may share memory with."""
+        return self.remembered(
+            "links",
+            function,
+            lambda: [
+                *(
+                    (part, bound, self.sources(function, value))
+                    for part, bound in self.stores(function)
+                    if (value := store_value(part)) is not None
+                ),
+                *self.filled(function),
+            ],
+        )
+
+    def _written(self, function: Definition, node: ast.AST) -> set[str]:
+        """The names into whose tensors a node writes."""
+        if isinstance(node, ast.AugAssign):
+            # A list or a tuple that grows writes no tensor.
+            grows = isinstance(node.op, ast.Add) and aliasing.is_sequence(node.value, self._sequences(function))
+            return set() if grows else self.sources(function, node.target)
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            return self.sources(function, node.value)
+        if not isinstance(node, ast.Call):
+            return set()
+        return {name for each in self._effect(function, node).writes for name in self.sources(function, each)}
+
+    def _effect(self, function: Definition, call: ast.Call) -> Effect:
+        """What a call does with memory. A method that nothing is known of is taken for that of a tensor."""
+        return self.remembered("effect", call, lambda: self._find_effect(function, call))
+
+    def _find_effect(self, function: Definition, call: ast.Call) -> Effect:
+        called, qualified = call.func, self.site.resolve_global(call.func)
+        callee = self.calls.callee(function, call)
+        if callee is not None:
+            return self._of_callee(callee, call)
+        if qualified is not None:
+            return self._of_global(qualified, call)
+        members = layers_called(self.calls, function, call)
+        if members:
+            return _widest([self._of_callee(each, call) for each in members])
+        if not isinstance(called, ast.Attribute):
+            return _unknown(call)
+        if is_name(called.value, "self"):
+            held = [self.site.resolve_global(each) for each in self.calls.assigned(function.owner, called.attr)]
+            operators = [torch_api.torch_function(name) for name in held]
+            if operators and all(operators):
+                return _widest([aliasing.of_operator(name, call) for name in operators])
+            made = self.calls.constructions(function.owner, called.attr)
+            layers = [(torch_api.torch_module_class(self.site.resolve_global(each.func)), each) for each in made]
+            return _widest([aliasing.of_layer(layer, each, call) for layer, each in layers]) if made else _unknown(call)
+        given = aliasing.operands(call, called.value)
+        if called.attr in CONTAINER_METHODS:
+            return Effect(given, keeps=given)
+        return aliasing.of_operator(called.attr, call, called.value)
+
+    def _of_global(self, qualified: str, call: ast.Call) -> Effect:
+        name = torch_api.torch_function(qualified)
+        if name is not None:
+            return aliasing.of_operator(name, call)
+        if qualified.startswith("builtins."):
+            return aliasing.of_builtin(qualified.removeprefix("builtins."), call)
+        index = self.site.evaluator.scope.index
+        facts = index.function(qualified)
+        only_computes = facts is not None and facts.computes
+        if only_computes or index.class_facts(qualified) is not None:
+            given = aliasing.operands(call)
+            return Effect(given, keeps=() if only_computes else given)
+        return Effect() if qualified.startswith("math.") else _unknown(call)
+
+    def _of_callee(self, callee: Definition, call: ast.Call) -> Effect:
+        """What a function of the module does with what it is given."""
+        given = aliasing.operands(call, call.func.value if isinstance(call.func, ast.Attribute) else None)
+        written = self._written_parameters(callee)
+        handed = callee.arguments(call)
+        known = {id(each) for each in handed.values()}
+        writes = [each for name, each in handed.items() if name in written]
+        loose = [each for each in given if id(each) not in known]
+        returned = self._returned_parameters(callee)
+        shares = [each for name, each in handed.items() if name in returned]
+        return Effect((*shares, *loose), (*writes, *(loose if written else ())), given)
+
+    def _returned_parameters(self, function: Definition) -> set[str]:
+        """Parameters, and `self`, with whose tensors the result of a function may share memory."""
+        key = (function.qualname, function.node.lineno, "returned")
+        if key not in self._asked:
+            names = {each.arg for each in parameters(function.node)}
+            self._asked[key] = names  # what a recursion gets to see
+            given = [part for part in walk_scope(function.node) if isinstance(part, (ast.Return, ast.Yield))]
+            found = {
+                (part, name) for part in given if part.value is not None for name in self.sources(function, part.value)
+            }
+            self._asked[key] = self._parameters_among(function, found)
+        return self._asked[key]
+
+    def _parameters_among(self, function: Definition, found: Collection[tuple[ast.AST, str]]) -> set[str]:
+        """The parameters with which names, as they are at some nodes, may share memory."""
+        blocks, start = blocks_of(self.calls, function), function.node.lineno
+        led = {
+            name
+            for part, each in found
+            if blocks.runs(part)
+            for name in self.origins(function, blocks, blocks.statement_of(part), each, start)
+        }
+        return {each.arg for each in parameters(function.node) if _meet({each.arg}, led)}
+
+    def _written_parameters(self, function: Definition) -> set[str]:
+        """Parameters into whose tensors a function may write."""
+        key = (function.qualname, function.node.lineno, "written")
+        if key in self._asked:
+            return self._asked[key]
+        names = {each.arg for each in parameters(function.node)} - {"self"}
+        self._asked[key] = names  # what a recursion gets to see
+        found = self._parameters_among(
+            function,
+            [(part, name) for part, each in self.writes(function) if not isinstance(part, SCOPES) for name in each],
+        )
+        for part, _ in self.writes(function):
+            if isinstance(part, SCOPES):
+                inside = {name for inner in walk_in_layers(part) for name in self._written(function, inner)}
+                found |= names & self.connected(function, self.links(function), inside)
+        self._asked[key] = found
+        return found
+
+    def _takes_apart(self, function: Definition, node: ast.AST) -> bool:
+        """True for `a, b = x.chunk(2)` where each name gets other elements: rows of what was expanded are one."""
+        source = _taken_apart(node)
+        if source is None or not isinstance(node, ast.Assign):
+            return False
+        return self.remembered("apart", node, lambda: self._is_dense(function, node, source))
+
+    def _is_dense(self, function: Definition, statement: ast.stmt, node: ast.expr) -> bool:
+        """True for a tensor that was made here, and for its views, as long as no two elements are one."""
+        if isinstance(node, ast.Name):
+            bound = blocks_of(self.calls, function).binding_before(statement, node.id)
+            if bound is None or len(bound.targets) != 1:
+                return False
+            source = bound.value if isinstance(bound.targets[0], ast.Name) else _taken_apart(bound)
+            return source is not None and self._is_dense(function, bound, source)
+        if isinstance(node, ast.Subscript):
+            return self._is_dense(function, statement, node.value)
+        if isinstance(node, (ast.BinOp, ast.Compare)):
+            return not aliasing.is_sequence(node, self._sequences(function))
+        if not isinstance(node, ast.Call):
+            return False
+        effect, source = self._effect(function, node), _viewed(node)
+        if effect.known and not effect.shares:
+            return True
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        of_one = name in aliasing.VIEWS and name not in _OVERLAPPING and not effect.writes
+        return of_one and source is not None and self._is_dense(function, statement, source)
+
+    def _sequences(self, function: Definition) -> frozenset[str]:
+        return self.remembered("sequences", function, lambda: _sequences(function))
+
+    def origins(self, function: Definition, blocks: Blocks, statement: ast.stmt, name: str, end: int) -> set[str]:
+        """What a name may share memory with where a statement begins, in names that were bound above line `end`."""
+        return self._origins(function, blocks, statement, name, end, set())
+
+    def _origins(
+        self, function: Definition, blocks: Blocks, statement: ast.stmt, name: str, end: int, seen: set[tuple[int, str]]
+    ) -> set[str]:
+        if (id(statement), name) in seen:
+            return set()
+        seen.add((id(statement), name))
+        root = name.partition(".")[0]
+        bound = blocks.binding_before(statement, root) if root != "self" else None
+        if bound is not None and bound.lineno <= end:
+            return {name}
+        found = {name} if bound is None else set()
+        for each in [bound] if bound is not None else self.bindings(function, name):
+            value = store_value(each)
+            for source in self.sources(function, value) if value is not None else ():
+                found |= self._origins(function, blocks, blocks.statement_of(each), source, end, seen)
+        for part, kept, sources in self.filled(function) if bound is None or bound.lineno > end else ():
+            for source in sources if name in kept else ():
+                found |= self._origins(function, blocks, blocks.statement_of(part), source, end, seen)
+        return found
+
+    def connected(self, function: Definition, links: Sequence[_Link], names: Collection[str]) -> set[str]:
+        """Names that may share memory with some names by way of assignments."""
+        found = set(names)
+        apart = [each for each in links if self._takes_apart(function, each[0])]
+        links = [each for each in links if each not in apart]
+        while True:
+            known = len(found)
+            for _, targets, values in links:
+                if _meet(targets, found):
+                    found |= values | targets
+                if _meet(values, found):
+                    found |= targets
+            if len(found) > known:
+                continue
+            # What `a, b = x.chunk(2)` binds has memory of `x`, but none in common.
+            split = next((each for each in apart if _meet(each[1] | each[2], found)), None)
+            if split is None:
+                return found
+            apart.remove(split)
+            found |= split[2] if _meet(split[1], found) and not _meet(split[2], found) else split[1] | split[2]
+
+    def sources(self, function: Definition, node: ast.expr) -> set[str]:
+        """What the value of an expression may share memory with."""
+        if isinstance(node, ast.Name):
+            return {node.id} - {"self"}
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            return set() if node.attr in aliasing.WITHOUT_MEMORY else {ast.unparse(node)}
+        parts = aliasing.shared_parts(node, lambda call: self._effect(function, call), self._sequences(function))
+        own = {"self.?"} if any(is_name(each, "self") for each in parts) else set()
+        return own | {name for each in parts for name in self.sources(function, each)}
+
+
+def _widest(effects: list[Effect]) -> Effect:
+    """What any of several calls may do."""
+    merged = Effect()
+    for each in effects:
+        merged = Effect(
+            merged.shares + each.shares,
+            merged.writes + each.writes,
+            merged.keeps + each.keeps,
+            merged.random or each.random,
+            merged.known and each.known,
+        )
+    return merged
+
+
+def _unknown(call: ast.Call) -> Effect:
+    """All that is given may be written and shared; what is called may hand out memory that it has."""
+    given = aliasing.operands(call)
+    return Effect((call.func, *given), given, given, random=True, known=False)
+
+
+def _sequences(function: Definition) -> frozenset[str]:
+    """Names that may hold a list or a tuple."""
+    stores = [
+        (target.id, part.value)
+        for part in walk_scope(function.node)
+        if isinstance(part, (ast.Assign, ast.AugAssign))
+        for target in (part.targets if isinstance(part, ast.Assign) else [part.target])
+        if isinstance(target, ast.Name)
+    ]
+    found: set[str] = set()
+    while True:
+        more = {name for name, value in stores if name not in found and aliasing.is_sequence(value, found)}
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def store_value(store: _Store) -> ast.expr | None:
+    """What a statement takes the values of names from."""
+    if isinstance(store, (ast.For, ast.AsyncFor)):
+        return store.iter
+    return store.subject if isinstance(store, ast.Match) else store.value
+
+
+def _taken_apart(node: ast.AST) -> ast.expr | None:
+    """`x` for `a, b = x.chunk(2)`."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return None
+    target, called = node.targets[0], node.value.func
+    names = [each.id for each in target.elts if isinstance(each, ast.Name)] if isinstance(target, ast.Tuple) else []
+    plain = isinstance(target, ast.Tuple) and len(node.targets) == 1 and len(set(names)) == len(target.elts)
+    return _viewed(node.value) if plain and isinstance(called, ast.Attribute) and called.attr in _APART else None
+
+
+def _viewed(call: ast.Call) -> ast.expr | None:
+    """`x` for `x.chunk(2)` and `torch.chunk(x, 2)`."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if isinstance(owner, ast.Name) and owner.id in TORCH_NAMES:
+        return call.args[0] if call.args else None
+    return owner
+
+
+def _meet(names: Collection[str], others: Collection[str]) -> bool:
+    return any(overlap(one, other) for one in names for other in others)
+
+
+def overlap(one: str, other: str) -> bool:
+    """True when two names may stand for one thing: they are equal, or one is an attribute of the other."""
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+
+
+def _bound_in(store: _Store) -> set[str]:
+    """The names, and the attributes of names, that a statement binds."""
+    if isinstance(store, ast.Match):
+        patterns = [part for case in store.cases for part in ast.walk(case.pattern)]
+        kept = [part.name for part in patterns if isinstance(part, (ast.MatchAs, ast.MatchStar))]
+        rest = [part.rest for part in patterns if isinstance(part, ast.MatchMapping)]
+        return {name for name in (*kept, *rest) if name is not None}
+    parts = [part for target in _targets(store) for part in walk_in_layers(target)]
+    stored = [
+        part for part in parts if isinstance(part, (ast.Name, ast.Attribute)) and not isinstance(part.ctx, ast.Load)
+    ]
+    return {ast.unparse(part) for part in stored}
+
+
+def _targets(store: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.AsyncFor) -> list[ast.expr]:
+    return store.targets if isinstance(store, ast.Assign) else [store.target]
+
+
+def is_name(node: ast.AST | None, name: str) -> bool:
+    """True for this name."""
+    return isinstance(node, ast.Name) and node.id == name

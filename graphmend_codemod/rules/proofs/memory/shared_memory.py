@@ -1,0 +1,125 @@
+"""Which names of a function may share memory, and whether any of it is written below a statement.
+
+A product with ones that is left out, or a sum with zeros, is no copy: what is written into it later is written into
+what it was made of. That matters wherever a compile path computes something which eager mode leaves out.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory, is_name, overlap
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
+
+_LAYERS = frozenset("Linear Conv1d Conv2d Conv3d LayerNorm".split())
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+class NotAlike(Exception):
+    """The use that tells a compile path from eager mode, or that is not understood."""
+
+
+@dataclass(frozen=True)
+class Memory(ModuleMemory):
+    """Looks for writes in the functions of a module."""
+
+    _above: set[tuple[str, int]] = field(default_factory=set)
+
+    def demand_no_write(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> None:
+        """NotAlike where something is written below a statement into the memory of some names."""
+        related = self._related(function, blocks, node, names)
+        if self._is_private(function, blocks, node, names, related):
+            return
+        end, looped = node.end_lineno or 0, blocks.in_loop(node)
+        loops = [each for each in walk_scope(function.node) if isinstance(each, _LOOPS)]
+        first = min([end, *(each.lineno for each in loops if each.lineno < end <= (each.end_lineno or 0))])
+        for part, names_written in self.writes(function):
+            if isinstance(part, SCOPES):
+                self._demand_no_write_inside(function, part, related)
+            for written in names_written if getattr(part, "lineno", 0) > first else ():
+                statement = blocks.statement_of(part)
+                if not looped and blocks.exclude(node, statement):
+                    continue
+                sources = self.origins(function, blocks, statement, written, end)
+                if any(overlap(one, other) for one in sources for other in related):
+                    raise NotAlike(f"`{short(part)}` in `{function.qualname}` may write into what is multiplied")
+        returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return)]
+        if any(isinstance(part.value, ast.Name) and part.value.id in names for part in returned):
+            self._demand_no_write_above(function)
+
+    def _is_private(
+        self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str], related: set[str]
+    ) -> bool:
+        """True where nothing but these names leads to their memory below a statement: nobody can tell who writes it."""
+        local = {name for _, bound in self.stores(function) for name in bound if "." not in name}
+        local -= {each.arg for each in parameters(function.node)}
+        if blocks.in_loop(node) or not related <= local:
+            return False
+        if any(isinstance(part, SCOPES) for part in walk_scope(function.node)):
+            return False
+        kept = {name for name, _ in self.kept(function)}
+        end = node.end_lineno or 0
+        return kept.isdisjoint(related) and not any(
+            isinstance(part, ast.Name) and part.id in related - names and part.lineno > end
+            for part in walk_scope(function.node)
+        )
+
+    def _demand_no_write_inside(self, function: Definition, scope: ast.AST, related: set[str]) -> None:
+        """The same for a function inside the function, whenever it runs."""
+        for part in walk_in_layers(scope):
+            for written in self._written(function, part):
+                if any(overlap(written, other) for other in related):
+                    raise NotAlike(f"`{short(part)}` in `{function.qualname}` may write into what is multiplied")
+
+    def _related(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> set[str]:
+        """Names, with one attribute, that may share memory with some names where a statement begins."""
+        found = set(names)
+        looped = blocks.in_loop(node)
+        links = [
+            each
+            for each in self.links(function)
+            if looped or (each[0].lineno < node.lineno and not blocks.exclude(blocks.statement_of(each[0]), node))
+        ]
+        return self.connected(function, links, found)
+
+    def _demand_no_write_above(self, function: Definition) -> None:
+        """The same for callers of a function that returns the product, or what it would have multiplied."""
+        key = (function.qualname, function.node.lineno)
+        if key in self._above:
+            return
+        self._above.add(key)
+        for caller, call in self.calls.callers(function):
+            blocks = blocks_of(self.calls, caller)
+            statement, target = blocks.statement_of(call), assigned(caller, call)
+            names = {each.id for each in walk_in_layers(call) if isinstance(each, ast.Name)} - {"self"}
+            if target is not None:
+                self.demand_no_write(caller, blocks, statement, names | {target})
+            elif isinstance(statement, ast.Return) and statement.value is call:
+                self.demand_no_write(caller, blocks, statement, names)
+                self._demand_no_write_above(caller)
+            elif any(self.sources(caller, each) for each in [*call.args, *(word.value for word in call.keywords)]):
+                raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
+
+
+def is_layer(site: Site, calls: ModuleCalls, function: Definition, call: ast.Call) -> bool:
+    """True for a call of a layer of torch that makes a new floating tensor."""
+    called = call.func
+    if not isinstance(called, ast.Attribute) or not is_name(called.value, "self"):
+        return False
+    made = calls.constructions(function.owner, called.attr)
+    return bool(made) and all(torch_api.torch_module_class(site.resolve_global(each.func)) in _LAYERS for each in made)
+
+
+def assigned(caller: Definition, call: ast.Call) -> str | None:
+    """The name that alone gets the result of a call."""
+    for node in walk_scope(caller.node):
+        if isinstance(node, ast.Assign) and node.value is call and len(node.targets) == 1:
+            target = node.targets[0]
+            return target.id if isinstance(target, ast.Name) else None
+    return None

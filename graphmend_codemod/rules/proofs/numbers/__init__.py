@@ -1,0 +1,1 @@
+"""Python numbers and lists behind tensors."""

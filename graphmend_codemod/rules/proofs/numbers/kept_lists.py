@@ -1,0 +1,132 @@
+"""Whether a list still holds the numbers of the tensor that was built from it, wherever it was handed to.
+
+Another name for the list, or a function that gets it, may change it; and whoever calls a function with a tensor and a
+list may give two that have nothing to do with each other. Functions of the module are read; anything else is a reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls, tree_of
+from graphmend_codemod.analysis.scope import children, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import MayDiffer
+
+_READS = frozenset(
+    """all any enumerate isinstance len list map max min print range repr reversed sorted str sum tuple zip""".split()
+)
+_SIZED = frozenset("""expand new_empty new_full new_ones new_zeros repeat reshape split tile unflatten view""".split())
+_OF_LISTS = frozenset({"copy", "count", "index"})
+
+
+class KeptLists:
+    """The lists of one module."""
+
+    def __init__(self, site: Site, calls: ModuleCalls, builders: Mapping[Key, Mapping[str, str]]) -> None:
+        self._site, self._calls, self._builders = site, calls, builders
+        self._seen: set[tuple[int, str]] = set()
+
+    def demand_unchanged(self, function: Definition, name: str) -> None:
+        """MayDiffer where something may change the list that a function calls by this name."""
+        if (id(function.node), name) in self._seen:
+            return
+        self._seen.add((id(function.node), name))
+        parents = {id(child): parent for parent in walk(function.node) for child in children(parent)}
+        for node in walk(function.node):
+            used = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+            if used and isinstance(node, ast.Name) and not self._only_reads(function, node, parents):
+                raise MayDiffer(f"`{short(parents[id(node)])}` in `{function.qualname}` may change `{name}`")
+
+    def _only_reads(self, function: Definition, node: ast.expr, parents: Mapping[int, ast.AST]) -> bool:
+        parent = parents[id(node)]
+        if isinstance(parent, ast.IfExp) and parent.test is not node:
+            return self._only_reads(function, parent, parents)
+        builds = (function.qualname, function.node.lineno) in self._builders
+        if isinstance(parent, ast.Attribute):
+            return builds or parent.attr in _OF_LISTS  # what builds the tensor changes the list before
+        if isinstance(parent, ast.Subscript) and not isinstance(parent.ctx, ast.Load):
+            return builds
+        if isinstance(parent, ast.Starred):
+            return True
+        call = parents[id(parent)] if isinstance(parent, ast.keyword) else parent
+        if isinstance(call, ast.Call):
+            return call.func is node or self._is_given_to_reader(function, call, node)
+        return not isinstance(
+            parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.Lambda)
+        )
+
+    def _is_given_to_reader(self, function: Definition, call: ast.Call, node: ast.expr) -> bool:
+        callee = self._calls.callee(function, call)
+        if callee is not None:
+            given = [name for name, each in callee.arguments(call).items() if each is node]
+            for name in given:
+                self.demand_unchanged(callee, name)
+            return len(given) == 1
+        name = dotted(call.func) or ""
+        if (self._calls.qualified(call.func) or "").startswith("torch."):
+            return True
+        return name in _READS or (isinstance(call.func, ast.Attribute) and call.func.attr in _SIZED)
+
+    def demand_known_callers(self, function: Definition) -> None:
+        """MayDiffer where a function may be called with another tensor or list than in the calls that are known."""
+        todo, seen = [function], set[Key]()
+        while todo:
+            each = todo.pop()
+            key = (each.qualname, each.node.lineno)
+            if key in seen or key in self._builders:
+                continue
+            seen.add(key)
+            callers = self._calls.callers(each)
+            self._demand_no_other(each, {id(call.func) for _, call in callers})
+            todo += [caller for caller, _ in callers]
+
+    def _demand_no_other(self, function: Definition, known: set[int]) -> None:
+        name = function.owner or function.qualname
+        users = self._site.evaluator.scope.index.users(f"{self._site.summary.name}.{name}")
+        if users:
+            raise MayDiffer(f"`{name}` is used in {users[0]} as well, which may give another list with the tensor")
+        tree = tree_of(self._site.source.text)
+        for parent in walk(tree):
+            for part in children(parent):
+                if id(part) not in known and self._leads_to(function, part, parent):
+                    raise MayDiffer(f"`{short(parent)}` may give `{function.qualname}` another list with the tensor")
+
+    def _leads_to(self, function: Definition, part: ast.AST, parent: ast.AST) -> bool:
+        """True where a node may stand for the function, or for an instance that is called."""
+        if not function.owner:
+            return isinstance(part, ast.Name) and part.id == function.qualname
+        if not isinstance(part, ast.Attribute) or not isinstance(part.ctx, ast.Load):
+            return False
+        if function.node.name != "forward":
+            return part.attr == function.node.name
+        if part.attr in {"forward", "__call__"}:
+            held = part.value.attr if isinstance(part.value, ast.Attribute) else ""
+            return held in self._holders(function.owner) or isinstance(part.value, ast.Call)
+        # An instance goes elsewhere: into a name, a call, a container.
+        inside = isinstance(parent, (ast.Attribute, ast.For, ast.comprehension, ast.Subscript, ast.Compare, ast.Return))
+        counted = isinstance(parent, ast.Call) and dotted(parent.func) in {"enumerate", "len"}
+        return part.attr in self._holders(function.owner) and not inside and not counted
+
+    def _holders(self, owner: str) -> set[str]:
+        """The attributes that the module gives instances of a class, or of a subclass, alone or in a list."""
+        return self._calls.remembered("holders", owner, lambda: set(self._find_holders(owner)))
+
+    def _find_holders(self, owner: str) -> Iterator[str]:
+        for node in walk(tree_of(self._site.source.text)):
+            value = node.value if isinstance(node, ast.Assign) else None
+            parts = walk(value) if value is not None else ()
+            made = {each.func.id for each in parts if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)}
+            if any(each == owner or self._calls.is_heir(each, owner) for each in made) and isinstance(node, ast.Assign):
+                yield from (target.attr for target in node.targets if isinstance(target, ast.Attribute))
+
+
+def is_parameter(function: Definition, name: str) -> bool:
+    """True for a list that a function is given: only an annotation says what it holds."""
+    bound = any(
+        isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
+        for part in walk_scope(function.node)
+    )
+    return not bound and name in {each.arg for each in parameters(function.node)}

@@ -1,0 +1,1 @@
+"""Code that Dynamo cannot trace as one custom operator."""

@@ -1,0 +1,180 @@
+"""Custom operators as text: what torch.compile calls as a whole in the place of code that it cannot trace."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.core.findings import Helper
+from graphmend_codemod.rules.framework.site import Site
+
+_NAMING = '''\
+def _operator_name(name: str) -> str:
+    """The full name of an operator: no other has it, whatever this module is called and however often it is loaded."""
+    space = "".join(each if each.isascii() and each.isalnum() else f"_{ord(each)}_" for each in f"in_{__name__}")
+    number, free = 1, name
+    while hasattr(getattr(torch.ops, space), free):
+        number += 1
+        free = f"{name}_{number}"
+    return f"{space}::{free}"'''
+_TAG = "cudagraph_unsafe"
+_TAGGED_SINCE = (2, 9)
+
+
+class NotAnOperator(Exception):
+    """Why something cannot be called as one operator; the text is the condition that failed."""
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of an operator. `schema` is its type for torch, `annotation` for people.
+
+    `given` is what the call hands over, and `conditions` hold of it while torch.compile traces. `attribute` is the name
+    of the attribute of the instance that the operator gets as a number.
+    """
+
+    name: str
+    schema: str
+    annotation: str
+    given: str = ""
+    conditions: tuple[str, ...] = ()
+    attribute: str = ""
+
+    @property
+    def described(self) -> str:
+        """The way the operator's schema spells it."""
+        return f"{self.schema} {self.name}"
+
+
+def tensor(site: Site, name: str) -> Argument:
+    """A tensor that is only read."""
+    return Argument(name, "Tensor", f"{site.torch}.Tensor", name)
+
+
+def naming(site: Site) -> Helper:
+    """The function that operators of a file get their names from; it has to come before them in an edit."""
+    source = _NAMING if site.torch == "torch" else _NAMING.replace("torch.ops", f"{site.torch}.ops")
+    return Helper("_operator_name", source, shared=True)
+
+
+def decorator(site: Site, operator: str, schema: str, changed: Sequence[str] = ()) -> list[str]:
+    """The lines that make a function the operator `operator`, which changes the arguments `changed`.
+
+    An operator for code that depends on data waits for the device, which the recording of a CUDA graph forbids. A torch
+    that has no tag for that imports the module all the same.
+    """
+    mutates = ", ".join(f'"{name}"' for name in changed) + ("," if len(changed) == 1 else "")
+    return [
+        f"@{site.torch}.library.custom_op(",
+        f'    _operator_name("{operator}"),',
+        f"    mutates_args=({mutates}),",
+        *schema_lines(site, schema),
+        *_tags(site),
+        ")",
+    ]
+
+
+def _tags(site: Site) -> list[str]:
+    """The keyword argument `tags`, only where torch has the tag if it may have none."""
+    given, target = f"({site.torch}.Tag.{_TAG},)", site.settings.target_torch
+    if target is not None and target >= _TAGGED_SINCE:
+        return [f"    tags={given},"]
+    parts = (f'{{"tags": {given}}}', f'if hasattr({site.torch}.Tag, "{_TAG}")', "else {}")
+    line = f"    **({' '.join(parts)}),"
+    return [line] if len(line) <= site.line_limit else ["    **(", *(f"        {part}" for part in parts), "    ),"]
+
+
+def schema_lines(site: Site, schema: str) -> list[str]:
+    """The keyword argument `schema`, broken after commas where it is too long for a line."""
+    line = f'    schema="{schema}",'
+    if len(line) <= site.line_limit:
+        return [line]
+    pieces, rows = schema.split(", "), [""]
+    for number, piece in enumerate(pieces):
+        text = piece + (", " if number < len(pieces) - 1 else "")
+        if rows[-1] and len(rows[-1]) + len(text) + 10 > site.line_limit:
+            rows.append("")
+        rows[-1] += text
+    return ["    schema=(", *(f'        "{row}"' for row in rows), "    ),"]
+
+
+def head(site: Site, name: str, arguments: Sequence[Argument], returns: str) -> str:
+    """`def name(...) -> ...:`, the way black breaks it."""
+    typed = [f"{each.name}: {each.annotation}" if each.annotation else each.name for each in arguments]
+    line = f"def {name}({', '.join(typed)}) -> {returns}:"
+    if len(line) <= site.line_limit:
+        return line
+    return "\n".join([f"def {name}(", *(f"    {each}," for each in typed), f") -> {returns}:"])
+
+
+def call(site: Site, function: str, given: Sequence[str], deeper: int) -> str:
+    """A call in a definition at the top level, the way black breaks it; `deeper` is the depth of its line."""
+    start = " " * 4 * deeper
+    together = ", ".join(given)
+    if len(f"{start}{function}({together})") <= site.line_limit:
+        return f"{start}{function}({together})"
+    inner = f"{start}    "
+    if len(inner + together) <= site.line_limit:
+        return "\n".join([f"{start}{function}(", inner + together, f"{start})"])
+    return "\n".join([f"{start}{function}(", *(f"{inner}{each}," for each in given), f"{start})"])
+
+
+def test(site: Site, conditions: Sequence[str]) -> str:
+    """`if a and b:` in a function at the top level, the way black breaks it."""
+    line = f"    if {' and '.join(conditions)}:"
+    if len(line) <= site.line_limit:
+        return line
+    first, *rest = conditions
+    return "\n".join(["    if (", f"        {first}", *(f"        and {each}" for each in rest), "    ):"])
+
+
+def base(node: ast.expr) -> str | None:
+    """The name that a chain of attributes and indices starts with."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def definition_before(site: Site) -> tuple[str, ...]:
+    """The name of the definition before the one that holds the loop, at the top of the module."""
+    tops = [(each.line, each.qualname) for each in site.summary.classes if "." not in each.qualname]
+    tops += [(each.line, each.qualname) for each in site.summary.functions if each.qualname.isidentifier()]
+    line = site.evaluator.scope.node.lineno
+    before = sorted(top for top in tops if top[0] <= line and top[1] != site.function.partition(".")[0])
+    return (before[-1][1],) if before else ()
+
+
+def moved(site: Site, statements: Sequence[ast.stmt]) -> str:
+    """The statements' own text, one level deep. NotAnOperator where the text cannot move as it is."""
+    first, last = statements[0], statements[-1]
+    for part in (part for statement in statements for part in walk(statement)):
+        if isinstance(part, (ast.Constant, ast.JoinedStr)) and part.lineno != part.end_lineno:
+            raise NotAnOperator("a text in the loop spans lines")
+    start, end = site.span(first), site.span(last)
+    unit = site.source.indent
+    written = site.source.segment(start._replace(end_line=end.end_line, end_column=end.end_column))
+    margin = site.source.text[: site.source.offset(first.lineno, first.col_offset)].rpartition("\n")[2]
+    lines = []
+    for number, line in enumerate(re.split(r"\r\n|\r|\n", written)):
+        text = line if number == 0 else line.removeprefix(margin) if line.startswith(margin) else line.lstrip()
+        bare = text.lstrip(" \t")
+        levels = len(text[: len(text) - len(bare)]) // len(unit)
+        rest = text[len(unit) * levels :]
+        lines.append(f"    {'    ' * levels}{rest}" if bare else "")
+    text = "\n".join(lines)
+    _check_same(statements, text)
+    return text
+
+
+def _check_same(statements: Sequence[ast.stmt], text: str) -> None:
+    """The moved text must parse to the statements."""
+    try:
+        parsed = ast.parse("def f():\n" + text).body
+    except SyntaxError:
+        parsed = []
+    own = [ast.dump(each) for each in parsed[0].body] if parsed and isinstance(parsed[0], ast.FunctionDef) else []
+    if len(parsed) != 1 or own != [ast.dump(each) for each in statements]:
+        raise NotAnOperator("the loop's text cannot be moved as it is")

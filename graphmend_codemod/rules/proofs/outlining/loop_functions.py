@@ -1,0 +1,250 @@
+"""A function of tensors as one operator: its results, and what it must not do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from graphmend_codemod.analysis import aliasing, speculation, torch_api
+from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, base, decorator, head, naming, tensor
+
+_CHOOSING = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
+_READING = frozenset("item tolist numpy".split())
+_VALUE_SIZED = frozenset("bincount repeat_interleave one_hot histc".split())
+_COMMENT = "# The loop depends on the data: torch.compile calls this function as one operator."
+
+
+def depends_on_data(site: Site, node: ast.expr) -> bool:
+    """True when what a loop iterates over is as long as the data says."""
+    chosen = _chosen(site)
+    return any(
+        (isinstance(part, ast.Name) and part.id in chosen) or (isinstance(part, ast.Call) and _chooses(site, part))
+        for part in walk_in_layers(node)
+    )
+
+
+def _chosen(site: Site) -> set[str]:
+    """Locals whose length or value is what the data says."""
+    names: set[str] = set()
+    for node in walk_scope(site.evaluator.scope.node):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            calls = [part for part in walk_in_layers(node.value) if isinstance(part, ast.Call)]
+            if any(_chooses(site, call) for call in calls):
+                names.add(node.targets[0].id)
+    return names
+
+
+def _chooses(site: Site, call: ast.Call) -> bool:
+    name = torch_api.torch_function(site.resolve(call.func))
+    if name is None and isinstance(call.func, ast.Attribute):
+        name = call.func.attr
+    return name in _CHOOSING or name in _READING or (name == "where" and len(call.args) == 1)
+
+
+def edit(site: Site, function: FunctionNode) -> Edit:
+    """The compile path in front of the function's body that calls it as one operator, with operator and fake.
+
+    NotAnOperator if it does more than make new tensors of known shapes.
+    """
+    if function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
+        raise NotAnOperator("the function is decorated")
+    names = _tensor_parameters(site, function)
+    documented = ast.get_docstring(function, clean=False) is not None
+    body = function.body[1:] if documented else function.body
+    _check_effects(site, function, names)
+    slice_ = _Slice(site, function, body, names)
+    operator = site.free_name(f"_{function.name.strip('_')}_operator")
+    fake = site.free_name(f"{operator}_fake")
+    tests = [f"{site.torch}.compiler.is_dynamo_compiling()", *(f"not {name}.is_floating_point()" for name in names)]
+    text = f"{_COMMENT}\nif {' and '.join(tests)}:\n    return {operator}({', '.join(names)})\n"
+    replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))
+    helpers = (
+        naming(site),
+        Helper(operator, _operator(site, function, names, slice_, operator), after=(function.name, "_operator_name")),
+        Helper(fake, _fake(site, names, slice_, operator, fake), after=(function.name, operator)),
+    )
+    return Edit((replacement,), imports=site.imports, helpers=helpers)
+
+
+def _tensor_parameters(site: Site, function: FunctionNode) -> list[str]:
+    args = function.args
+    if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs:
+        raise NotAnOperator("an operator takes plain positional arguments")
+    first = site.flow.places[id(function.body[0])].env
+    for each in args.args:
+        if not first[each.arg].is_tensor:
+            raise NotAnOperator(f"the argument `{each.arg}` is not annotated as a tensor")
+        if first[each.arg].is_floating:
+            raise NotAnOperator(
+                f"the argument `{each.arg}` is floating, and a gradient does not go through an operator"
+            )
+    if not args.args:
+        raise NotAnOperator("the function takes no argument")
+    return [each.arg for each in args.args]
+
+
+def _check_effects(site: Site, function: FunctionNode, names: list[str]) -> None:
+    for node in walk_scope(function):
+        if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await)):
+            raise NotAnOperator("the function does more than compute its results")
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            raise NotAnOperator("the function defines another one")
+        target = _written(node)
+        if target is not None and base(target) in names and isinstance(target, (ast.Subscript, ast.Attribute)):
+            raise NotAnOperator(f"the function changes its argument `{base(target)}`")
+        if isinstance(node, ast.Call):
+            _check_call(site, node, names)
+
+
+def _written(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+        return node
+    return None
+
+
+def _check_call(site: Site, call: ast.Call, names: list[str]) -> None:
+    qualified = site.resolve(call.func)
+    name = torch_api.torch_function(qualified)
+    if qualified is not None and name is None and not qualified.startswith(("builtins.", "torch.")):
+        raise NotAnOperator(f"`{speculation.short(call)}` may have effects")
+    method = call.func.attr if qualified is None and isinstance(call.func, ast.Attribute) else name
+    if method in aliasing.RANDOM or qualified in {"builtins.print", "builtins.input", "builtins.open"}:
+        raise NotAnOperator(f"`{speculation.short(call)}` has effects")
+    own = isinstance(call.func, ast.Attribute) and qualified is None and base(call.func) in names
+    if own and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
+        raise NotAnOperator(f"the function changes its argument `{base(call.func)}`")
+    if qualified is None and not isinstance(call.func, ast.Attribute):
+        raise NotAnOperator(f"`{speculation.short(call)}` may have effects")
+
+
+@dataclass
+class _Slice:
+    """The statements that make the results, without those that only fill them in."""
+
+    site: Site
+    function: FunctionNode
+    body: list[ast.stmt]
+    parameters: list[str]
+
+    def __post_init__(self) -> None:
+        last = self.body[-1]
+        returns = [node for node in walk_scope(self.function) if isinstance(node, ast.Return)]
+        if not isinstance(last, ast.Return) or last.value is None or len(returns) != 1:
+            raise NotAnOperator("the function has another way out than one `return` at its end")
+        self.result: ast.expr = last.value
+        self.results = list(last.value.elts) if isinstance(last.value, ast.Tuple) else [last.value]
+        self.kept = self._kept(last)
+        roots = [self._root(result, last) for result in self.results]
+        if len(set(roots)) < len(roots):
+            raise NotAnOperator("two results may share storage")
+
+    def _kept(self, last: ast.Return) -> list[ast.stmt]:
+        needed = {part.id for part in walk_in_layers(self.result) if isinstance(part, ast.Name)}
+        self._check_static(self.result, last)
+        kept: list[ast.stmt] = [last]
+        for statement in reversed(self.body[:-1]):
+            bound = {
+                part.id
+                for part in [statement, *walk_scope(statement)]
+                if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+            }
+            if not bound & needed:
+                continue
+            if not isinstance(statement, ast.Assign):
+                raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(statement)}`")
+            self._check_static(statement.value, statement)
+            needed |= {part.id for part in walk_in_layers(statement.value) if isinstance(part, ast.Name)}
+            kept.insert(0, statement)
+        return kept
+
+    def _check_static(self, node: ast.expr, statement: ast.stmt) -> None:
+        """Refuse what the data sizes."""
+        site = self.site.at(statement)
+        if site is None:
+            raise NotAnOperator(f"`{speculation.short(statement)}` is not reached by the compiler")
+        chosen = _chosen(site)
+        for part in walk_in_layers(node):
+            if isinstance(part, ast.Name) and part.id in chosen:
+                raise NotAnOperator(f"the shape of a result depends on `{part.id}`")
+            if isinstance(part, ast.Subscript) and site.value(part.value).is_tensor and not _plain(part.slice):
+                raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(part)}`")
+            if isinstance(part, ast.Call):
+                self._check_sized(site, part)
+
+    def _check_sized(self, site: Site, call: ast.Call) -> None:
+        name = torch_api.torch_function(site.resolve(call.func))
+        if name is None and isinstance(call.func, ast.Attribute):
+            name = call.func.attr
+        known = name in torch_api.RETURNS_TENSOR or name in torch_api.PYTHON_METHODS or site.value(call).is_python
+        sized = name in torch_api.CREATION or name in {"repeat", "expand", "view", "reshape", "narrow"}
+        values = [site.value(argument) for argument in call.args if not isinstance(argument, ast.Starred)]
+        if not known or _chooses(site, call) or name in _VALUE_SIZED:
+            raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(call)}`")
+        if sized and not (name or "").endswith("_like") and not all(value.is_python for value in values):
+            raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(call)}`")
+
+    def _root(self, node: ast.expr, statement: ast.stmt) -> int:
+        """What stands for the storage of a result: the expression that made it."""
+        site = self.site.at(statement)
+        value = site.value(node) if site is not None else None
+        if value is None or not value.is_tensor:
+            raise NotAnOperator(f"`{speculation.short(node)}` is not known to be a tensor")
+        if isinstance(node, ast.Name):
+            for earlier in reversed(self.kept):
+                target = earlier.targets[0] if isinstance(earlier, ast.Assign) else None
+                if earlier is not statement and isinstance(target, ast.Name) and target.id == node.id:
+                    return self._root(earlier.value, earlier)  # type: ignore[attr-defined]
+            raise NotAnOperator(f"the result `{node.id}` may be an argument")
+        if self.site.is_fresh(value):
+            return id(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self.site.resolve(node.func) is None:
+            return self._root(node.func.value, statement)
+        raise NotAnOperator(f"`{speculation.short(node)}` may share storage with an argument")
+
+
+def _plain(index: ast.expr) -> bool:
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return all(isinstance(part, (ast.Constant, ast.Slice, ast.UnaryOp)) for part in parts)
+
+
+def _shapes(site: Site, slice_: _Slice) -> Iterator[str]:
+    """`ids (rows, columns)` for `rows, columns = ids.shape`."""
+    for node in slice_.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple):
+            value = node.value
+            if isinstance(value, ast.Attribute) and value.attr == "shape" and base(value) in slice_.parameters:
+                yield f"`{base(value)}` is ({site.text(node.targets[0]).strip('()')})."
+
+
+def _operator(site: Site, function: FunctionNode, names: list[str], slice_: _Slice, operator: str) -> str:
+    count = len(slice_.results)
+    given = ", ".join(f"Tensor {name}" for name in names)
+    several = isinstance(slice_.result, ast.Tuple)
+    schema = f"({given}) -> ({', '.join(['Tensor'] * count)})" if several else f"({given}) -> Tensor"
+    shapes = " ".join(_shapes(site, slice_))
+    return "\n".join(
+        [
+            *decorator(site, operator, schema),
+            head(site, operator, [tensor(site, name) for name in names], _returns(site, slice_)),
+            f'    """`{function.name}` as one operator for torch.compile.',
+            *(["", f"    {shapes}"] if shapes else []),
+            '    """',
+            f"    return {function.name}({', '.join(names)})",
+        ]
+    )
+
+
+def _fake(site: Site, names: list[str], slice_: _Slice, operator: str, fake: str) -> str:
+    lines = [f"    {ast.unparse(statement)}" for statement in slice_.kept]
+    about = '    """Tensors of the same shapes, for tracing."""'
+    first = head(site, fake, [tensor(site, name) for name in names], _returns(site, slice_))
+    return "\n".join([f"@{operator}.register_fake", first, about, *lines])
+
+
+def _returns(site: Site, slice_: _Slice) -> str:
+    one = f"{site.torch}.Tensor"
+    return f"tuple[{', '.join([one] * len(slice_.results))}]" if isinstance(slice_.result, ast.Tuple) else one

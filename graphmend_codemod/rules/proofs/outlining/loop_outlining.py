@@ -1,0 +1,227 @@
+"""Loops that fill tensors in place with what the data says, moved into a function that is one operator when compiled.
+
+The function runs the loop's own text, so eager mode computes what it did. Moving is neutral where the loop reads names
+that are certainly bound, binds none that anything else reads, and leaves through its own end. The operator is right
+where it is told all that the loop changes: the filled tensors, made just before, so that nothing else refers to them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from graphmend_codemod.analysis import speculation, torch_api
+from graphmend_codemod.analysis.scope import SCOPES, Outline, walk, walk_scope
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs import untraced
+from graphmend_codemod.rules.proofs.outlining.custom_op import (
+    Argument,
+    NotAnOperator,
+    base,
+    call,
+    decorator,
+    definition_before,
+    head,
+    moved,
+    naming,
+    test,
+)
+from graphmend_codemod.rules.proofs.outlining.loop_arguments import Arguments, made_before
+from graphmend_codemod.rules.proofs.outlining.loop_effects import Effects
+
+_OTHER_WAYS = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
+_OTHER_FORMS = (
+    *SCOPES,
+    ast.With,
+    ast.AsyncWith,
+    ast.Try,
+    ast.ExceptHandler,
+    ast.Match,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Delete,
+    ast.NamedExpr,
+)
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_OF_SIZES = frozenset({"zeros", "ones", "empty"})
+_KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
+_COMMENT = "    # The loop depends on the data: torch.compile calls this function as one operator."
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A loop, the names of the tensors that it fills, and the first thing in it whose size the data says."""
+
+    node: ast.For
+    filled: tuple[str, ...]
+    cause: untraced.Untraced
+
+
+def writes_of_elements(outline: Outline) -> list[int]:
+    """The lines of `x[...] = ...`, of which a loop that fills has one."""
+    return [part.lineno for part in outline.subscripts if isinstance(part.ctx, ast.Store)]
+
+
+def found(site: Site, node: ast.For) -> Filling | None:
+    """The loop as one that fills tensors by sizes that the data says; None for others, and where it runs layers."""
+    own = site.evaluator.scope.self_name
+    stored = _stored(node)
+    filled: dict[str, None] = {}
+    for part in walk_scope(node):
+        if isinstance(part, ast.Subscript) and isinstance(part.ctx, ast.Store):
+            name = base(part)
+            if name is not None and name not in stored and name != own and site.evaluator.scope.is_local(name):
+                filled[name] = None
+        if isinstance(part, ast.Call) and _may_be_layer(site, part.func):
+            return None
+    cause = _cause(site, node) if filled else None
+    return Filling(node, tuple(sorted(filled)), cause) if cause is not None else None
+
+
+def _may_be_layer(site: Site, function: ast.expr) -> bool:
+    """True for `self.method`, `self.layers[i]`, and a name that holds what is called."""
+    scope = site.evaluator.scope
+    if isinstance(function, ast.Name):
+        return scope.is_local(function.id)
+    return scope.self_name is not None and base(function) == scope.self_name
+
+
+def _stored(node: ast.AST) -> set[str]:
+    return {part.id for part in walk_scope(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+
+
+def _cause(site: Site, node: ast.For) -> untraced.Untraced | None:
+    statements = [part for part in walk_scope(node) if isinstance(part, ast.stmt)]
+    for statement in sorted(statements, key=lambda part: (part.lineno, part.col_offset)):
+        inner = site.at(statement)
+        if inner is None:
+            continue
+        for suspect in untraced.suspects(site).of(statement):
+            each = untraced.break_at(inner, suspect, untraced.CALLS_IN_LOOPS)
+            if each is not None:
+                return each
+    return None
+
+
+def edit(site: Site, filling: Filling) -> Edit:
+    """The loop as a call of a new function that holds it; NotAnOperator if that could be told from the loop."""
+    node = filling.node
+    _check_forms(site, node, filling.filled)
+    for name in filling.filled:
+        made_before(site, name)
+    Effects(site, node, frozenset(filling.filled)).check()
+    arguments = Arguments(site, node, filling.filled).found()
+    name = f"_fill_{'_and_'.join(filling.filled)}"
+    operator = f"{name}_operator"
+    owner = site.evaluator.scope.self_name
+    own = [owner] if owner is not None and any(each.attribute for each in arguments) else []
+    given = [*own, *(each.given for each in arguments if not each.attribute)]
+    replacement = Replacement(site.span(node), (site.call(f"{name}(", given),))
+    after = definition_before(site)
+    helpers = (
+        naming(site),
+        Helper(name, _function(site, filling, arguments, name, operator), after=after),
+        Helper(operator, _operator(site, filling, arguments, name, operator), after=(*after, name, "_operator_name")),
+    )
+    return Edit((replacement,), imports=site.imports, helpers=helpers)
+
+
+def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
+    scope = site.evaluator.scope
+    if not site.torch_at_import:
+        raise NotAnOperator(f"`{site.torch}` is not bound for certain when the module is imported")
+    if node.orelse:
+        raise NotAnOperator("the loop has an `else`")
+    stored = _stored(node)
+    for part in walk_scope(node):
+        if isinstance(part, _OTHER_WAYS):
+            raise NotAnOperator(f"`{speculation.short(part)}` leaves the loop")
+        if isinstance(part, _OTHER_FORMS):
+            raise NotAnOperator(f"`{speculation.short(part)}` in the loop is not a form that can be moved")
+        if isinstance(part, _COMPREHENSIONS):
+            raise NotAnOperator(f"`{speculation.short(part)}` binds names of its own")
+        word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+        if word.startswith("__") and not word.endswith("__"):
+            raise NotAnOperator(f"`{word}` means something else outside of its class")
+    for name in sorted(stored):
+        if not scope.is_local(name) or name in scope.closure - scope.locals:
+            raise NotAnOperator(f"`{name}` is no name of this function alone")
+        if site.live_after(name):
+            raise NotAnOperator(f"`{name}` is used after the loop")
+    for part in walk_scope(scope.node):
+        if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
+            raise NotAnOperator(f"`{part.id}` in the function may know names of the loop")
+        if isinstance(part, SCOPES):
+            known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & {*stored, *filled}
+            if known:
+                raise NotAnOperator(f"a function inside of this one knows `{min(known)}`")
+
+
+def _function(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:
+    conditions = [f"{site.torch}.compiler.is_dynamo_compiling()", *(c for each in arguments for c in each.conditions)]
+    filled = [f"`{each}`" for each in filling.filled]
+    together = " and ".join(filled) if len(filled) < 3 else f"{', '.join(filled[:-1])} and {filled[-1]}"
+    about = f"Fill {together} in place: how far, and with what, depends on the data."
+    shapes = _wrapped(site, " ".join(_shapes(site, filling)))
+    documented = [f'    """{about}"""'] if not shapes else [f'    """{about}', "", *shapes, '    """']
+    return "\n".join(
+        [
+            head(site, name, _of_function(site, arguments), "None"),
+            *documented,
+            _COMMENT,
+            test(site, conditions),
+            call(site, operator, [each.given for each in arguments], 2),
+            "        return",
+            moved(site, [filling.node]),
+        ]
+    )
+
+
+def _wrapped(site: Site, text: str) -> list[str]:
+    lines: list[str] = []
+    for word in text.split():
+        if lines and len(lines[-1]) + 1 + len(word) <= site.line_limit:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(f"    {word}")
+    return lines
+
+
+def _shapes(site: Site, filling: Filling) -> Iterator[str]:
+    """`x` is (rows, columns), as far as the call that made it says."""
+    for name in filling.filled:
+        made = made_before(site, name)
+        given = [*made.args[:1], *(word.value for word in made.keywords if word.arg == "size")]
+        sizes = given[0].elts if len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List)) else []
+        if len(made.args) > 1 and torch_api.torch_function(site.resolve(made.func)) in _OF_SIZES:
+            sizes = made.args
+        if sizes:
+            yield f"`{name}` is ({', '.join(map(site.text, sizes))})."
+
+
+def _operator(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:
+    marks = iter("abcdefghij")
+    attributes = [each for each in arguments if each.attribute]
+    own = [site.evaluator.scope.self_name or ""] if attributes else []
+    stand_in = [f"    {own[0]} = {site.torch}.nn.Module()"] if own else []
+    stand_in += [f"    {own[0]}.{each.attribute} = {each.name}" for each in attributes]
+    described = [
+        f"Tensor({next(marks)}!) {each.name}" if each.name in filling.filled else each.described for each in arguments
+    ]
+    return "\n".join(
+        [
+            *decorator(site, operator, f"({', '.join(described)}) -> ()", filling.filled),
+            head(site, operator, arguments, "None"),
+            f'    """`{name}` as one operator for torch.compile."""',
+            *stand_in,
+            call(site, name, [*own, *(each.name for each in arguments if not each.attribute)], 1),
+        ]
+    )
+
+
+def _of_function(site: Site, arguments: list[Argument]) -> list[Argument]:
+    """What the function takes that holds the loop: the instance in the place of its attributes."""
+    plain = [each for each in arguments if not each.attribute]
+    return plain if len(plain) == len(arguments) else [Argument(site.evaluator.scope.self_name or "", "", ""), *plain]

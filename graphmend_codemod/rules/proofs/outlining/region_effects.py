@@ -1,0 +1,267 @@
+"""What a region of a method changes: the one tensor that it fills, or the reason why it cannot be an operator.
+
+Unlike `loop_effects`, a region may run layers of the instance: the operator runs them as eager mode does.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from functools import cached_property
+
+from graphmend_codemod.analysis import aliasing, speculation, torch_api
+from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.scope import children, walk_scope
+from graphmend_codemod.project.summary.computing import OPERATIONS
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
+from graphmend_codemod.rules.proofs.rowwise.rowwise_expressions import where_of
+
+_METHODS = (
+    OPERATIONS | torch_api.RETURNS_TENSOR | aliasing.VIEWS | torch_api.PYTHON_METHODS.keys()
+) | torch_api.name_set("cpu numpy tolist item to type nonzero dim size index_add index_copy scatter_add append")
+_CONTAINERS = torch_api.name_set("append extend insert pop remove clear sort reverse add update setdefault popitem")
+_BUILTINS = torch_api.name_set(
+    "abs all any bool enumerate float int isinstance len list max min range reversed round slice sum tuple zip"
+)
+_NOT_FUNCTIONS = torch_api.name_set(
+    """save load manual_seed seed compile set_rng_state set_grad_enabled set_default_dtype set_default_device batch_norm
+    instance_norm embedding_bag embedding embedding_renorm_ no_grad enable_grad use_deterministic_algorithms"""
+)
+_ACCUMULATES = frozenset({"index_add", "index_copy", "scatter_add", "scatter_reduce", "index_put", "masked_fill"})
+_SHARES = aliasing.VIEWS | torch_api.name_set("contiguous cpu detach to type unbind list tuple zip enumerate reversed")
+
+
+class RegionEffects:
+    """The effects of consecutive statements. `layers` are attributes of the instance whose calls are layers."""
+
+    def __init__(self, site: Site, statements: Sequence[ast.stmt]) -> None:
+        self._site = site
+        self._statements = statements
+        self._own = site.evaluator.scope.self_name
+        self._nodes = [node for statement in statements for node in (statement, *walk_scope(statement))]
+        self.stored = {
+            node.id for node in self._nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+        }
+
+    def changed(self) -> set[str]:
+        """The names from outside whose tensors the region changes. NotAnOperator for any other effect."""
+        found: set[str] = set()
+        for node in self._nodes:
+            if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                raise NotAnOperator(f"the loop changes `{speculation.short(node)}`")
+            if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+                found |= self._outside(self._roots(node.value), node)
+            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                found |= self._augmented(node, node.target)
+            elif isinstance(node, ast.Call):
+                found |= self._call(node)
+        return found
+
+    def _augmented(self, node: ast.AugAssign, target: ast.Name) -> set[str]:
+        site = self._site.at(node)
+        if site is not None and site.value(target).is_python:
+            return set()
+        return self._outside({target.id}, node)
+
+    def _call(self, call: ast.Call) -> set[str]:
+        text, qualified = speculation.short(call), self._site.resolve(call.func)
+        if any(word.arg in {None, "out", "inplace"} for word in call.keywords):
+            raise NotAnOperator(f"`{text}` may have effects")
+        if qualified is not None:
+            return self._known(call, qualified, text)
+        if isinstance(call.func, ast.Name):
+            if self._is_layer(call.func):
+                return set()
+            raise NotAnOperator(f"`{text}` may have effects")
+        if not isinstance(call.func, ast.Attribute):
+            if self._is_layer(call.func):
+                return set()
+            raise NotAnOperator(f"`{text}` may have effects")
+        method, owner = call.func.attr, call.func.value
+        if isinstance(owner, ast.Name) and owner.id == self._own:
+            return set()  # a layer or a method: which one is asked where attributes become parts
+        if method.endswith("_") and not method.endswith("__"):
+            return self._outside(self._roots(owner), call)
+        if method == "numpy" and not self._site.no_grad:
+            raise NotAnOperator(f"a gradient cannot run `{text}` again; write `.tolist()`")
+        if method in _CONTAINERS:
+            own = isinstance(owner, ast.Name) and owner.id in self.stored
+            if not own or reads_before_writing(self._statements, owner.id):  # type: ignore[attr-defined]
+                raise NotAnOperator(f"`{text}` changes what is no tensor of the loop")
+            return set()
+        if method not in _METHODS and not (method == "forward" and self._is_layer(owner)):
+            raise NotAnOperator(f"`{text}` may have effects")
+        return set()
+
+    def _known(self, call: ast.Call, qualified: str, text: str) -> set[str]:
+        name = torch_api.torch_function(qualified)
+        if name is not None and name.endswith("_") and call.args:
+            return self._outside(self._roots(call.args[0]), call)
+        written = aliasing.of_operator(name, call).writes if name in aliasing.IN_PLACE_ARGUMENT else ()
+        if written:
+            return self._outside({root for each in written for root in self._roots(each)}, call)
+        if name is not None and name not in _NOT_FUNCTIONS and "." not in name:
+            return set()
+        if qualified == "torch.no_grad" or qualified.startswith("math."):
+            return set()
+        builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
+        facts = self._site.evaluator.scope.index.function(qualified)
+        if builtin in _BUILTINS or (facts is not None and facts.computes):
+            return set()
+        raise NotAnOperator(f"`{text}` may have effects")
+
+    def _is_layer(self, node: ast.expr) -> bool:
+        """True for what is looked up in an attribute of the instance, in place or as a name of the loop."""
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        if isinstance(node, ast.Name) and node.id in self.stored:
+            return node.id in self._layers
+        return isinstance(node, ast.Name) and node.id == self._own
+
+    @cached_property
+    def _layers(self) -> set[str]:
+        """Names that the region binds to what it looks up in attributes of the instance, and to nothing else."""
+        bound: dict[str, list[ast.expr]] = {name: [] for name in self.stored}
+        for node in self._nodes:
+            if isinstance(node, ast.For):
+                pairs = self._of_rounds(node)
+            elif isinstance(node, ast.Assign):
+                pairs = [(target, node.value) for target in node.targets]
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.comprehension)):
+                pairs = [(node.target, ast.Constant(None))]
+            else:
+                continue
+            for target, value in pairs:
+                for name in _names(target):
+                    bound[name].append(value if isinstance(target, ast.Name) else ast.Constant(None))
+        return {name for name, values in bound.items() if values and all(map(self._is_part, values))}
+
+    def _of_rounds(self, node: ast.For) -> list[tuple[ast.expr, ast.expr]]:
+        """What the variables of a loop hold: `(expert, self.experts)` for `i, expert in enumerate(self.experts)`."""
+        value, target = node.iter, node.target
+        counted = isinstance(value, ast.Call) and self._site.resolve(value.func) == "builtins.enumerate"
+        if counted and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            assert isinstance(value, ast.Call)
+            return [(target.elts[0], ast.Constant(None)), (target.elts[1], value.args[0] if value.args else value)]
+        return [(target, value)]
+
+    def _is_part(self, node: ast.expr) -> bool:
+        """True for `self.experts`, `self.experts[i]`."""
+        found = False
+        while isinstance(node, (ast.Attribute, ast.Subscript)):
+            found = found or isinstance(node, ast.Attribute)
+            node = node.value
+        return found and isinstance(node, ast.Name) and node.id == self._own
+
+    # what names may refer to
+
+    @cached_property
+    def _origins(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {name: set() for name in self.stored}
+        for node in self._nodes:
+            if isinstance(node, (ast.For, ast.comprehension)):
+                pairs = [(node.target, node.iter)]
+            elif isinstance(node, ast.Assign):
+                pairs = [(target, node.value) for target in node.targets]
+            elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+                pairs = [(node.target, node.value)]
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CONTAINERS:
+                pairs = [(node.func.value, argument) for argument in node.args]
+            else:
+                continue
+            for target, value in pairs:
+                roots = self._roots(value)
+                for each in (target, *walk_scope(target)):
+                    if isinstance(each, ast.Name) and each.id in found:
+                        found[each.id] |= roots
+        return found
+
+    def _leads_to(self, names: set[str]) -> set[str]:
+        todo, seen, found = list(names), set(), set()
+        while todo:
+            name = todo.pop()
+            if name not in seen:
+                seen.add(name)
+                todo += self._origins.get(name, ())
+                if name not in self.stored or reads_before_writing(self._statements, name):
+                    found.add(name)
+        return found
+
+    def _outside(self, names: set[str], node: ast.AST) -> set[str]:
+        found = self._leads_to(names)
+        if self._own in found or any(not self._site.evaluator.scope.is_local(name) for name in found):
+            raise NotAnOperator(f"`{speculation.short(node)}` may change what the instance or the module holds")
+        return found
+
+    @cached_property
+    def _indices(self) -> set[str]:
+        """Names of tensors that choose rows: what they index is a copy."""
+        found: set[str] = set()
+        for node in self._nodes:
+            if isinstance(node, ast.Assign) and where_of(self._site, node.value) is not None:
+                found |= {name for target in node.targets for name in _names(target)}
+        return found
+
+    def _roots(self, node: ast.expr) -> set[str]:
+        """Names whose memory the value of `node` may share."""
+        if isinstance(node, ast.Name):
+            return {node.id} if node.id in self.stored or self._site.evaluator.scope.is_local(node.id) else set()
+        if isinstance(node, ast.Subscript) and self._chooses(node.slice):
+            return set()
+        if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES:
+            return set()
+        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+            return self._roots(node.value)
+        if isinstance(node, (ast.Constant, ast.Compare, ast.JoinedStr, ast.UnaryOp)):
+            return set()
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add):
+            return set()
+        if isinstance(node, ast.Call):
+            return self._roots_of_call(node)
+        return {name for part in children(node) if isinstance(part, ast.expr) for name in self._roots(part)}
+
+    def _chooses(self, index: ast.expr) -> bool:
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        return any(isinstance(part, ast.Name) and part.id in self._indices for part in parts)
+
+    def _roots_of_call(self, call: ast.Call) -> set[str]:
+        qualified = self._site.resolve(call.func)
+        name = torch_api.torch_function(qualified)
+        own = qualified is None and isinstance(call.func, ast.Attribute)
+        if own and isinstance(call.func, ast.Attribute):
+            name = call.func.attr
+        if name in (_METHODS | torch_api.RETURNS_TENSOR) - _SHARES - _CONTAINERS and not (name or "").endswith("_"):
+            return set()
+        if isinstance(call.func, ast.Attribute) and own and name in _SHARES:
+            return self._roots(call.func.value)
+        # What a layer gives back may be what it was given, and is none of its own weights.
+        parts = [*call.args, *(word.value for word in call.keywords)]
+        if isinstance(call.func, ast.Attribute) and own and not self._is_layer(call.func):
+            parts.append(call.func.value)
+        return {each for part in parts for each in self._roots(part)}
+
+    def check_rebound(self, name: str) -> None:
+        """NotAnOperator where the region binds `name` to a tensor that may have another dtype or shape."""
+        for node in self._nodes:
+            if isinstance(node, ast.Assign) and any(name in _names(target) for target in node.targets):
+                if not (len(node.targets) == 1 and _accumulates(node.value, name)):
+                    raise NotAnOperator(f"`{speculation.short(node)}` may give `{name}` another dtype or shape")
+            elif isinstance(node, (ast.For, ast.comprehension, ast.AnnAssign)) and name in _names(node.target):
+                raise NotAnOperator(f"`{speculation.short(node)}` binds `{name}`")
+
+
+def _names(target: ast.expr) -> set[str]:
+    """The names that a target binds; those that it only looks into are not among them."""
+    if isinstance(target, ast.Name):
+        return {target.id}
+    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+    parts = [target.value] if isinstance(target, ast.Starred) else parts
+    return {name for part in parts for name in _names(part)}
+
+
+def _accumulates(value: ast.expr, name: str) -> bool:
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return False
+    owner = value.func.value
+    return value.func.attr in _ACCUMULATES and isinstance(owner, ast.Name) and owner.id == name

@@ -1,0 +1,145 @@
+"""Whether a layer that an operator runs does nothing else than compute, as far as its classes in the file tell.
+
+An operator's layers run when the compiled graph does, and once more for a gradient. What they leave in attributes is
+read by the code around while it is traced, so it would be another value.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, base
+
+_SAYS = frozenset({"print", "warn", "warning", "warning_once", "info", "debug", "error", "log", "exception"})
+
+_PUTS = frozenset({"append", "extend", "insert", "add_module", "register_module", "update"})
+_NOT_AGAIN = frozenset({"setattr", "register_buffer", "apply", "checkpoint", "numpy", "data_ptr"})
+"""What changes the layer, or what `torch.func.vjp` cannot look through."""
+
+
+def check_layers(site: Site, attribute: str) -> None:
+    """NotAnOperator where a layer of `self.attribute` is of a class that is not known to only compute."""
+    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    calls = calls_in(site.source.text)
+    made = [*calls.assigned(owner, attribute), *_put_in(calls, owner, attribute)]
+    if not made:
+        raise NotAnOperator(f"cannot infer what layers `self.{attribute}` holds; make them in `__init__`")
+    _Layers(site, calls).check(attribute, made)
+
+
+def _put_in(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr]:
+    """What a class puts into a container of layers after making it: `self.experts.append(Expert())`."""
+    for definition in calls.definitions.values():
+        if definition.owner is None or not (definition.owner == owner or calls.is_heir(owner, definition.owner)):
+            continue
+        for node in walk(definition.node):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                if node.func.attr in _PUTS and ast.unparse(node.func.value) == f"self.{attribute}":
+                    for value in node.args[-1:]:
+                        yield from value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]
+            elif isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Subscript) and ast.unparse(target.value) == f"self.{attribute}":
+                        yield node.value
+
+
+class _Layers:
+    def __init__(self, site: Site, calls: ModuleCalls) -> None:
+        self._site = site
+        self._calls = calls
+        self._seen: set[str] = set()
+
+    def check(self, attribute: str, made: list[ast.expr]) -> None:
+        for value in made:
+            if isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
+                raise NotAnOperator(
+                    f"parameters in `self.{attribute}` are not known to the module; use `nn.ModuleList`"
+                )
+            if isinstance(value, ast.Name):
+                raise NotAnOperator(f"cannot infer what layers `self.{attribute}` holds: `{value.id}` is given")
+            for call in (part for part in walk(value) if isinstance(part, ast.Call)):
+                self._check_call(call)
+
+    def _check_call(self, call: ast.Call) -> None:
+        qualified = self._site.resolve_global(call.func)
+        if qualified is None and isinstance(call.func, ast.Name):
+            raise NotAnOperator(f"cannot infer what `{speculation.short(call)}` makes")
+        if qualified is None or qualified.startswith(("torch.", "builtins.")):
+            return
+        module, _, name = qualified.rpartition(".")
+        scope = self._site.evaluator.scope
+        if module != self._site.summary.name:
+            if scope.index.class_facts(qualified) is not None or scope.index.function(qualified) is not None:
+                raise NotAnOperator(
+                    f"`{speculation.short(call.func)}` is in another file, and may do more than compute"
+                )
+            return
+        facts = scope.index.class_facts(qualified)
+        if facts is None:
+            raise NotAnOperator(f"cannot infer what `{speculation.short(call)}` makes")
+        for base_class in facts.bases:
+            if not base_class.startswith(("torch.", "builtins.")) and base_class.rpartition(".")[0] != module:
+                raise NotAnOperator(f"`{name}` has a base class in another file, which may do more than compute")
+        self._check_class(name)
+
+    def _check_class(self, name: str) -> None:
+        if name in self._seen:
+            return
+        self._seen.add(name)
+        for definition in self._calls.definitions.values():
+            owned = definition.owner == name or (definition.owner and self._calls.is_heir(name, definition.owner))
+            if owned and not definition.qualname.endswith(".__init__"):
+                for text in _effects(definition.node):
+                    raise NotAnOperator(f"`{text}` in `{definition.qualname}` is more than an operator's layer may do")
+                for attribute in _run(definition.node):
+                    if self._calls.method(name, attribute) is None:
+                        made = self._calls.assigned(name, attribute)
+                        self.check(attribute, [*made, *_put_in(self._calls, name, attribute)])
+
+
+def _run(function: ast.AST) -> set[str]:
+    """Attributes of the instance that a method calls or looks layers up in."""
+    found: set[str] = set()
+    for node in walk(function):
+        if isinstance(node, ast.Call):
+            parts = [node.func]
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            parts = [node.iter, *(node.iter.args if isinstance(node.iter, ast.Call) else [])]
+        else:
+            continue
+        chains = [each for part in parts for each in _chain(part)]
+        found |= {each.attr for each in chains if isinstance(each, ast.Attribute) and _is_self(each.value)}
+    return found
+
+
+def _chain(node: ast.expr) -> Iterator[ast.expr]:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        yield node
+        node = node.value
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _effects(function: ast.AST) -> Iterator[str]:
+    for node in walk(function):
+        if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom)):
+            yield speculation.short(node)
+        elif isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
+            if isinstance(node, ast.Attribute) or _of_instance(node):
+                yield speculation.short(node)
+        elif isinstance(node, ast.Call):
+            word = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            in_place = word.endswith("_") and not word.endswith("__") and _of_instance(node.func)
+            if word in _SAYS or word in _NOT_AGAIN or in_place:
+                yield speculation.short(node)
+
+
+def _of_instance(node: ast.expr) -> bool:
+    return isinstance(node, (ast.Attribute, ast.Subscript)) and base(node) == "self"

@@ -1,0 +1,269 @@
+"""Consecutive statements of a method as one operator of torch.compile, where no shape of a fixed size exists for them.
+
+The statements move, word for word, into a function that gets the instance and what they read. They may run layers, and
+change one tensor in place that nothing else refers to; so what leaves them has the shape and dtype of what enters.
+Eager mode calls the function. Under torch.compile an operator does so, with a gradient that runs it again. What the
+operator cannot take is asked for while tracing, and then the statements are traced, and break the graph, as before.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_scope
+from graphmend_codemod.core.findings import Edit, Helper, Replacement, Span
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, call, definition_before, moved, naming
+from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN
+from graphmend_codemod.rules.proofs.outlining.region_effects import RegionEffects
+from graphmend_codemod.rules.proofs.outlining.region_layers import check_layers
+
+_LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
+_FORMS = (*SCOPES, ast.AsyncWith, ast.Try, ast.Match, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr)
+_KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
+_OF_A_CLASS = frozenset({"super", "__class__"})
+_NUMBERS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG, AttributeKind.ARGUMENT})
+_FURTHER = 6
+_TEST = "if torch.compiler.is_dynamo_compiling() and "
+_COMMENT = "# Shapes in here depend on the data: torch.compile calls this function as one operator."
+
+
+class UsedLater(NotAnOperator):
+    """A name that the region binds is read behind it."""
+
+
+class Region:
+    """Consecutive statements of a block, the last one at `site`, and what they read, change and leave behind."""
+
+    def __init__(self, site: Site, statements: Sequence[ast.stmt]) -> None:
+        first = site.at(statements[0])
+        if first is None:
+            raise NotAnOperator("the loop is not reached by the compiler")
+        self.site = first
+        self.last = site.at(statements[-1]) or site
+        self.statements = list(statements)
+        self._parents = {id(c): part for each in statements for part in walk(each) for c in children(part)}
+        self.effects = RegionEffects(first, statements)
+
+    def result(self) -> str:
+        """The name of the one tensor that the region changes; NotAnOperator if that is not all it does."""
+        self._check_forms()
+        changed = self.effects.changed()
+        left = {name for name in self.effects.stored - changed if self.last.live_after(name)}
+        if left:
+            raise UsedLater(f"`{min(left)}` is used after the loop")
+        if len(changed) != 1:
+            several = " and ".join(f"`{name}`" for name in sorted(changed))
+            raise NotAnOperator(f"the loop changes {several}, not one tensor" if several else "no tensor is changed")
+        (name,) = changed
+        if not self.site.value(ast.Name(name, ast.Load())).is_tensor or not self.site.sole_owner(name):
+            raise NotAnOperator(f"something else may refer to the memory of `{name}`")
+        self.effects.check_rebound(name)
+        return name
+
+    def _check_forms(self) -> None:
+        scope = self.site.evaluator.scope
+        if not self.site.torch_at_import or self.site.torch != "torch":
+            raise NotAnOperator("`torch` is not bound for certain when the module is imported")
+        if scope.self_name is None or scope.class_qualified is None or "." in self.site.function.partition(".")[2]:
+            raise NotAnOperator("the loop is in no method of a module")
+        for part in (part for statement in self.statements for part in (statement, *walk_scope(statement))):
+            if isinstance(part, _LEAVES):
+                raise NotAnOperator(f"`{speculation.short(part)}` leaves the loop")
+            no_grad = isinstance(part, ast.With) and all(_is_no_grad(self.site, item) for item in part.items)
+            if isinstance(part, _FORMS) or (isinstance(part, ast.With) and not no_grad):
+                raise NotAnOperator(f"`{speculation.short(part)}` in the loop is not a form that can be moved")
+            word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
+            if (word.startswith("__") and not word.endswith("__")) or word in _OF_A_CLASS:
+                raise NotAnOperator(f"`{word}` means something else outside of its class")
+        for name in sorted(self.effects.stored):
+            if not scope.is_local(name) or name in scope.closure - scope.locals:
+                raise NotAnOperator(f"`{name}` is no name of this function alone")
+        for part in walk_scope(scope.node):
+            if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
+                raise NotAnOperator(f"`{part.id}` in the function may know names of the loop")
+            if isinstance(part, SCOPES):
+                known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & self.effects.stored
+                if known:
+                    raise NotAnOperator(f"a function inside of this one knows `{min(known)}`")
+
+    def _loads(self) -> Iterator[ast.Name]:
+        names = [
+            part
+            for statement in self.statements
+            for part in (statement, *walk_scope(statement))
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
+        ]
+        yield from sorted(names, key=lambda part: (part.lineno, part.col_offset))
+
+    def given(self, result: str) -> list[str]:
+        """The locals that the region reads, `result` first. NotAnOperator for what may not be bound, or is callable."""
+        scope, found = self.site.evaluator.scope, {result: None}
+        for part in self._loads():
+            name = part.id
+            inside = name in self.effects.stored and not reads_before_writing(self.statements, name)
+            if name in found or inside or name == scope.self_name or not scope.is_local(name):
+                continue
+            value = self.site.value(ast.Name(name, ast.Load()))
+            if not self._is_bound(name):
+                raise NotAnOperator(f"`{name}` may not be bound before the loop")
+            outer = self._parents.get(id(part))
+            called = isinstance(outer, ast.Call) and outer.func is part
+            if value.callee is not None or value.instance_of is not None or called:
+                raise NotAnOperator(f"`{name}` is no tensor or number")
+            found[name] = None
+        return list(found)
+
+    def _is_bound(self, name: str) -> bool:
+        function = self.site.evaluator.scope.node
+        if any(isinstance(part, ast.Delete) and _stores(part, name) for part in walk_scope(function)):
+            return False
+        if any(each.arg == name for each in parameters(function)) or self.site.is_bound(name):
+            return True
+        return any(
+            isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.With)) and _stores(statement, name)
+            for body, position in self.site.place.blocks
+            for statement in body[:position]
+        )
+
+    def parts(self) -> list[str]:
+        """The attributes of the instance that the region reads and that may hold tensors, layers checked."""
+        scope = self.site.evaluator.scope
+        found: dict[str, None] = {}
+        for part in self._loads():
+            if part.id != scope.self_name:
+                continue
+            outer = self._parents[id(part)]
+            if not isinstance(outer, ast.Attribute):
+                raise NotAnOperator(f"the loop uses `{part.id}`")
+            further = self._parents[id(outer)]
+            facts, fact = scope.class_facts, scope.attribute(outer.attr)
+            if facts is None or outer.attr in facts.methods:
+                raise NotAnOperator(f"`self.{outer.attr}` is a method or a property, which may do more than compute")
+            if self._is_set_later(outer.attr):
+                raise NotAnOperator(f"`self.{outer.attr}` is set outside of `__init__`")
+            if outer.attr == "training" or (fact is not None and fact.kind is AttributeKind.CONSTANT):
+                continue
+            used = isinstance(further, ast.Attribute) and fact is not None and fact.kind in _NUMBERS
+            if not used:
+                found[outer.attr] = None
+                if _may_hold_layers(self.site, outer.attr):
+                    check_layers(self.site, outer.attr)
+        return list(found)
+
+    def _is_set_later(self, attribute: str) -> bool:
+        owner = (self.site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+        calls = calls_in(self.site.source.text)
+        return any(
+            isinstance(node, ast.Attribute) and node.attr == attribute and not isinstance(node.ctx, ast.Load)
+            for each in calls.definitions.values()
+            if each.owner == owner and not each.qualname.endswith(".__init__")
+            for node in walk(each.node)
+        )
+
+
+def _is_no_grad(site: Site, item: ast.withitem) -> bool:
+    context = item.context_expr
+    plain = isinstance(context, ast.Call) and item.optional_vars is None
+    return plain and site.resolve(context.func) == "torch.no_grad"  # type: ignore[attr-defined]
+
+
+def _stores(statement: ast.AST, name: str) -> bool:
+    return any(
+        isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
+        for part in walk(statement)
+    )
+
+
+def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
+    """The statements as a call of a new function that holds them, which torch.compile calls as one operator.
+
+    `about` is the first sentence of the function's docstring, in which `{}` is the name of the changed tensor.
+    NotAnOperator, with the reason, where the statements cannot be outlined.
+    """
+    region, result = _region(site, statements)
+    statements = region.statements
+    given, parts = region.given(result), region.parts()
+    layers = [part for part in parts if _may_hold_layers(site, part)] or parts
+    function = f"_run_{layers[0].strip('_')}" if layers else f"_change_{result}"
+    owner = site.evaluator.scope.self_name or ""
+    start, end = site.span(statements[0]), site.span(statements[-1])
+    whole = Span(start.start_line, start.start_column, end.end_line, end.end_column)
+    replacement = Replacement(whole, (region.site.call(f"{result} = {function}(", [owner, *given]),))
+    operator, after = f"{function}_operator", definition_before(site)
+    helpers = (
+        naming(site),
+        Helper("_holds_plain_parts", PLAIN, shared=True),
+        Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True),
+        Helper("_one_operator", ONE_OPERATOR, after=("_operator_name", "_fits_an_operator"), shared=True),
+        Helper(function, _function(region, function, [owner, *given], parts, about), after=after),
+        Helper(
+            operator,
+            _operator(region, function, [owner, *given], parts),
+            after=(*after, function, "_one_operator"),
+        ),
+    )
+    return Edit((replacement,), imports=tuple({*site.imports, "torch"}), helpers=helpers)
+
+
+def _may_hold_layers(site: Site, attribute: str) -> bool:
+    fact = site.evaluator.scope.attribute(attribute)
+    return fact is None or fact.kind not in {*_NUMBERS, AttributeKind.PARAMETER, AttributeKind.BUFFER}
+
+
+def _region(site: Site, statements: Sequence[ast.stmt]) -> tuple[Region, str]:
+    """The statements with those behind them that use what they bind, and the tensor that these change."""
+    body, position = site.place.blocks[-1]
+    last = next((place for place, each in enumerate(body) if each is statements[-1]), position)
+    for end in range(last + 1, last + 1 + _FURTHER):
+        region = Region(site, [*statements, *body[last + 1 : end]])
+        try:
+            return region, region.result()
+        except UsedLater:
+            if end >= len(body) or end == last + _FURTHER:
+                raise
+    raise AssertionError("the last round returns or raises")
+
+
+def _function(region: Region, name: str, given: list[str], parts: list[str], about: str) -> str:
+    site, result = region.site, given[1]
+    quoted = ", ".join(f'"{part}"' for part in parts) + ("," if len(parts) == 1 else "")
+    tested = call(site, "_fits_an_operator", [given[0], f"({quoted})", *given[1:]], 1).lstrip()
+    if len(tested.partition("\n")[0]) + len(_TEST) > site.line_limit and "\n" not in tested:
+        tested = tested.replace("(", "(\n        ", 1)[:-1] + "\n    )"
+    lines = [f"    {_TEST}{tested}:"]
+    return "\n".join(
+        [
+            _head(site, name, given),
+            f'    """{about.format(result)}"""',
+            f"    {_COMMENT}",
+            *lines,
+            f"        return {call(site, f'{name}_operator', given, 2).lstrip()}",
+            moved(site, region.statements),
+            f"    return {result}",
+        ]
+    )
+
+
+def _operator(region: Region, name: str, given: list[str], parts: list[str]) -> str:
+    quoted = ", ".join(f'"{part}"' for part in parts)
+    return "\n".join(
+        [
+            f"@_one_operator({quoted})",
+            _head(region.site, f"{name}_operator", given),
+            f'    """`{name}` as one operator for torch.compile."""',
+            f"    return {call(region.site, name, given, 1).lstrip()}",
+        ]
+    )
+
+
+def _head(site: Site, name: str, given: Sequence[str]) -> str:
+    line = f"def {name}({', '.join(given)}):"
+    return (
+        line if len(line) <= site.line_limit else "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
+    )

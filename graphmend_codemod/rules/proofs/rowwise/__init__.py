@@ -1,0 +1,1 @@
+"""Code on some rows of tensors, written for all rows."""

@@ -1,0 +1,1 @@
+"""Branches as `torch.where`: what they assign, the proof, the text."""

@@ -1,0 +1,385 @@
+"""Whether a select means the same as the branches that it stands for, and under which trace-time conditions.
+
+A select computes what eager mode may skip, gives every name a new tensor, and joins dtypes and shapes in silence. So
+all values must be free of effects and unable to raise, have one dtype and one shape, and no tensor that a branch
+leaves alone may be written in place afterwards. What the source does not prove becomes a condition of the compile
+path, which Dynamo folds while it traces.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import speculation, torch_api
+from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.interpreter import Env
+from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
+from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+from graphmend_codemod.rules.proofs.select.selection import Arm, Assignment, NotSelectable, Selection
+
+_ROUNDS = 6
+_NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
+
+
+class Assumption(NamedTuple):
+    """A relation between tensors that the header asks for: `what` is "floating", "dtype" or "shape"."""
+
+    what: str
+    one: str
+    other: str = ""
+
+    @property
+    def text(self) -> str:
+        """The condition, as Python."""
+        if self.what == "floating":
+            return f"{self.one}.is_floating_point()"
+        other = self.other if self.other.startswith("torch.") else f"{self.other}.{self.what}"
+        return f"{self.one}.{self.what} == {other}"
+
+
+class Facts(NamedTuple):
+    """What a select needs to mean the same.
+
+    `conditions` are trace-time conditions. `one_path` is true where eager mode could be left to the select as well.
+    `cut` are the values, by branch and name, through which a zero gradient may come out as nan: their own arguments
+    have to be selected, too.
+    """
+
+    conditions: tuple[str, ...] = ()
+    one_path: bool = True
+    cut: frozenset[tuple[int, str]] = frozenset()
+
+
+def judge(selection: Selection) -> Facts:
+    """The facts under which the select means the same; NotSelectable if there are none."""
+    assumed: tuple[Assumption, ...] = ()
+    for _ in range(_ROUNDS):
+        attempt = _Judge(selection, assumed)
+        needs = attempt.run()
+        if not needs:
+            return attempt.result()
+        assumed += needs
+    raise NotSelectable("too little is known of the dtypes and shapes of its values")
+
+
+class _Judge:
+    """Judges all branches under some assumptions."""
+
+    def __init__(self, selection: Selection, assumed: tuple[Assumption, ...]) -> None:
+        self.selection, self.site, self.assumed = selection, selection.site, assumed
+        self.verdict = speculation.FREE
+        self.aliasing = False
+        self.other_leaves = False
+        self.kept: list[ast.expr] = []
+        self.cut: set[tuple[int, str]] = set()
+        self.endless = False
+        self.needs: dict[Assumption, None] = {}
+
+    def run(self) -> tuple[Assumption, ...]:
+        """Judge; returns what has to be assumed as well for the answer to hold."""
+        results: dict[str, list[tuple[ast.expr, Value]]] = {name: [] for name in self.selection.names}
+        for position, arm in enumerate(self.selection.arms):
+            self._judge_condition(position, arm)
+            env = self._assume(arm.env)
+            for item in arm.assignments:
+                self._judge_value(position, item, env)
+                value = self.site.evaluator.value(item.value, env)
+                env[item.name] = value._replace(roots=self.site.roots(item.value, env))
+            for name, branches in results.items():
+                held = env.get(name)
+                if held is None or not held.is_tensor:
+                    raise NotSelectable(self._why_no_tensor(name, held))
+                branches.append((self.selection.value_of(arm, name), held))
+        if self.verdict.impure:
+            raise NotSelectable(self.verdict.impure)
+        for text in sorted(self.verdict.needs_floating):
+            self._need(Assumption("floating", text))
+        for name, found in results.items():
+            self._compare(name, found)
+        needs = tuple(need for need in self.needs if need not in self.assumed)
+        if self.verdict.raises and not needs:
+            raise NotSelectable(f"{self.verdict.raises} where eager mode skips it")
+        return needs
+
+    def _judge_condition(self, position: int, arm: Arm) -> None:
+        if arm.condition is None:
+            return
+        # The first test runs in eager mode, too.
+        self.verdict = self.verdict & arm.condition.verdict._replace(raises=None)
+        for tensor in arm.condition.tensors if position else ():
+            self.verdict = self.verdict & self.site.judge(tensor)._replace(finite=True)
+
+    def _judge_value(self, position: int, item: Assignment, env: Env) -> None:
+        found = speculation.judge(self.site.evaluator, item.value, env)
+        self.verdict = self.verdict & found._replace(finite=True)
+        if found.finite:
+            return
+        if item.name not in self.selection.names:
+            self.endless = True
+            return
+        self.cut.add((position, item.name))
+        for leaf in gradient_leaves(self.site, item.value, env):
+            if not self.site.evaluator.value(leaf, env).is_floating:
+                self._need(Assumption("floating", self.site.text(leaf)))
+
+    def _need(self, assumption: Assumption) -> None:
+        parsed = [ast.parse(text, mode="eval") for text in (assumption.one,) if "..." not in text]
+        made = {item.name for item in self.selection.temporaries}
+        if not parsed or any(isinstance(node, ast.Name) and node.id in made for node in ast.walk(parsed[0])):
+            raise NotSelectable(f"the dtype of `{assumption.one}` is not known before the branch")
+        self.needs[assumption] = None
+
+    def _assume(self, env: Env) -> Env:
+        env = {name: _without_layer_dtype(value) for name, value in env.items()}
+        for what, one, other in self.assumed:
+            value = self.site.evaluator.value(ast.parse(one, mode="eval").body, env)
+            if value.kind is not Kind.TENSOR or value.dtype is None:
+                raise NotSelectable(f"the dtype of `{one}` is not known")
+            if what == "floating":
+                rename_dtype(env, value.dtype, f"float:{value.dtype}")
+            else:
+                _equate(env, what, getattr(value, what), self._named(what, other, env))
+        return env
+
+    def _named(self, what: str, text: str, env: Env) -> str | None:
+        if text.startswith("torch."):
+            return text
+        found: str | None = getattr(self.site.evaluator.value(ast.parse(text, mode="eval").body, env), what)
+        return found
+
+    def _why_no_tensor(self, name: str, value: Value | None) -> str:
+        if value is not None and value.is_python:
+            return f"`{name}` is a Python value in one branch, and a select would make it a tensor"
+        if value is not None and value.optional:
+            return f"`{name}` may be None"
+        return f"cannot infer that `{name}` is a Tensor in each branch; annotate what it is made of: `torch.Tensor`"
+
+    def _compare(self, name: str, branches: list[tuple[ast.expr, Value]]) -> None:
+        (first_node, first), *others = branches
+        for node, value in others:
+            if first.dtype != value.dtype:
+                self._match_dtypes(name, (first_node, first), (node, value))
+            elif first.shape != value.shape:
+                self._need_equal("shape", name, first, value)
+        reached = [self.site.roots_of(value) for _, value in branches]
+        if any(found != reached[0] for found in reached):
+            self.other_leaves = True
+        # That a layer makes a new tensor is a hint: `nn.Identity` may have taken its place.
+        kept = [
+            node
+            for node, value in branches
+            if isinstance(node, ast.Name) or value.hint or not self.site.is_fresh(value)
+        ]
+        self.kept += kept
+        # Under no_grad a select would cut the graph of a tensor that was made outside.
+        if kept and any(isinstance(parent, (ast.With, ast.AsyncWith)) for parent in self.site.place.parents):
+            self.aliasing = True
+        if any(not self._is_sole_owner(node) for node in kept):
+            self.aliasing = True
+
+    def _is_sole_owner(self, node: ast.expr) -> bool:
+        known = self.site.place.env.get(node.id) if isinstance(node, ast.Name) else None
+        return known is not None and not known.hint and isinstance(node, ast.Name) and self.site.sole_owner(node.id)
+
+    def _match_dtypes(self, name: str, first: tuple[ast.expr, Value], second: tuple[ast.expr, Value]) -> None:
+        if all(self._spelled("dtype", value.dtype) for value in (first[1], second[1])):
+            self._need_equal("dtype", name, first[1], second[1])
+            return
+        names = sorted(self._names_in(first[0]) | self._names_in(second[0]))
+        unknown = [each for each in names if Assumption("floating", each) not in self.assumed]
+        for each in unknown:
+            self._need(Assumption("floating", each))
+        if not unknown:
+            self._need_equal("dtype", name, first[1], second[1])
+
+    def _need_equal(self, what: str, name: str, one: Value, other: Value) -> None:
+        """Ask for one dtype or shape, in terms of names that have it before the branch."""
+        spelled = [self._spelled(what, getattr(value, what)) for value in (one, other)]
+        named = sorted((text for text in spelled if text), key=lambda text: text.startswith("torch."))
+        need = Assumption(what, *named) if len(named) == 2 else None
+        if need is None or need in self.assumed or named[0].startswith("torch."):
+            raise NotSelectable(f"`{name}` may have another {what} in each branch")
+        self._need(need)
+
+    def _spelled(self, what: str, wanted: str | None) -> str | None:
+        """What has this dtype or shape before the branch; dtypes of torch stand for themselves."""
+        if wanted is None or wanted.startswith("torch."):
+            return wanted
+        if wanted == SCALAR:
+            return None
+        env = self._assume(self.selection.arms[0].env)
+        found = (
+            name
+            for name, value in env.items()
+            if value.is_tensor and getattr(value, what) == wanted and "." not in name
+        )
+        return next(found, None)
+
+    def _names_in(self, node: ast.expr) -> frozenset[str]:
+        env = self._assume(self.selection.arms[0].env)
+        names = {part.id for part in walk_in_layers(node) if isinstance(part, ast.Name)}
+        return frozenset(
+            name for name in names if (value := env.get(name)) and value.is_tensor and not value.is_floating
+        )
+
+    def result(self) -> Facts:
+        """The facts, in the order in which a reader wants them."""
+        site, first = self.site, self.selection.arms[0].condition
+        if self.aliasing:
+            demand_no_later_write(site, self.kept, self.selection.names)
+        conditions = [*self._types(), *(assumption.text for assumption in self.assumed)]
+        for arm in self.selection.arms:
+            conditions.extend(arm.condition.facts if arm.condition else ())
+        grads = any(value.grad for value in site.place.env.values() if value.is_tensor) and not site.no_grad
+        if grads and (self.other_leaves or self.endless):
+            conditions.append(f"not {site.torch}.is_grad_enabled()")
+        conditions.extend(site.keeps_graph(self.kept))
+        shown = not _shown_names(site).isdisjoint(self.selection.names)
+        # A tensor's text names the function that made it: grad_fn=<WhereBackward0>.
+        proven = not (conditions or self.aliasing or self.other_leaves or self.cut or shown or site.flow.splits)
+        chained = len(self.selection.arms) > 2 or bool(self.selection.arms[-1].assignments)
+        static = first.static if first else ()
+        cut = frozenset(self.cut) if grads else frozenset()
+        return Facts(tuple(dict.fromkeys(conditions)), proven and not (static and chained), cut)
+
+    def _named_before_proof(self) -> Iterator[str]:
+        """What the conditions name that only the test, which comes after them, shows to be a tensor."""
+        env, first = dict(self.site.place.env), self.selection.arms[0].condition
+        for operand in first.static if first else ():
+            narrow(self.site.evaluator, operand, True, env)
+        for text in (part for each in self.assumed for part in (each.one, each.other) if part):
+            for node in _read_values(ast.parse(text, mode="eval").body):
+                value = self.site.evaluator.value(node, env)
+                known = value.is_tensor and not value.hint
+                if not known and value.callee is None:
+                    yield ast.unparse(node)
+
+    def _types(self) -> list[str]:
+        """Conditions on what only an annotation, a constructor or a configuration calls a tensor or a number."""
+        tensors = dict.fromkeys(self._named_before_proof())
+        numbers: dict[str, None] = {}
+        made = {item.name for item in self.selection.temporaries}
+        for arm in self.selection.arms:
+            tests = arm.condition.tensors if arm.condition else ()
+            for expression in (*tests, *(item.value for item in arm.assignments)):
+                for node in _read_values(expression):
+                    value = self.site.evaluator.value(node, arm.env)
+                    if isinstance(node, ast.Name) and node.id in made:
+                        continue
+                    if value.kind is Kind.TENSOR and value.hint:
+                        tensors[self.site.text(node)] = None
+                    elif expression not in tests and _may_be_no_number(node, value):
+                        numbers[self.site.text(node)] = None
+            for name in self.selection.names:
+                if name not in {item.name for item in arm.assignments} and (known := arm.env.get(name)) and known.hint:
+                    tensors[name] = None
+        torch = self.site.torch
+        return [
+            *(f"isinstance({text}, {torch}.Tensor)" for text in tensors),
+            *(f"isinstance({text}, (int, float))" for text in numbers),
+        ]
+
+
+def _may_be_no_number(node: ast.expr, value: Value) -> bool:
+    """True for what only an annotation, a configuration or a constructor makes a number."""
+    if not value.is_python or value.callee is not None:
+        return False
+    return value.origin in _NUMBERS or (isinstance(node, ast.Attribute) and value.origin is Origin.CONSTANT)
+
+
+def _without_layer_dtype(value: Value) -> Value:
+    """The value without the floating dtype that only the class of a layer gives it."""
+    if value.hint and value.dtype is not None and value.dtype.startswith("float:layer"):
+        return value._replace(dtype=value.dtype.removeprefix("float:"))
+    return value
+
+
+def _equate(env: Env, what: str, one: str | None, other: str | None) -> None:
+    """All tensors of the dtype (shape) `one` have the dtype (shape) `other`."""
+    for name, value in env.items():
+        if value.kind is Kind.TENSOR and getattr(value, what) == one:
+            env[name] = value._replace(dtype=other) if what == "dtype" else value._replace(shape=other)
+
+
+def _read_values(node: ast.expr) -> Iterator[ast.Name | ast.Attribute]:
+    """The names, and attributes of names, of which an expression takes the value."""
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        inner: ast.expr = node
+        while isinstance(inner, ast.Attribute) and inner.attr not in torch_api.PYTHON_ATTRIBUTES:
+            inner = inner.value
+        if isinstance(inner, ast.Name):
+            yield node
+        elif isinstance(inner, ast.Attribute):
+            yield from _read_values(inner.value)
+        return
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            yield from _read_values(node.func.value)
+        inside: list[ast.expr] = [*node.args, *(word.value for word in node.keywords)]
+    else:
+        inside = [child for child in children(node) if isinstance(child, ast.expr)]
+    for child in inside:
+        yield from _read_values(child)
+
+
+def gradient_leaves(site: Site, node: ast.expr, env: Env) -> list[ast.expr]:
+    """The names and attributes of self in an expression through which a gradient may flow."""
+    found: list[ast.expr] = []
+    for part in _read_values(node):
+        own = isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)
+        if isinstance(part, ast.Name) or own:
+            value = site.evaluator.value(part, env)
+            if value.kind is Kind.TENSOR and value.grad:
+                found.append(part)
+    return found
+
+
+def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[str]) -> None:
+    """NotSelectable where a tensor that eager mode leaves as it is may be written in place afterwards."""
+    calls = calls_in(site.source.text)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        raise NotSelectable("it stands in a function inside another one, which may write in place later")
+    at = site.place.statement
+    statement = next(
+        node
+        for node in walk_scope(function.node)
+        if isinstance(node, ast.stmt) and (node.lineno, node.col_offset) == (at.lineno, at.col_offset)
+    )
+    found = {part.id for node in kept for part in walk_in_layers(node) if isinstance(part, ast.Name)}
+    try:
+        memory = Memory(site, calls)
+        memory.demand_no_write(function, blocks_of(calls, function), statement, (found | set(names)) - {"self"})
+    except NotAlike as reason:
+        raise NotSelectable(f"the select would copy a tensor that is written in place later: {reason}") from None
+
+
+def _shown_names(site: Site) -> frozenset[str]:
+    """Names that the function puts into text as they are: f-strings, `print`, loggers, `str`, `repr`, `format`."""
+
+    def look() -> frozenset[str]:
+        found: set[str] = set()
+        for node in walk(site.evaluator.scope.node):
+            shown: list[ast.expr] = []
+            if isinstance(node, ast.FormattedValue):
+                shown = [node.value]
+            elif isinstance(node, ast.Call) and _shows(node):
+                shown = [*node.args, *(word.value for word in node.keywords)]
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+                shown = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+            found.update(part.id for part in shown if isinstance(part, ast.Name))
+        return frozenset(found)
+
+    return site.remembered("shown names", site.evaluator.scope.node, look, anywhere=True)
+
+
+def _shows(node: ast.Call) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name in LOG_METHODS | {"print", "str", "repr", "format"}

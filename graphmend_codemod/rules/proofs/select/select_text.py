@@ -1,0 +1,83 @@
+"""How a select is written: in front of the branches that it stands for, or in their place where that was asked for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.select.select_proof import Facts, gradient_leaves
+from graphmend_codemod.rules.proofs.select.selection import Selection
+
+
+def select_verdict(message: str, selection: Selection, facts: Facts) -> Verdict:
+    """The verdict with the edit: two paths, or one where the settings ask for it and eager mode cannot tell."""
+    site, node = selection.site, selection.node
+    first = selection.arms[0].condition
+    assert first is not None
+    static = [site.operand_of_and(operand) for operand in first.static]
+    if site.settings.one_path and facts.one_path and not site.is_elif(node):
+        kept = tuple(item.statement for item in selection.temporaries)
+        comments = [part for comment in site.comments(node, kept) for part in (comment, "\n")]
+        lines = _lines(selection, facts, 1 if static else 0)
+        header = (f"if {' and '.join(static)}:\n    ",) if static else ()
+        edit = Edit(
+            (Replacement(site.span(node), (*comments, *header, *lines)),), imports=site.imports, form=Form.ONE_PATH
+        )
+        return Verdict(message, edit=edit, safety=Safety.UNSAFE)
+    return Verdict(message, edit=site.in_front(node, [*static, *facts.conditions], _lines(selection, facts, 1)))
+
+
+def _lines(selection: Selection, facts: Facts, depth: int) -> list[str | Original]:
+    site = selection.site
+    newline = "\n" + "    " * depth
+    parts: list[str | Original] = []
+    for item in selection.temporaries:
+        parts += [site.original(item.statement, depth - 1), newline]
+    chain = [arm.condition for arm in selection.arms if arm.condition is not None]
+    texts = [condition.choice for condition in chain]
+    names = selection.names
+    if len(names) > 1 or facts.cut:
+        for position, text in enumerate(texts):
+            name = site.free_name("condition" if len(texts) == 1 else f"condition_{position + 1}")
+            parts += [f"{name} = {text}", newline]
+            texts[position] = name
+    for name in names:
+        values = values_of(selection, facts, name, texts)
+        parts += [where(site, f"{name} = ", texts, values, depth), newline]
+    return parts[:-1]
+
+
+def values_of(selection: Selection, facts: Facts, name: str, texts: Sequence[str]) -> list[str]:
+    """What `name` is after each branch, as text; `texts` are the conditions."""
+    site, found = selection.site, []
+    for position, arm in enumerate(selection.arms):
+        node = selection.value_of(arm, name)
+        if (position, name) in facts.cut:
+            leaves = {
+                id(leaf): (leaf, _where_taken(site, site.text(leaf), position, texts))
+                for leaf in gradient_leaves(site, node, arm.env)
+            }
+            found.append(site.but(written=leaves).text(node))
+        else:
+            found.append(site.text(node) if hasattr(node, "lineno") else ast.unparse(node))
+    return found
+
+
+def _where_taken(site: Site, text: str, position: int, texts: Sequence[str]) -> str:
+    """`text` where this branch is taken, else 1: no gradient gets through to it from a branch that is not taken."""
+    if position < len(texts):
+        text = f"{site.torch}.where({texts[position]}, {text}, 1.0)"
+    for condition in reversed(texts[:position]):
+        text = f"{site.torch}.where({condition}, 1.0, {text})"
+    return text
+
+
+def where(site: Site, before: str, conditions: Sequence[str], values: Sequence[str], depth: int) -> str:
+    """`before` and the nested `torch.where` of `conditions` over `values`, one value more than conditions."""
+    text = values[-1]
+    for condition, value in zip(reversed(conditions[1:]), reversed(values[1:-1]), strict=True):
+        text = f"{site.torch}.where({condition}, {value}, {text})"
+    return site.call(f"{before}{site.torch}.where(", [conditions[0], values[0], text], deeper=depth)

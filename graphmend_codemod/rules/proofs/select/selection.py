@@ -1,0 +1,173 @@
+"""Branches that only choose between tensors: what they assign, and whether one `torch.where` a name can say the same.
+
+`select_proof` judges such a selection, `select_text` writes it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.interpreter import Env
+from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.narrowing import evidence, narrow
+from graphmend_codemod.analysis.values import UNKNOWN
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import Condition, split
+
+
+class NotSelectable(Exception):
+    """Why a branch cannot become a select; the text is the condition that failed."""
+
+
+class Assignment(NamedTuple):
+    """`name = value` in a branch."""
+
+    statement: ast.stmt
+    name: str
+    value: ast.expr
+
+
+class Arm(NamedTuple):
+    """One branch: its assignments, and what holds where it begins. `condition` is None for `else`."""
+
+    condition: Condition | None
+    assignments: tuple[Assignment, ...]
+    env: Env
+
+
+def assignments(body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
+    """The assignments that make up a branch."""
+    found = []
+    for statement in body:
+        if isinstance(statement, ast.Pass):
+            continue
+        if (
+            isinstance(statement, ast.Assign)
+            and len(statement.targets) == 1
+            and isinstance(statement.targets[0], ast.Name)
+        ):
+            found.append(Assignment(statement, statement.targets[0].id, statement.value))
+        else:
+            raise NotSelectable(_why_no_assignment(statement))
+    return tuple(found)
+
+
+def _why_no_assignment(statement: ast.stmt) -> str:
+    text = speculation.short(statement)
+    if isinstance(statement, (ast.AugAssign, ast.Delete)):
+        return f"`{text}` writes in place"
+    if isinstance(statement, ast.Assign):
+        return f"`{text}` writes something else than a local name"
+    if isinstance(statement, ast.Expr):
+        return f"`{text}` may have effects"
+    if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+        return f"`{text}` leaves the branch early"
+    kind = type(statement).__name__.lower()
+    return f"the branch holds a nested `{kind}` statement"
+
+
+def arms(site: Site, node: ast.If) -> tuple[Arm, ...]:
+    """The branches of `node` and of the `elif`s after it; the last one is the `else`, empty if there is none."""
+    found: list[Arm] = []
+    current, where = node, site
+    while True:
+        condition = split(where, current.test)
+        if condition is None:
+            raise NotSelectable(f"`{site.text(current.test)}` is no test on a tensor that is known as one")
+        found.append(Arm(condition, assignments(current.body), _env_of(where, current.body)))
+        inner = current.orelse
+        following = site.at(inner[0]) if len(inner) == 1 else None
+        if following is None or not isinstance(inner[0], ast.If):
+            found.append(Arm(None, assignments(inner), _env_of(where, inner)))
+            return under_static(site, found)
+        current, where = inner[0], following
+
+
+def under_static(site: Site, found: list[Arm]) -> tuple[Arm, ...]:
+    """All branches where the static part of the first test holds, as it does wherever the select runs."""
+    first = found[0].condition
+    for arm in found:
+        if first is not None:
+            for key in evidence(site.evaluator, first.tensors[0], site.place.env):
+                arm.env[key] = found[0].env.get(key, UNKNOWN)
+        for operand in first.static if first else ():
+            narrow(site.evaluator, operand, True, arm.env)
+    return tuple(found)
+
+
+def _env_of(site: Site, body: Sequence[ast.stmt]) -> Env:
+    inner = site.at(body[0]) if body else None
+    return dict((inner or site).place.env)
+
+
+@dataclass(eq=False, repr=False)
+class Selection:
+    """A chain of branches on tensors that assign local names; `names` are those that are read later, in order."""
+
+    site: Site
+    node: ast.If
+    arms: tuple[Arm, ...]
+    names: tuple[str, ...]
+
+    @property
+    def temporaries(self) -> list[Assignment]:
+        """Assignments that only the branches themselves read."""
+        return [item for arm in self.arms for item in arm.assignments if item.name not in self.names]
+
+    def check_form(self) -> None:
+        """NotSelectable when names depend on each other in a way that one select a name cannot express."""
+        names = self.names
+        if not names:
+            raise NotSelectable("nothing that the branches assign is read afterwards")
+        for arm in self.arms:
+            seen: set[str] = set()
+            for position, item in enumerate(arm.assignments):
+                if item.name in seen:
+                    raise NotSelectable(f"`{item.name}` is assigned twice in one branch")
+                seen.add(item.name)
+                rest = [later.statement for later in arm.assignments[position + 1 :]]
+                if item.name in names and reads_before_writing(rest, item.name):
+                    raise NotSelectable(f"later statements of the branch read `{item.name}`")
+        temporaries = self.temporaries
+        counts = [item.name for item in temporaries]
+        for item in temporaries:
+            if counts.count(item.name) > 1:
+                raise NotSelectable(f"`{item.name}` is assigned in several branches")
+            if any(self._reads(arm, item) for arm in self.arms if item not in arm.assignments):
+                raise NotSelectable(f"`{item.name}` is used in several branches")
+
+    def _reads(self, arm: Arm, item: Assignment) -> bool:
+        return reads_before_writing([other.statement for other in arm.assignments], item.name)
+
+    def value_of(self, arm: Arm, name: str) -> ast.expr:
+        """What `name` is after `arm`."""
+        return next((item.value for item in arm.assignments if item.name == name), ast.Name(name, ast.Load()))
+
+
+def expression_selection(site: Site, node: ast.IfExp, condition: Condition) -> Selection:
+    """The selection that a conditional expression is: two branches that give one value, which has no name."""
+    name, statement = "the value", site.place.statement
+    arms = [
+        Arm(condition, (Assignment(statement, name, node.body),), dict(site.place.env)),
+        Arm(None, (Assignment(statement, name, node.orelse),), dict(site.place.env)),
+    ]
+    for key in evidence(site.evaluator, condition.tensors[0], site.place.env):
+        known = site.place.env.get(key)
+        value = known._replace(hint=False) if known and known.is_tensor else site.evaluator.names.tensor()
+        for arm in arms:
+            arm.env[key] = value
+    fake = ast.If(test=node.test, body=[statement], orelse=[])
+    return Selection(site, fake, under_static(site, arms), (name,))
+
+
+def selection_of(site: Site, node: ast.If) -> Selection:
+    """The selection that `node` is; NotSelectable with the reason if it is none."""
+    branches = arms(site, node)
+    assigned = dict.fromkeys(item.name for arm in branches for item in arm.assignments)
+    selection = Selection(site, node, branches, tuple(name for name in assigned if site.live_after(name)))
+    selection.check_form()
+    return selection

@@ -1,0 +1,1 @@
+"""Sizes and the integers that they are computed from."""

@@ -1,0 +1,130 @@
+"""Sizes that are divided as tensors, and the division of Python integers that takes its place under `torch.compile`.
+
+`torch.div(x.size(1), n, rounding_mode="trunc")` is a tensor. With sizes that Dynamo takes for constants its value is
+known; with dynamic ones it has to be read back wherever it is used as a size.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.values import Origin
+from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.sizes.size_multiples import told_multiples
+
+_TAKES_SIZES = frozenset(
+    """view reshape expand repeat new_zeros new_ones new_empty new_full zeros ones empty full arange narrow
+    unflatten as_strided range""".split()
+)
+
+
+class NotDivided(Exception):
+    """Why a size stays a tensor; the text is the condition that failed."""
+
+
+def divisions(site: Site, node: ast.expr) -> list[ast.Call]:
+    """The divisions of sizes in an expression."""
+    return [part for part in walk_in_layers(node) if isinstance(part, ast.Call) and _is_division(site, part)]
+
+
+def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
+    """The statement with integers under `torch.compile`; NotDivided with the reason if it may differ."""
+    if site.torch is None:
+        raise NotDivided("the name `torch` is taken by something else in this module")
+    if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+        raise NotDivided("the result is not kept in one name")
+    target = node.targets[0].id
+    parents = {id(child): parent for parent in walk(node) for child in children(parent)}
+    for call in found:
+        if not _is_size(call, parents, node):
+            _demand_number(site, target)
+    written = {id(call): (call, _divided(site, call, parents[id(call)])) for call in found}
+    inside = site.but(written=written)
+    value = node.value
+    line = f"{target} = {inside.text(value)}"
+    if site.indentation(1) + len(line) > site.line_limit and isinstance(value, ast.Call):
+        arguments = [inside.text(each) for each in value.args]
+        arguments += [f"{word.arg}={inside.text(word.value)}" for word in value.keywords]
+        line = site.call(f"{target} = {inside.text(value.func)}(", arguments, deeper=1)
+    elif site.indentation(1) + len(line) > site.line_limit and isinstance(value, ast.List):
+        line = site.call(f"{target} = [", [inside.text(each) for each in value.elts], deeper=1, after="]")
+    # Rounding down is the same as towards zero as long as the divisor is positive.
+    asserted, told = told_multiples(site, node, found)
+    conditions = [
+        site.compiling,
+        *asserted,
+        *dict.fromkeys(f"{site.text(call.args[1])} > 0" for call in found if _may_differ(call)),
+    ]
+    path = "".join(f"    {each}\n" for each in [*told, line])
+    parts = (f"{site.header('if', conditions)}\n{path}else:\n    ", site.original(node, 1))
+    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+
+
+def is_division(node: ast.Call) -> bool:
+    """True for what is spelled like one."""
+    return isinstance(node.func, ast.Attribute) and node.func.attr in {"div", "floor_divide"} and len(node.args) == 2
+
+
+def _is_division(site: Site, node: ast.Call) -> bool:
+    if not is_division(node) or not _is_length(site, node.args[0]):
+        return False
+    qualified, words = site.resolve(node.func), {word.arg: word.value for word in node.keywords}
+    if qualified == "torch.floor_divide":
+        return not words
+    mode = words.get("rounding_mode")
+    rounded = isinstance(mode, ast.Constant) and mode.value in ("trunc", "floor")
+    return qualified == "torch.div" and rounded and len(words) == 1
+
+
+def _is_length(site: Site, node: ast.expr) -> bool:
+    """True for the size of something, which is never negative."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr == "size" and len(node.args) == 1
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute):
+        return node.value.attr == "shape" and not isinstance(node.slice, ast.Slice)
+    value = site.value(node)
+    return isinstance(node, ast.Name) and value.is_python and value.origin is Origin.SHAPE
+
+
+def _may_differ(call: ast.Call) -> bool:
+    mode = next((word.value for word in call.keywords), None)
+    positive = isinstance(call.args[1], ast.Constant) and isinstance(call.args[1].value, int) and call.args[1].value > 0
+    return isinstance(mode, ast.Constant) and mode.value == "trunc" and not positive
+
+
+def _divided(site: Site, call: ast.Call, parent: ast.AST) -> str:
+    size, divisor = call.args
+    tight = isinstance(divisor, (ast.Name, ast.Constant, ast.Attribute, ast.Call, ast.Subscript))
+    text = f"{site.text(size)} // {site.text(divisor) if tight else f'({site.text(divisor)})'}"
+    loose = isinstance(parent, (ast.Call, ast.Assign, ast.Tuple, ast.List, ast.keyword))
+    added = isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.Add, ast.Sub))
+    return text if loose or added else f"({text})"
+
+
+def _is_size(call: ast.Call, parents: dict[int, ast.AST], statement: ast.Assign) -> bool:
+    """True where the result is handed to something that takes sizes, alone or with a number added."""
+    node: ast.AST = call
+    while node is not statement:
+        node = parents[id(node)]
+        if isinstance(node, ast.Call):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            return name in _TAKES_SIZES
+        if not isinstance(node, (ast.BinOp, ast.Tuple, ast.List, ast.Constant)):
+            return False
+    return False
+
+
+def _demand_number(site: Site, name: str) -> None:
+    """NotDivided when something is asked of `name`, or done with it, that an integer has another answer for."""
+    function = site.evaluator.scope.node
+    for parent in [function, *walk_scope(function)]:
+        for part in children(parent):
+            if not isinstance(part, ast.Name) or part.id != name or not isinstance(part.ctx, ast.Load):
+                continue
+            called = parent.func if isinstance(parent, ast.Call) else None
+            known = called is None or getattr(called, "attr", getattr(called, "id", "")) in _TAKES_SIZES
+            if isinstance(parent, ast.Attribute) or not known:
+                raise NotDivided(f"`{speculation.short(parent)}` may need a tensor")

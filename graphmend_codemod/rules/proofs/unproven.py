@@ -1,0 +1,141 @@
+"""Trace-time conditions for what a compile path takes for granted and the source does not prove.
+
+An annotation, a default, or the class that a constructor gives a layer are hints: code elsewhere can make them false.
+What is only hinted at becomes a condition in the header of the compile path, where Dynamo folds it at no cost.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.values import BOOL, Kind, is_floating_dtype
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import asks_identity
+
+_OF_BYTES = frozenset({"any", "all"})
+
+
+class Unproven(Exception):
+    """Raised for a fact that cannot be asked for in a header; the text is the reason, with a way out."""
+
+
+def tensor_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
+    """`isinstance` conditions under which these tensor expressions are tensors. Raises Unproven.
+
+    Only names and attributes are asked about: to evaluate anything else twice may cost, or have effects.
+    """
+    found: list[str] = []
+    for node in nodes:
+        for leaf in _hinted(site, node):
+            if not _is_cheap(leaf):
+                text = site.text(leaf)
+                raise Unproven(f"cannot infer that `{text}` is a Tensor; assign it to a name first")
+            found.append(f"isinstance({site.text(leaf)}, {site.torch}.Tensor)")
+    return list(dict.fromkeys(found))
+
+
+def _hinted(site: Site, node: ast.expr) -> list[ast.expr]:
+    """The innermost parts that have to be tensors for `node` to be one, and of which only a hint says so."""
+    value = site.value(node)
+    if value.kind is not Kind.TENSOR or isinstance(node, ast.BoolOp):
+        return [leaf for part in _deciding(node) for leaf in _hinted(site, part)]
+    # Beside a compile path that has conditions, a name may hold something else for the compiler as well.
+    if not value.hint and not site.flow.splits:
+        return []
+    if isinstance(node, (ast.Compare, ast.BinOp)):
+        operands = [node.left, *node.comparators] if isinstance(node, ast.Compare) else [node.left, node.right]
+        tensors = [each for each in operands if site.value(each).kind is Kind.TENSOR]
+        return [leaf for each in tensors for leaf in _hinted(site, each)]
+    if isinstance(node, ast.UnaryOp):
+        return _hinted(site, node.operand)
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and site.value(node.value).kind is Kind.TENSOR:
+        return _hinted(site, node.value)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        owner = site.value(node.func.value)
+        if owner.kind is Kind.TENSOR:
+            return _hinted(site, node.func.value)
+    return [node] if value.hint or isinstance(node, ast.Name) else []
+
+
+def _deciding(node: ast.expr) -> list[ast.expr]:
+    """The parts that decide a Python value which was read from tensors, as in `x.sum().item() > 3`."""
+    if isinstance(node, ast.BoolOp):
+        return node.values
+    if isinstance(node, ast.UnaryOp):
+        return [node.operand]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.Call):
+        return [*([node.func.value] if isinstance(node.func, ast.Attribute) else []), *node.args]
+    return []
+
+
+def _is_cheap(node: ast.expr) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
+
+
+def asked_of_bytes(site: Site, node: ast.expr) -> tuple[ast.expr, bool] | None:
+    """`x.any()` for `x.any()` and `not x.any()`, with whether it is negated, where that may be uint8; else None."""
+    negated = False
+    while True:
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            node, negated = node.operand, not negated
+        elif isinstance(node, ast.Call) and site.resolve(node.func) == "builtins.bool" and len(node.args) == 1:
+            node = node.args[0]
+        else:
+            break
+    reduced = _reduced(site, node) if isinstance(node, ast.Call) else None
+    if reduced is None or _never_bytes(site, reduced):
+        return None
+    return node, negated
+
+
+def bool_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
+    """Conditions under which `any()` and `all()` in these expressions return bool: of uint8 both are uint8. Raises
+    Unproven."""
+    found: list[str] = []
+    for node in nodes:
+        for part in walk(node):
+            if not isinstance(part, ast.Call) or site.value(part).dtype != BOOL:
+                continue
+            reduced = _reduced(site, part)
+            if reduced is None or _never_bytes(site, reduced):
+                continue
+            source = _same_dtype(site, reduced)
+            if not _is_cheap(source):
+                text = site.text(part)
+                raise Unproven(f"`{text}` is uint8 where `{site.text(source)}` is; compare it with 0 first")
+            found.append(f"{site.text(source)}.dtype != {site.torch}.uint8")
+    return list(dict.fromkeys(found))
+
+
+def _reduced(site: Site, call: ast.Call) -> ast.expr | None:
+    """`x` for `x.any()` and `torch.any(x)`."""
+    name = torch_api.torch_function(site.resolve(call.func))
+    if name in _OF_BYTES:
+        return call.args[0] if call.args else None
+    if name is None and isinstance(call.func, ast.Attribute) and call.func.attr in _OF_BYTES:
+        return call.func.value
+    return None
+
+
+def _never_bytes(site: Site, node: ast.expr) -> bool:
+    if isinstance(node, ast.Compare) and not asks_identity(node):
+        return True
+    dtype = site.value(node).dtype
+    return dtype is not None and (dtype.startswith("torch.") or is_floating_dtype(dtype)) and dtype != "torch.uint8"
+
+
+def _same_dtype(site: Site, node: ast.expr) -> ast.expr:
+    """The name or attribute behind subscripts and reductions by `any` and `all`, which keep the dtype."""
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call) and (inner := _reduced(site, node)) is not None:
+            node = inner
+        else:
+            return node

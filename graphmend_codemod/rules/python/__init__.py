@@ -1,0 +1,1 @@
+"""GM6xx: Python and NumPy that Dynamo cannot trace."""

@@ -1,0 +1,132 @@
+"""compiler-mark (GM602): a tensor is marked for the compiler inside of what is compiled.
+
+`torch._dynamo.mark_static_address(t)` and its relatives tell the compiler something about a tensor that is given to a
+compiled function later. Dynamo cannot trace them: it breaks the graph. Eager mode keeps the call, word for word. A
+tensor that is made while Dynamo traces is no input of the graph, so under `torch.compile` the call is left out. A mark
+never changes what is computed, only how it is compiled.
+
+`torch._dynamo.mark_static` is traced by Dynamo and left alone. `torch._dynamo.graph_break()` is a break that somebody
+asked for: it is named, and stays.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        keys = torch.zeros_like(x)
+        values = torch.zeros_like(x)
+        ...
+        return keys + x, values - x
+"""
+
+rule = Rule(
+    code="GM602",
+    slug="compiler-mark",
+    title="mark tensors for the compiler in eager mode only",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.NONE, compiled_state="the mark is not set on tensors that are made while Dynamo traces"
+    ),
+    examples=(
+        Example(
+            before="""
+            # The addresses do not change.
+            torch._dynamo.mark_static_address(keys)
+            torch._dynamo.mark_static_address(values)
+            """,
+            after="""
+            # The addresses do not change.
+            if not torch.compiler.is_compiling():
+                torch._dynamo.mark_static_address(keys)
+                torch._dynamo.mark_static_address(values)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Example(
+            before="""
+            torch._dynamo.maybe_mark_dynamic(keys, 0)
+            """,
+            after="""
+            if not torch.compiler.is_compiling():
+                torch._dynamo.maybe_mark_dynamic(keys, 0)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Declined(
+            source="""
+            torch._dynamo.graph_break()
+            """,
+            because="asks for a break",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            torch._dynamo.mark_static_address(values.add_(1))
+            """,
+            because="`values.add_(1)` in its arguments would no longer happen under torch.compile",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            torch._dynamo.mark_static(keys, 0)
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_MARKS = frozenset({"mark_static_address", "mark_dynamic", "maybe_mark_dynamic", "mark_unbacked"})
+_MODULES = frozenset({"torch._dynamo", "torch._dynamo.decorators"})
+
+
+@rule.on(ast.Expr, words=(*_MARKS, "graph_break"))
+def mark(site: Site, node: ast.Expr) -> Verdict | None:
+    """`torch._dynamo.mark_static_address(t)`, and the marks that follow it at once."""
+    called = _called(site, node)
+    if called == "graph_break":
+        return Verdict("`torch._dynamo.graph_break()` breaks the graph", declined="it asks for a break")
+    body, position = site.place.blocks[-1]
+    if called not in _MARKS or (position and _called(site, body[position - 1]) in _MARKS):
+        return None
+    message = f"`{called}` breaks the graph"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    last: ast.stmt = node
+    for statement in [node, *site.following()]:
+        if _called(site, statement) not in _MARKS:
+            break
+        effect = effect_in(site, statement.value)  # type: ignore[attr-defined]
+        if effect is not None:
+            return Verdict(message, declined=f"`{effect}` in its arguments would no longer happen under torch.compile")
+        last = statement
+    end = site.span(last)
+    span = site.span(node)._replace(end_line=end.end_line, end_column=end.end_column)
+    parts = (f"if not {site.compiling}:\n    ", Original(span, 1))
+    return Verdict(message, edit=Edit((Replacement(span, parts),), imports=site.imports))
+
+
+def _called(site: Site, node: ast.stmt) -> str:
+    """`mark_dynamic` for a statement that is nothing but `torch._dynamo.mark_dynamic(...)`."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call):
+        return ""
+    spelled = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if spelled not in _MARKS and spelled != "graph_break":
+        return ""
+    module, _, name = (site.resolve(call.func) or "").rpartition(".")
+    return name if module in _MODULES else ""

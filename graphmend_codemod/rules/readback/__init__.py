@@ -1,0 +1,1 @@
+"""GM4xx: tensors converted to Python scalars."""

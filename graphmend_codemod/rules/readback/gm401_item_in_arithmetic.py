@@ -1,0 +1,268 @@
+"""item-in-arithmetic (GM401): a tensor's number is read back to Python, only to meet tensors again.
+
+`scale = x.max().item(); x / scale` waits for the device and breaks the graph, and the 0-dim tensor itself would
+do. Under `torch.compile` it stays a tensor; eager mode reads the number, as before. `.item()` cuts the gradient, so the
+tensor is detached where it could have one, and copied where it may share memory with a tensor that is changed later.
+What only an annotation calls a tensor is asked for while tracing.
+
+A 0-dim tensor means the same where it is compared to decide an error (GM301 then checks it on the device), or is in
+arithmetic with a tensor of its own dtype: with another one, a Python number would leave the other's dtype alone and a
+tensor might not. Numbers that are used as sizes, in Python arithmetic or as arguments of functions are left alone.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.values import BOOL, Kind
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import number_of
+from graphmend_codemod.rules.proofs.proven import Unproven, asked_below, own_memory, tensor_facts
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, ids: torch.LongTensor):
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM401",
+    slug="item-in-arithmetic",
+    title="keep the 0-dim tensor instead of its number",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE),
+    examples=(
+        Example(
+            before="""
+            scale = x.max().item()
+            x = x / scale
+            """,
+            after="""
+            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
+                # A 0-dim tensor: its number would have to be read back to Python.
+                scale = x.max().detach()
+            else:
+                scale = x.max().item()
+            x = x / scale
+            """,
+            setup=_SETUP,
+            inputs=("torch.randn(3), torch.ones(2, dtype=torch.long)",),
+        ),
+        Example(
+            before="""
+            tokens = (ids == 1).sum().item()
+            if tokens != x.shape[0]:
+                raise ValueError(f"{tokens} tokens")
+            """,
+            after="""
+            if torch.compiler.is_compiling() and isinstance(ids, torch.Tensor):
+                # A 0-dim tensor: its number would have to be read back to Python.
+                tokens = (ids == 1).sum()
+            else:
+                tokens = (ids == 1).sum().item()
+            if tokens != x.shape[0]:
+                raise ValueError(f"{tokens} tokens")
+            """,
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            longest = ids.max().item()
+            x = x[:longest]
+            """,
+            because="is used as a Python number in `:longest`",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            count = ids.sum().item()
+            x = x * count
+            """,
+            because="may have another dtype than `count`",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            longest = other.max().item()
+            x = x / longest
+            """,
+            because="`other` is not known to be a tensor",
+            setup=_SETUP.replace("ids: torch.LongTensor", "other"),
+        ),
+        Clean(
+            source="""
+            x = x / x.max()
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_COUNTS = frozenset({"sum", "argmax", "argmin", "count_nonzero"})
+_WHOLE = frozenset(["torch.bool", *(f"torch.{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64))])
+_LARGEST = 256
+"""All integers up to this one are numbers of every floating dtype that torch reduces."""
+_ITEM = frozenset({"item"})
+_REDUCES = frozenset({"max", "amax", "min", "amin", "sum", "mean", "argmax", "argmin"})
+_COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
+
+
+@rule.on(ast.Assign, words=("item", "int", "float"), here=True)
+def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
+    """`n = t.item()`."""
+    target = node.targets[0]
+    tensor = number_of(site, node.value)
+    if tensor is None and (unknown := _reduced(site, node.value)) is not None:
+        message = f"reads a number back from the device: `{speculation.short(node.value)}`"
+        return Verdict(message, declined=f"`{speculation.short(unknown)}` is not known to be a tensor")
+    if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
+        return None
+    if site.value(tensor).dtype == BOOL:
+        return None
+    message = f"reads a number back from the device: `{speculation.short(node.value)}`"
+    reason = _why_not(site, node, target.id, tensor)
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    try:
+        facts = dict.fromkeys([*tensor_facts(site, tensor), *_facts_of_others(site, target.id)])
+    except Unproven as unproven:
+        return Verdict(message, declined=str(unproven))
+    kept = site.text(tensor)
+    if site.value(tensor).grad and not site.no_grad:
+        kept = f"{site.operand(tensor)}.detach()"
+    kept = own_memory(site, tensor, kept)
+    header = site.header("if", [site.compiling, *facts])
+    path = f"{header}\n    {_COMMENT}\n    {target.id} = {kept}\nelse:\n    "
+    parts = (path, site.original(node, 1))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _facts_of_others(site: Site, name: str) -> Iterator[str]:
+    """What must hold for the tensors that meet the number to have the dtypes that they are taken to have."""
+    for place in site.flow.places.values():
+        for part in _own_expressions(place.statement):
+            sides = [part.left, part.right] if isinstance(part, ast.BinOp) else []
+            for side in sides if any(isinstance(each, ast.Name) and each.id == name for each in sides) else ():
+                there = site.at(place.statement)
+                if there is not None and getattr(side, "id", "") != name:
+                    yield from asked_below(there, side)
+
+
+def _reduced(site: Site, node: ast.expr) -> ast.expr | None:
+    """`x` for `x.max().item()` where nothing tells what `x` is."""
+    inner = node
+    for methods in (_ITEM, _REDUCES):
+        plain = isinstance(inner, ast.Call) and not inner.args and not inner.keywords
+        if not plain or not isinstance(inner.func, ast.Attribute) or inner.func.attr not in methods:  # type: ignore[attr-defined]
+            return None
+        inner = inner.func.value  # type: ignore[attr-defined]
+    return inner if site.value(inner).kind is Kind.UNKNOWN else None
+
+
+def _why_not(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> str | None:
+    if site.torch is None:
+        return "the name `torch` is taken by something else in this module"
+    function = site.evaluator.scope.node
+    uses = [each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == name]
+    if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
+        return f"`{name}` is bound in several places"
+    reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
+    if any(id(part) in reads for inner in site.evaluator.scope.outline.nested for part in walk_in_layers(inner)):
+        return f"`{name}` is used in a nested function"
+    if not reads:
+        return f"`{name}` is never read"
+    reason = _misused(site, name, tensor, reads)
+    if reason is None and not _keeps_dtype(site, node.value, tensor):
+        return f"`{speculation.short(node.value)}` changes the number"
+    return reason
+
+
+def _keeps_dtype(site: Site, node: ast.expr, tensor: ast.expr) -> bool:
+    """False for `int(t)` of a floating tensor and `float(t)` of an integer one."""
+    casts = {
+        site.resolve(part.func)
+        for part in walk_in_layers(node)
+        if isinstance(part, ast.Call) and part not in list(walk_in_layers(tensor))
+    }
+    if "builtins.int" in casts:
+        return not site.value(tensor).is_floating and str(site.value(tensor).dtype).startswith("torch.int")
+    return "builtins.float" not in casts or site.value(tensor).is_floating
+
+
+def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | None:
+    """The first use of the name that a 0-dim tensor does not serve as well."""
+    allowed: set[int] = set()
+    dtype = site.value(tensor).dtype
+    whole = _is_whole(site, tensor)
+    for place in site.flow.places.values():
+        statement = place.statement
+        if isinstance(statement, ast.If) and len(statement.body) == 1 and isinstance(statement.body[0], ast.Raise):
+            if not statement.orelse:
+                allowed |= _compared(statement.test, whole) | {id(part) for part in walk_in_layers(statement.body[0])}
+        elif isinstance(statement, ast.Assert):
+            allowed |= _compared(statement.test, whole)
+            allowed |= {id(part) for part in walk_in_layers(statement.msg)} if statement.msg is not None else set()
+    for place in site.flow.places.values():
+        for part in _own_expressions(place.statement):
+            if not (isinstance(part, ast.Name) and id(part) in reads and id(part) not in allowed):
+                continue
+            there = site.at(place.statement)
+            around = _parent(place.statement, part)
+            if there is None or not isinstance(around, ast.BinOp):
+                return f"`{name}` is used as a Python number in `{speculation.short(around)}`"
+            other = there.value(around.right if around.left is part else around.left)
+            if not other.is_tensor:
+                return f"`{name}` is used as a Python number in `{speculation.short(around)}`"
+            if other.dtype != dtype:
+                return f"the other side of `{speculation.short(around)}` may have another dtype than `{name}`"
+            reads.discard(id(part))
+    return None if reads <= allowed else f"`{name}` is used where the compiler does not get to"
+
+
+def _is_whole(site: Site, tensor: ast.expr) -> bool:
+    """True for an integer tensor, such as a sum of bools or integers."""
+    if isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr in _COUNTS:
+        return tensor.func.attr != "sum" or site.value(tensor.func.value).dtype in _WHOLE
+    return site.value(tensor).dtype in _WHOLE
+
+
+def _compared(test: ast.expr, whole: bool) -> set[int]:
+    """The plain names in comparisons: of floats only with numbers that no dtype rounds, as a tensor would."""
+    compared = [[part.left, *part.comparators] for part in walk_in_layers(test) if isinstance(part, ast.Compare)]
+    return {
+        id(side)
+        for sides in compared
+        for side in sides
+        if isinstance(side, ast.Name) and (whole or all(each is side or _is_small(each) for each in sides))
+    }
+
+
+def _is_small(node: ast.expr) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    number = node.value if isinstance(node, ast.Constant) else None
+    return type(number) in {int, float} and float(number) == int(number) and abs(number) <= _LARGEST  # type: ignore[arg-type]
+
+
+def _own_expressions(statement: ast.stmt) -> list[ast.AST]:
+    """The nodes of a statement without the statements inside it."""
+    if not hasattr(statement, "body"):
+        return list(walk_in_layers(statement))
+    heads = [getattr(statement, field, None) for field in ("test", "iter", "target", "items", "subject")]
+    roots = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
+    return [part for root in roots for part in walk_in_layers(root)]
+
+
+def _parent(statement: ast.stmt, part: ast.AST) -> ast.AST:
+    return next(node for node in walk_in_layers(statement) if part in children(node))

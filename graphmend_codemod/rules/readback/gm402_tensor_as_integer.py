@@ -1,0 +1,276 @@
+"""tensor-as-integer (GM402): a tensor's numbers are used as sizes, and the list that it was built from is at hand.
+
+`for height, width in shapes:` over a tensor gives tensors; as a size, a count or the bound of a slice each of them is
+read back to Python, which breaks the graph and waits for the device. Under `torch.compile` the loop runs over the list
+that the tensor was built from, so that all sizes are known while tracing. Eager mode iterates over the tensor, as
+before.
+
+The list is found across the calls of a module: where every call gives a function both the tensor and the list, and
+nothing changes either. A function that gets the tensor alone and does nothing but iterate over it is given the list by
+its callers, unless a subclass replaces it. Numbers that may be used as tensors (`height.float()`) are left alone, and
+so is everything where another file of the project uses the class that is given both: it may give two that differ.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import Definition, calls_in
+from graphmend_codemod.analysis.list_provenance import Numbers, iterated_name, why_not_a_list
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
+from graphmend_codemod.rules.proofs.numbers.kept_lists import KeptLists, is_parameter
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, maps: list[torch.Tensor]):
+        sizes = []
+        for each in maps:
+            height, width = each.shape
+            sizes.append((height, width))
+        shapes = torch.as_tensor(sizes, dtype=torch.long, device=maps[0].device)
+        ...
+"""
+_CALLING = """
+import torch
+from torch import nn
+
+
+class Grid(nn.Module):
+    @staticmethod
+    def points(shapes, scale):
+        points = []
+        for height, width in shapes:
+            points.append(torch.linspace(0.5, height - 0.5, height)[:, None] / (scale * width))
+        return torch.cat(points)
+
+    def forward(self, shapes, shape_list, scale):
+        ...
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.grid = Grid()
+
+    def forward(self, maps: list[torch.Tensor]):
+        shape_list = [tuple(each.shape) for each in maps]
+        shapes = torch.as_tensor(shape_list, dtype=torch.long)
+        return self.grid(shapes, shape_list, scale=maps[0].sum())
+"""
+
+rule = Rule(
+    code="GM402",
+    slug="tensor-as-integer",
+    title="take sizes from the list that a tensor was built from",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.NONE, cost_note="sizes are constants: another list of sizes may be another compilation"
+    ),
+    examples=(
+        Example(
+            before="""
+            rows = []
+            for height, width in shapes:
+                rows.append(torch.arange(height) * width)
+            return torch.cat(rows)
+            """,
+            after="""
+            rows = []
+            for height, width in sizes if torch.compiler.is_compiling() else shapes:
+                rows.append(torch.arange(height) * width)
+            return torch.cat(rows)
+            """,
+            setup=_SETUP,
+            inputs=("[torch.ones(2, 3), torch.ones(4, 1)]",),
+        ),
+        Example(
+            before="""
+            return self.points(shapes, scale)
+            """,
+            after="""
+            return self.points(shape_list if torch.compiler.is_compiling() else shapes, scale)
+            """,
+            setup=_CALLING,
+            inputs=("[torch.ones(2, 3), torch.ones(4, 1)]",),
+        ),
+        Declined(
+            source="""
+            rows = []
+            for height, width in shapes:
+                rows.append(torch.arange(height) * width.float())
+            return torch.cat(rows)
+            """,
+            because="may use `width` as a tensor",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            return [height * width for height, width in sizes]
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+def _built(site: Site) -> dict[str, str]:
+    """Tensors of the function with the list that each was built from."""
+    if site.flow.origins is None:
+        return {}
+    return {name: value.built_from for name, value in site.place.env.items() if value.built_from is not None}
+
+
+def _known(site: Site, built: Mapping[str, str]) -> dict[str, str]:
+    """Those for which the module as a whole tells that the list has the same numbers here."""
+    origins, function = site.flow.origins, site.evaluator.scope.node
+    if origins is None:
+        return {}
+    own = dict(site.flow.lists) | dict(origins.builders.get((site.function, function.lineno), {}))
+    return {name: source for name, source in built.items() if own.get(name) == source}
+
+
+@rule.on(ast.For, candidate="list")
+def loop_over_tensor(site: Site, node: ast.For) -> Verdict | None:
+    """`for height, width in shapes`."""
+    found = iterated_name(node, built) if (built := _built(site)) else None
+    if found is None:
+        return None
+    name, element = found
+    numbers = Numbers(site.evaluator.scope.node, node, element)
+    if not numbers.are_sizes:
+        return None
+    message = (
+        f"iterates over a tensor built from a list, and uses its numbers as sizes: `{speculation.short(node.iter)}`"
+    )
+    return _verdict(site, message, [name], built, numbers.why_not_python, [])
+
+
+@rule.on(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, candidate="list")
+def call_with_tensor(site: Site, node: ast.stmt) -> Verdict | None:
+    """`f(shapes)` where `f` iterates over it."""
+    if not (built := _built(site)) or (origins := site.flow.origins) is None:
+        return None
+    function = site.evaluator.scope.node
+    caller = Definition(site.function, function, site.function.rpartition(".")[0])
+    given: list[ast.Name] = []
+    links: list[Link] = []
+    reason = None
+    for call in walk_scope(node):
+        callee = origins.calls.callee(caller, call) if isinstance(call, ast.Call) else None
+        if callee is None or not isinstance(call, ast.Call):
+            continue
+        taken = origins.lists.get((callee.qualname, callee.node.lineno), {})
+        for parameter, argument in callee.arguments(call).items():
+            if isinstance(argument, ast.Name) and argument.id in built and parameter not in taken:
+                found = why_not_a_list(callee.node, parameter)
+                if found != "":
+                    given.append(argument)
+                    links.append(Link(caller, call, callee))
+                    reason = reason or found
+    if not given:
+        return None
+    message = f"gives a tensor built from a list to a function that uses its numbers as sizes: `{given[0].id}`"
+    return _verdict(site, message, given, built, reason, links)
+
+
+def _verdict(
+    site: Site,
+    message: str,
+    names: list[ast.Name],
+    built: Mapping[str, str],
+    otherwise: str | None,
+    links: list[Link],
+) -> Verdict:
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    known = _known(site, built)
+    for name in names:
+        if name.id not in known:
+            return Verdict(message, declined=f"`{built[name.id]}` may have changed since `{name.id}` was built from it")
+    if otherwise is not None:
+        return Verdict(message, declined=otherwise)
+    try:
+        conditions = " and ".join([site.compiling, *_asked(site, [known[name.id] for name in names], links)])
+    except MayDiffer as unsure:
+        return Verdict(message, declined=str(unsure))
+    chosen = {id(name): f"{known[name.id]} if {conditions} else {name.id}" for name in names}
+    return Verdict(message, edit=Edit(tuple(_replacements(site, names, chosen)), imports=site.imports))
+
+
+def _asked(site: Site, lists: list[str], links: list[Link]) -> list[str]:
+    """What the compile path asks for the calls to run what was read; MayDiffer where a list may hold other numbers."""
+    origins = site.flow.origins
+    if origins is None:
+        return []
+    calls, function = calls_in(site.source.text), site.evaluator.scope.node
+    own = Definition(site.function, function, site.function.rpartition(".")[0])
+    for key, pairs in origins.builders.items():
+        for source in pairs.values():
+            if is_parameter(calls.definitions[key], source):
+                raise MayDiffer(f"only an annotation says that `{source}` holds integers")
+    kept, certain = KeptLists(site, calls, origins.builders), CertainCalls(site, calls)
+    kept.demand_known_callers(own)
+    for key, pairs in origins.builders.items():
+        for source in pairs.values():
+            kept.demand_unchanged(calls.definitions[key], source)
+    for name in lists:
+        kept.demand_unchanged(own, name)
+    for link in links:
+        certain.follow(certain.start(), link)
+    return certain.conditions()
+
+
+def _replacements(site: Site, names: list[ast.Name], chosen: Mapping[int, str]) -> Iterator[Replacement]:
+    """Each name replaced; the arguments of a call on lines of their own where one line would be too long."""
+    calls = [node for node in walk_scope(site.node) if isinstance(node, ast.Call)]
+    spread: set[int] = set()
+    for name in names:
+        call = next((each for each in calls if name in each.args or name in [w.value for w in each.keywords]), None)
+        if id(name) in spread:
+            continue
+        if call is None or not _too_long(site, name, chosen[id(name)]):
+            yield Replacement(site.span(name), (chosen[id(name)],))
+            continue
+        spread |= {id(part) for part in walk_in_layers(call)}
+        yield _one_a_line(site, call, chosen)
+
+
+def _too_long(site: Site, name: ast.Name, text: str) -> bool:
+    line = site.source.line(name.lineno)
+    return len(line) - len(name.id) + len(text) > site.line_limit
+
+
+def _one_a_line(site: Site, call: ast.Call, chosen: Mapping[int, str]) -> Replacement:
+    """The arguments of a call, one a line."""
+    arguments: list[ast.expr | ast.keyword] = sorted([*call.args, *call.keywords], key=site.span)
+    first, last = site.span(arguments[0]), site.span(arguments[-1])
+    span = first._replace(end_line=last.end_line, end_column=last.end_column)
+    own_line = first.start_line != (call.func.end_lineno or 0)
+    parts: list[str | Original] = []
+    for argument in arguments:
+        value = argument.value if isinstance(argument, ast.keyword) else argument
+        parts.append("" if own_line and not parts else "\n" if own_line else "\n    ")
+        if id(value) in chosen:
+            parts.append(f"{argument.arg}=" if isinstance(argument, ast.keyword) else "")
+            parts.append(chosen[id(value)])
+        else:
+            parts.append(site.original(argument))
+        parts.append(",")
+    end = site.span(call)
+    closing = end._replace(start_line=last.end_line, start_column=last.end_column)
+    if "," in site.source.segment(closing):
+        parts.pop()
+    if not own_line:
+        parts.append("\n")
+    return Replacement(span, tuple(parts))

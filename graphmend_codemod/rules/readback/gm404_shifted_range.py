@@ -1,0 +1,241 @@
+"""shifted-range (GM404): `torch.arange(start, start + length)` where `start` is a tensor.
+
+How many numbers that are is known, but `torch.arange` reads both bounds back to Python, which breaks the graph. Under
+`torch.compile` the numbers from zero are counted and `start` is added to them on the device. Eager mode runs the
+original statement, word for word.
+
+`start` may also be what a method returns that counts in a tensor (`return mask.any(-1).sum()`), such as the length of
+a cache of fixed size. Other classes may return a Python number there: Dynamo knows while it traces which of both it
+is, and a Python number keeps the original statement.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.values import INT64, Kind
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
+        start = mask.sum()
+        ...
+        return x * places[:, None]
+"""
+_CACHE = """
+import torch
+from torch import nn
+
+
+class Cache:
+    def __init__(self, length):
+        self.used = torch.zeros(length, dtype=torch.bool)
+
+    def get_seq_length(self) -> int:
+        return (self.used > 0).sum()
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, cache=None):
+        if cache is None:
+            cache = Cache(8)
+        ...
+        return x * places[:, None]
+"""
+
+rule = Rule(
+    code="GM404",
+    slug="shifted-range",
+    title="count from zero and add the tensor that a range starts at",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE),
+    examples=(
+        Example(
+            before="""
+            places = torch.arange(start, start + len(x), device=x.device)
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(start, torch.Tensor)
+                and start.dtype == torch.int64
+            ):
+                # The length is known: only where it starts is in a tensor.
+                places = start.to(x.device) + torch.arange(len(x), device=x.device)
+            else:
+                places = torch.arange(start, start + len(x), device=x.device)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3, 2), torch.tensor([True, False, True])", "torch.ones(3, 2), torch.zeros(3) > 1"),
+        ),
+        Example(
+            before="""
+            seen = cache.get_seq_length() if cache is not None else 0
+            places = torch.arange(seen, seen + len(x), device=x.device)
+            """,
+            after="""
+            seen = cache.get_seq_length() if cache is not None else 0
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(seen, torch.Tensor)
+                and seen.dim() == 0
+                and seen.dtype == torch.int64
+            ):
+                # The length is known: only where it starts is in a tensor.
+                places = seen.to(x.device) + torch.arange(len(x), device=x.device)
+            else:
+                places = torch.arange(seen, seen + len(x), device=x.device)
+            """,
+            setup=_CACHE,
+            inputs=("torch.ones(3, 2)",),
+        ),
+        Declined(
+            source="""
+            places = torch.arange(start, start + mask.sum())
+            """,
+            because="`mask.sum()` is not known to be a Python number",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            places = torch.arange(start, start + x.shape[0], dtype=torch.float16)
+            """,
+            because="`dtype=torch.float16` may round",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            places = torch.arange(2, 2 + x.shape[0])
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_COMMENT = "# The length is known: only where it starts is in a tensor."
+_INTEGERS = frozenset({"torch.int64", "torch.long"})
+
+
+@rule.on(ast.Assign, words=("arange",), here=True)
+def shifted_range(site: Site, node: ast.Assign) -> Verdict | None:
+    """`places = torch.arange(start, start + length)`."""
+    call = node.value
+    if len(node.targets) != 1 or not isinstance(call, ast.Call) or len(call.args) != 2:
+        return None
+    start, length = call.args[0], _length(call)
+    if length is None or not isinstance(start, ast.Name) or site.resolve(call.func) != "torch.arange":
+        return None
+    value = site.value(start)
+    if not value.is_single and (value.kind is Kind.TENSOR or not _counted(site, start.id)):
+        return None
+    message = f"counts from a tensor on: `{speculation.short(call)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    reason = _why_not(site, call, length)
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    facts = [f"isinstance({start.id}, {site.torch}.Tensor)"] if value.hint or not value.is_single else []
+    facts += [] if value.is_single else [f"{start.id}.dim() == 0"]
+    facts += [] if value.dtype == INT64 else [f"{start.id}.dtype == {site.torch}.int64"]
+    device = keyword(call, "device")
+    moved = f"{start.id}.to({site.text(device)})" if device is not None else start.id
+    facts += [] if device is not None else [f'{start.id}.device.type == "cpu"']
+    counted = [site.text(part) for part in (length, *call.keywords)]
+    before = f"{site.text(node.targets[0])} = {moved} + {site.text(call.func)}("
+    parts = (
+        f"{_header(site, facts)}\n    {_COMMENT}\n    ",
+        site.call(before, counted, deeper=1),
+        "\nelse:\n    ",
+        site.original(node, 1),
+    )
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _header(site: Site, facts: list[str]) -> str:
+    line = f"if {' and '.join([site.compiling, *facts])}:"
+    if site.indentation() + len(line) <= site.line_limit:
+        return line
+    return "\n".join([f"if (\n    {site.compiling}", *(f"    and {fact}" for fact in facts), "):"])
+
+
+def _length(call: ast.Call) -> ast.expr | None:
+    """`n` for `arange(start, start + n)` and `arange(start, n + start)`."""
+    start, end = call.args
+    if not isinstance(end, ast.BinOp) or not isinstance(end.op, ast.Add):
+        return None
+    sides = [ast.dump(end.left), ast.dump(end.right)]
+    if ast.dump(start) not in sides:
+        return None
+    return end.right if sides[0] == ast.dump(start) else end.left
+
+
+def _why_not(site: Site, call: ast.Call, length: ast.expr) -> str | None:
+    if not site.value(length).is_python and not _is_size(length):
+        return f"`{speculation.short(length)}` is not known to be a Python number"
+    for word in call.keywords:
+        simple = isinstance(word.value, (ast.Name, ast.Attribute))
+        if word.arg == "dtype" and site.resolve(word.value) in _INTEGERS:
+            continue
+        if word.arg == "dtype":
+            return f"`{site.text(word)}` may round"
+        if word.arg != "device" or not simple:
+            return f"`{site.text(word)}` is given"
+    return None
+
+
+def _is_size(node: ast.expr) -> bool:
+    """`x.shape[1]`, `x.size(1)`."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size"
+
+
+def _counted(site: Site, name: str) -> bool:
+    """True when a method that counts in a tensor may have given the name its value."""
+    function = site.evaluator.scope.node
+    index = site.evaluator.scope.index
+    for value in _given(function, name):
+        for call in [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]:
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            if not isinstance(call.func.value, ast.Name):
+                continue
+            for owner in _classes(site, function, call.func.value.id):
+                facts = index.class_facts(owner)
+                method = facts.methods.get(call.func.attr) if facts is not None else None
+                counting = index.function(method) if method is not None else None
+                if counting is not None and counting.counts:
+                    return True
+    return False
+
+
+def _given(function: ast.AST, name: str) -> Iterator[ast.expr]:
+    for part in walk_scope(function):
+        target = part.targets[0] if isinstance(part, ast.Assign) and len(part.targets) == 1 else None
+        if isinstance(target, ast.Name) and target.id == name:
+            yield part.value  # type: ignore[attr-defined]
+
+
+def _classes(site: Site, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Iterator[str]:
+    """Classes that a local name may be an instance of: those that it is annotated with, and those that are made."""
+    arguments = function.args
+    for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        if argument.arg == name and argument.annotation is not None:
+            for part in walk_in_layers(argument.annotation):
+                if isinstance(part, (ast.Name, ast.Attribute)) and (found := site.resolve_global(part)) is not None:
+                    yield found
+    for value in _given(function, name):
+        if isinstance(value, ast.Call) and (found := site.resolve(value.func)) is not None:
+            yield found

@@ -1,0 +1,414 @@
+"""end-of-range (GM405): `positions[-1] + 1` is used as a size, where `positions` was counted by `torch.arange`.
+
+Read out of the tensor, the size breaks the graph and waits for the device; but a function that has just made the tensor
+gave that number to `torch.arange`. Under `torch.compile` the number is taken. It is kept in a name beside the tensor,
+and handed to a function of the module that uses it as a size, as one more argument with a default. Eager mode reads it
+out of the tensor and makes the same calls, as before. Where somebody gives the positions, the original stays.
+
+Under `torch.compile` an empty range has the size 0 instead of an IndexError. A subclass that replaces the method is not
+given the new argument.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
+from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+from graphmend_codemod.rules.proofs.numbers.number_uses import why_not_a_number
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, positions=None):
+        ...
+        return x[:, None] * mask
+"""
+_CALLING = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    ...
+"""
+
+rule = Rule(
+    code="GM405",
+    slug="end-of-range",
+    title="keep the number that a range was counted to",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE, compiled_exceptions="kept, but for an empty range, which has the size 0"),
+    examples=(
+        Example(
+            before="""
+            if positions is None:
+                positions = torch.arange(x.shape[0], device=x.device)
+            length = positions[-1] + 1
+            mask = torch.arange(length) > positions.reshape(-1, 1)
+            """,
+            after="""
+            end_of_positions = None
+            if positions is None:
+                positions = torch.arange(x.shape[0], device=x.device)
+                end_of_positions = x.shape[0]
+            if torch.compiler.is_compiling() and type(end_of_positions) is int:
+                # Known without reading it out of the tensor.
+                length = end_of_positions
+            else:
+                length = positions[-1] + 1
+            mask = torch.arange(length) > positions.reshape(-1, 1)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)", "torch.ones(5)"),
+        ),
+        Example(
+            before="""
+            def later(self, positions):
+                length = positions[-1] + 1
+                return torch.arange(length) > positions.reshape(-1, 1)
+
+            def forward(self, x: torch.Tensor, positions=None):
+                if positions is None:
+                    positions = torch.arange(x.shape[0])
+                mask = self.later(positions)
+                return x[:, None] * mask
+            """,
+            after="""
+            def later(self, positions, end_of_positions=None):
+                if torch.compiler.is_compiling() and type(end_of_positions) is int:
+                    # Known without reading it out of the tensor.
+                    length = end_of_positions
+                else:
+                    length = positions[-1] + 1
+                return torch.arange(length) > positions.reshape(-1, 1)
+
+            def forward(self, x: torch.Tensor, positions=None):
+                end_of_positions = None
+                if positions is None:
+                    positions = torch.arange(x.shape[0])
+                    end_of_positions = x.shape[0]
+                if torch.compiler.is_compiling() and type(self).later is Model.later:
+                    mask = self.later(positions, end_of_positions=end_of_positions)
+                else:
+                    mask = self.later(positions)
+                return x[:, None] * mask
+            """,
+            setup=_CALLING,
+            inputs=("torch.ones(3)", "torch.ones(5)"),
+        ),
+        Declined(
+            source="""
+            if positions is None:
+                positions = torch.arange(x.shape[0], device=x.device)
+            length = positions[-1] + 1
+            mask = torch.arange(length) > length.float()
+            """,
+            because="`length.float` is read of what would be a Python number",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if positions is None:
+                positions = torch.arange(x.shape[0], device=x.device)
+            mask = positions[-1] + 1
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_SIZES = frozenset({"torch.arange", "torch.full", "torch.zeros", "torch.ones", "torch.empty"})
+_NAME = re.compile(r"(?<![\w.])\w+\Z")
+_COMMENT = "# Known without reading it out of the tensor."
+
+
+class _NotKept(Exception):
+    """Why a size stays where it is; the text is the condition that failed."""
+
+
+class _Made(NamedTuple):
+    """`if positions is None: ... positions = torch.arange(end)`."""
+
+    name: str
+    node: ast.If
+    assignment: ast.Assign
+    end: ast.expr
+
+
+@rule.on(ast.If, words=("arange",), when=lambda node: _asked_for_none(node) is not None)
+def counted_positions(site: Site, node: ast.If) -> Verdict | None:
+    """`if positions is None: positions = torch.arange(n)`, and a size `positions[-1] + 1` below it."""
+    made = _made(site, node) if _asks_for_ends(site.source.text) else None
+    if made is None:
+        return None
+    function = site.evaluator.scope.node
+    caller = Definition(site.function, function, site.function.rpartition(".")[0])
+    own = [each for each in _ends(function, made.name) if each.lineno > node.lineno]
+    uses = [(each, _kept_in(each)) for each in own if isinstance(each, ast.Assign)]
+    here = [(each, name) for each, name in uses if name is not None and _is_size(site, function, name)]
+    calls = calls_in(site.source.text)
+    there = list(_handed(site, calls, caller, made))
+    if not here and not there:
+        return None
+    message = f"reads a size out of positions that it counted: `{made.name}[-1] + 1`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    try:
+        return Verdict(message, edit=_edit(site, made, here, there, calls))
+    except (_NotKept, MayDiffer) as reason:
+        return Verdict(message, declined=str(reason))
+
+
+class _Call(NamedTuple):
+    """A statement whose call hands the positions to a function that makes a size of them, or the size itself."""
+
+    statement: ast.stmt
+    call: ast.Call
+    callee: Definition
+    parameter: str
+    uses: tuple[tuple[ast.Assign, str], ...]
+
+
+@lru_cache(maxsize=4)
+def _asks_for_ends(text: str) -> bool:
+    """True where a text has `name[-1] + 1`, and not only `x.shape[-1] + 1`."""
+    return any(_NAME.search(before[-100:]) for before in text.split("[-1] + 1")[:-1])
+
+
+def _asked_for_none(node: ast.If) -> str | None:
+    """`x` for `if x is None`."""
+    test = node.test
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Is) or not isinstance(test.left, ast.Name):
+        return None
+    other = test.comparators[0]
+    return test.left.id if isinstance(other, ast.Constant) and other.value is None else None
+
+
+def _made(site: Site, node: ast.If) -> _Made | None:
+    name = _asked_for_none(node)
+    function, last = site.evaluator.scope.node, node.body[-1]
+    if name is None or node.orelse or node not in function.body or not isinstance(last, ast.Assign):
+        return None
+    call = last.value
+    if not isinstance(call, ast.Call) or site.resolve(call.func) != "torch.arange":
+        return None
+    if last.targets != [each for each in _changes(function, name) if each.lineno > node.lineno]:
+        return None
+    if not 1 <= len(call.args) <= 2 or any(word.arg not in {"device"} for word in call.keywords):
+        return None
+    end = call.args[-1]
+    if len(call.args) == 2 and not _counts_on(call.args[0], end):
+        return None
+    return _Made(name, node, last, end) if _is_simple(end) and any(map(_is_length, walk_in_layers(end))) else None
+
+
+def _counts_on(start: ast.expr, end: ast.expr) -> bool:
+    """True for `arange(0, n)` and `arange(a, a + n)`, whose last number is one below the end whatever `a` is."""
+    if isinstance(start, ast.Constant):
+        return type(start.value) is int
+    sum_of = isinstance(end, ast.BinOp) and isinstance(end.op, ast.Add)
+    return sum_of and ast.unparse(start) in (ast.unparse(end.left), ast.unparse(end.right))  # type: ignore[attr-defined]
+
+
+def _changes(function: FunctionNode, name: str) -> Iterator[ast.expr]:
+    """Where a function binds a name, or writes into what it holds."""
+    for part in walk_scope(function):
+        if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load):
+            yield part
+        elif isinstance(part, (ast.Subscript, ast.Attribute)) and getattr(part.value, "id", "") == name:
+            in_place = isinstance(part, ast.Attribute) and part.attr.endswith("_") and part.attr != "requires_grad_"
+            if in_place or not isinstance(part.ctx, ast.Load):
+                yield part
+
+
+def _is_length(node: ast.AST) -> bool:
+    """`x.shape[1]`, `x.size(1)`."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size"
+
+
+def _is_simple(node: ast.expr) -> bool:
+    """True for names and sizes, and what is added to them: nothing that costs or has an effect."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.Add, ast.Sub)) and _is_simple(node.left) and _is_simple(node.right)
+    if isinstance(node, ast.Call):
+        return _is_length(node) and all(isinstance(argument, ast.Constant) for argument in node.args)
+    whole = isinstance(node, ast.Constant) and type(node.value) is int
+    return whole or _is_length(node) or isinstance(node, ast.Name)
+
+
+def _is_end(node: ast.AST, name: str) -> bool:
+    """True for `name[-1] + 1`."""
+    return isinstance(node, ast.BinOp) and ast.unparse(node) == f"{name}[-1] + 1"
+
+
+def _ends(function: FunctionNode, name: str) -> Iterator[ast.Assign]:
+    """Assignments of `name[-1] + 1`."""
+    for part in walk_scope(function):
+        if isinstance(part, ast.Assign) and _is_end(part.value, name):
+            yield part
+
+
+def _kept_in(node: ast.Assign) -> str | None:
+    target = node.targets[0]
+    return target.id if len(node.targets) == 1 and isinstance(target, ast.Name) else None
+
+
+def _is_size(site: Site, function: FunctionNode, name: str) -> bool:
+    """True when a tensor is made in the size that `name` holds."""
+    for part in walk_scope(function):
+        if isinstance(part, ast.Call) and site.resolve_global(part.func) in _SIZES:
+            for argument in part.args:
+                sizes = argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument]
+                if any(isinstance(size, ast.Name) and size.id == name for size in sizes):
+                    return True
+    return False
+
+
+def _handed(site: Site, calls: ModuleCalls, caller: Definition, made: _Made) -> Iterator[_Call]:
+    """Calls below that hand the positions, or their end, to a function that uses the end as a size."""
+    for statement in walk_scope(caller.node):
+        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+            continue
+        call = statement.value
+        callee = calls.callee(caller, call) if statement.lineno > made.node.lineno else None
+        if callee is None or callee.node is caller.node:
+            continue
+        for parameter, given in callee.arguments(call).items():
+            if isinstance(given, ast.Name) and given.id == made.name:
+                found = [(each, _kept_in(each)) for each in _ends(callee.node, parameter)]
+                uses = [(each, name) for each, name in found if name and _is_size(site, callee.node, name)]
+                if uses and not any(_changes(callee.node, parameter)):
+                    yield _Call(statement, call, callee, parameter, tuple(uses))
+            elif _is_end(given, made.name) and _is_size(site, callee.node, parameter):
+                yield _Call(statement, call, callee, parameter, ())
+
+
+def _edit(site: Site, made: _Made, here: list[tuple[ast.Assign, str]], there: list[_Call], calls: ModuleCalls) -> Edit:
+    function = site.evaluator.scope.node
+    end = site.free_name(f"end_of_{made.name}")
+    for _, name in here:
+        _demand_number(site, function, name)
+    if site.is_elif(made.node):
+        raise _NotKept("it stands in an `elif`")
+    own = calls.at(function.lineno)
+    if own is None:
+        raise _NotKept("it stands in a function inside another one")
+    _demand_no_write(site, calls, own, same_if(own, made.node), made.name)
+    first, last = site.span(made.node.body[0]), site.span(made.assignment)
+    body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
+    kept = f"\n    {end} = {site.text(made.end)}"
+    if any(isinstance(part, ast.Name) for part in _summands(made.end)):
+        # It may be a tensor, of which eager mode shall not compute a sum more than before.
+        kept = f"\n    if {site.compiling}:\n        {end} = {site.text(made.end)}"
+    parts = (f"{end} = None\nif ", site.original(made.node.test), ":\n    ", body, kept)
+    replacements = [Replacement(site.span(made.node), parts)]
+    replacements += [_size(site, each, name, end) for each, name in here]
+    for each in there:
+        replacements += _call(site, calls, each, made.name, end)
+    return Edit(tuple(replacements), imports=site.imports)
+
+
+def _summands(node: ast.expr) -> list[ast.expr]:
+    return [*_summands(node.left), *_summands(node.right)] if isinstance(node, ast.BinOp) else [node]
+
+
+def _size(site: Site, node: ast.Assign, name: str, end: str) -> Replacement:
+    path = f"if {site.compiling} and type({end}) is int:\n    {_COMMENT}\n    {name} = {end}\nelse:\n    "
+    return Replacement(site.span(node), (path, site.original(node, 1)))
+
+
+def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> Iterator[Replacement]:
+    """The call with the size that is known; the function that takes it."""
+    statement = found.statement
+    assert isinstance(statement, ast.Assign)
+    before = site.source.segment(site.span(statement)._replace(**_until(found.call)))
+    if not found.uses:
+        _demand_number(site, found.callee.node, found.parameter)
+        texts = [_with_end(site, each, name, end) for each in found.call.args]
+        texts += [_with_end(site, each, name, end) for each in found.call.keywords]
+        conditions = [site.compiling, f"type({end}) is int"]
+    else:
+        texts = [*(site.text(each) for each in (*found.call.args, *found.call.keywords)), f"{end}={end}"]
+        conditions = [site.compiling]
+        yield _parameter(site, calls, found.callee, end)
+        for each, local in found.uses:
+            _demand_number(site, found.callee.node, local)
+            line = found.callee.node.lineno
+            head = ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0)
+            _demand_no_write(site, calls, found.callee, head, found.parameter)
+            yield _size(site, each, local, end)
+    certain, caller = CertainCalls(site, calls), calls.at(site.evaluator.scope.node.lineno)
+    if caller is None:
+        raise _NotKept("it stands in a function inside another one")
+    certain.follow(certain.start(), Link(caller, found.call, found.callee))
+    if found.callee.owner and f"{certain.start().instance}." in f"{site.text(found.call.func)}.":
+        certain.demand_same_method(certain.start(), found.callee)
+    conditions += certain.conditions()
+    path = site.call(f"{before}{site.text(found.call.func)}(", texts, deeper=1)
+    header = site.but(place=site.place._replace(statement=statement)).header("if", conditions)
+    parts = (f"{header}\n    {path}\nelse:\n    ", site.original(statement, 1))
+    yield Replacement(site.span(statement), parts)
+
+
+def _until(call: ast.Call) -> dict[str, int]:
+    return {"end_line": call.lineno, "end_column": call.col_offset}
+
+
+def _with_end(site: Site, argument: ast.expr | ast.keyword, name: str, end: str) -> str:
+    value = argument.value if isinstance(argument, ast.keyword) else argument
+    if not _is_end(value, name):
+        return site.text(argument)
+    return f"{argument.arg}={end}" if isinstance(argument, ast.keyword) else end
+
+
+def _parameter(site: Site, calls: ModuleCalls, callee: Definition, end: str) -> Replacement:
+    """The new parameter behind the last one."""
+    arguments = callee.node.args
+    bound = {part.id for part in walk_in_layers(callee.node) if isinstance(part, ast.Name)}
+    short = callee.qualname.rpartition(".")[2]
+    if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or not arguments.args:
+        raise _NotKept(f"`{callee.qualname}` has other parameters than plain ones")
+    if callee.node.decorator_list or end in bound | {argument.arg for argument in arguments.args}:
+        raise _NotKept(f"`{callee.qualname}` cannot be given one more argument")
+    others = [each for each in calls.definitions.values() if each.qualname.endswith(f".{short}")]
+    if len([each for each in others if each.owner and each.owner in _family(calls, callee, each)]) > 1:
+        raise _NotKept(f"another class replaces `{callee.qualname}`")
+    last = arguments.args[-1]
+    return Replacement(site.span(last), (Original(site.span(last)), f", {end}=None"))
+
+
+def _family(calls: ModuleCalls, callee: Definition, other: Definition) -> set[str]:
+    """The class of `other` when what it calls by the name is `callee` or replaces it."""
+    return {other.owner} if other is callee or calls.is_heir(other.owner, callee.owner) else set()
+
+
+def _demand_number(site: Site, function: FunctionNode, name: str) -> None:
+    """`_NotKept` when something is done with `name` that may need a tensor."""
+    reason = why_not_a_number(site, function, name)
+    if reason is not None:
+        raise _NotKept(reason)
+
+
+def _demand_no_write(site: Site, calls: ModuleCalls, function: Definition, node: ast.stmt, name: str) -> None:
+    """`_NotKept` when the positions may be written into below a statement, by any name."""
+    try:
+        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), node, {name})
+    except NotAlike as reason:
+        raise _NotKept(str(reason).replace("what is multiplied", f"`{name}`")) from None

@@ -1,0 +1,394 @@
+"""integer-buffer (GM406): a constructor keeps integers in tensors, and `pad` needs them as sizes.
+
+`self.register_buffer("stride", torch.tensor(stride), persistent=False)` and what is computed from it are tensors.
+`torch.nn.functional.pad` reads them back, which breaks the graph. The compile path computes with the Python integers
+that the constructor made the tensors of. Eager mode reads the tensors, as before.
+
+It is done where the whole way from the constructor to `pad` lies in one class, every tensor on it was made of a Python
+integer that the module still has (an attribute, the stride of a convolution), and nothing in the project changes either
+or loads it with a state dict. Where integer tensors are divided, eager mode rounds the quotient to torch's default
+dtype. The compile path is taken as long as that rounds up and down like the exact quotient, which Dynamo decides while
+it traces; for longer inputs the original runs.
+
+Under `torch.compile`, private methods on the way return an integer where they returned a tensor; the rule knows their
+callers in the file, and the path is not taken in subclasses of other files. A layer that takes the place of the
+convolution must have its `stride` as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
+from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.sizes.integer_sizes import PAD, Methods
+from graphmend_codemod.rules.proofs.sizes.integer_tensors import SUFFIX, Integers, own_attribute, strangers
+from graphmend_codemod.rules.proofs.sizes.integer_ways import Quotient, Way
+
+_SETUP = """
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Model(nn.Module):
+    ...
+"""
+
+_WIDTH = _SETUP.replace(
+    "    ...",
+    """\
+    def __init__(self, span: int = 3):
+        super().__init__()
+        self.span = span
+        self.register_buffer("width", torch.tensor(span, dtype=torch.int64), persistent=False)
+
+    ...""",
+)
+
+rule = Rule(
+    code="GM406",
+    slug="integer-buffer",
+    title="compute sizes with the integers that tensors were made of",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE),
+    examples=(
+        Example(
+            before="""
+            def __init__(self, span: int = 3):
+                super().__init__()
+                self.span = span
+                self.register_buffer("width", torch.tensor(span, dtype=torch.int64), persistent=False)
+
+            def forward(self, x: torch.Tensor):
+                return F.pad(x, (self.width, self.width // 2))
+            """,
+            after='''
+            def __init__(self, span: int = 3):
+                super().__init__()
+                self.span = span
+                self.register_buffer("width", torch.tensor(span, dtype=torch.int64), persistent=False)
+
+            def _width_as_int(self) -> int:
+                """The Python number that `width` was made of."""
+                return self.span
+
+            def forward(self, x: torch.Tensor):
+                if torch.compiler.is_compiling() and type(self) is Model and type(self.span) is int:
+                    return F.pad(x, (self._width_as_int(), self._width_as_int() // 2))
+                else:
+                    return F.pad(x, (self.width, self.width // 2))
+            ''',
+            setup=_SETUP,
+            inputs=("torch.ones(2, 3)", "torch.ones(2, 5)"),
+        ),
+        Example(
+            before="""
+            def __init__(self, size: int = 7, stride: int = 3):
+                super().__init__()
+                self.conv = nn.Conv1d(1, 1, size, stride)
+                stride = torch.tensor(self.conv.stride[0], dtype=torch.int64)
+                self.register_buffer("stride", stride, persistent=False)
+                self.register_buffer("size", torch.tensor(self.conv.kernel_size[0]), persistent=False)
+
+            def _missing(self, x: torch.Tensor):
+                length = x.shape[-1]
+                steps = (length - self.size) / self.stride + 1
+                steps = torch.ceil(steps).to(torch.int64) - 1
+                return steps * self.stride + self.size - length
+
+            def forward(self, x: torch.Tensor):
+                missing = self._missing(x)
+                return self.conv(F.pad(x, (0, missing)))
+            """,
+            after='''
+            def __init__(self, size: int = 7, stride: int = 3):
+                super().__init__()
+                self.conv = nn.Conv1d(1, 1, size, stride)
+                stride = torch.tensor(self.conv.stride[0], dtype=torch.int64)
+                self.register_buffer("stride", stride, persistent=False)
+                self.register_buffer("size", torch.tensor(self.conv.kernel_size[0]), persistent=False)
+
+            def _stride_as_int(self) -> int:
+                """The Python number that `stride` was made of."""
+                return self.conv.stride[0]
+
+            def _size_as_int(self) -> int:
+                """The Python number that `size` was made of."""
+                return self.conv.kernel_size[0]
+
+            def _missing(self, x: torch.Tensor):
+                length = x.shape[-1]
+                if (
+                    torch.compiler.is_compiling()
+                    and type(self) is Model
+                    and _rounds_exactly(length - self._size_as_int(), self._stride_as_int())
+                ):
+                    steps = (length - self._size_as_int()) / self._stride_as_int() + 1
+                    steps = math.ceil(steps) - 1
+                    return steps * self._stride_as_int() + self._size_as_int() - length
+                else:
+                    steps = (length - self.size) / self.stride + 1
+                    steps = torch.ceil(steps).to(torch.int64) - 1
+                    return steps * self.stride + self.size - length
+
+            def forward(self, x: torch.Tensor):
+                missing = self._missing(x)
+                return self.conv(F.pad(x, (0, missing)))
+            ''',
+            setup=_SETUP,
+            inputs=("torch.ones(2, 1, 7)", "torch.ones(2, 1, 12)", "torch.ones(2, 1, 15)"),
+        ),
+        Declined(
+            source="""
+            def forward(self, x: torch.Tensor):
+                return F.pad(x, (self.width, 0))
+            """,
+            because="may be loaded with another number",
+            setup=_WIDTH.replace(", persistent=False", ""),
+        ),
+        Declined(
+            source="""
+            def widen(self):
+                self.width += 1
+
+            def forward(self, x: torch.Tensor):
+                return F.pad(x, (self.width, 0))
+            """,
+            because="`self.width` is assigned again",
+            setup=_WIDTH,
+        ),
+        Declined(
+            source="""
+            def forward(self, x: torch.Tensor):
+                width = self.width + 1
+                return F.pad(x, (width, 0)) * width
+            """,
+            because="`width` may be needed as a tensor",
+            setup=_WIDTH,
+        ),
+        Declined(
+            source="""
+            def __init__(self, width: int = 3):
+                super().__init__()
+                self.register_buffer("width", torch.tensor(width, dtype=torch.int64), persistent=False)
+
+            def forward(self, x: torch.Tensor):
+                return F.pad(x, (self.width, 0))
+            """,
+            because="`width` is known as a Python integer in the constructor only",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            def __init__(self, width: int = 3):
+                super().__init__()
+                self.width = width
+
+            def forward(self, x: torch.Tensor):
+                return F.pad(x, (self.width, 0))
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_SAYS = '"""The Python number that `{}` was made of."""'
+_EXACT = "_rounds_exactly"
+_HELPER = """\
+def _rounds_exactly(numerator, denominator):
+    \"\"\"Whether a quotient of integers in torch's default dtype is rounded up and down as the exact one is.\"\"\"
+    largest = 0.5 / {torch}.finfo({torch}.get_default_dtype()).eps
+    return denominator > 0 and abs(numerator) + denominator < largest"""
+_TENSOR = re.compile(r"\.\s*(?:as_)?tensor\(")
+
+
+@rule.on(ast.Assign, ast.Return, ast.Expr, words=("pad",), here=True)
+def integer_buffers(site: Site, node: ast.stmt) -> Verdict | None:
+    """`F.pad(x, (self.width, 0))`, also where a method is given the numbers."""
+    if "." not in site.function or not any(_is_pad(site, part) for part in walk(node)):
+        return None
+    text, (name, _, method) = site.source.text, site.function.partition(".")
+    if not _makes_tensors(site, f"{name}.__init__"):
+        return None
+    tree = tree_of(text)
+    owner = next((each for each in tree.body if isinstance(each, ast.ClassDef) and each.name == name), None)
+    if owner is None:
+        return None
+    integers = Integers(owner, tree, site.resolve_global)
+    if not integers.kept:
+        return None
+    way = Methods(owner, integers.kept, site.resolve_global).way()
+    places = [(where, statement.lineno, statement.col_offset) for where, statement in way.sinks]
+    if (method, node.lineno, node.col_offset) not in places:
+        return None
+    message = f"pads by integers that are kept in tensors: {', '.join(f'`self.{each}`' for each in sorted(way.names))}"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    if places[0][0] != method:
+        return Verdict(message, declined=f"it is mended together with the first such place, in `{places[0][0]}`")
+    if places[0] != (method, node.lineno, node.col_offset):
+        return None
+    reason = next(_why_not(tree, owner, integers, way), None) or next(_elsewhere(site, owner, integers, way), None)
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    classes = [owner.name, *_heirs_here(site, owner)]
+    ones = f"is {owner.name}" if len(classes) == 1 else f"in ({', '.join(classes)})"
+    whole = [f"type({each}) is int" for each in _attributes(integers, _needed(integers, way)) if "[" not in each]
+    return Verdict(message, edit=_edit(site, integers, way, [f"type(self) {ones}", *whole]))
+
+
+def _attributes(integers: Integers, names: list[str]) -> list[str]:
+    """The attributes that the numbers of these tensors are read of, as they are spelled: `self.span`."""
+    found: dict[str, None] = {}
+    for name in names:
+        for part in walk_in_layers(ast.parse(integers.kept[name].number, mode="eval")):
+            called = own_attribute(part)
+            if isinstance(part, ast.Subscript) or (called is not None and not called.endswith(SUFFIX)):
+                found[ast.unparse(part)] = None
+    return [each for each in found if not any(other.startswith(f"{each}.") for other in found)]
+
+
+def _heirs_here(site: Site, owner: ast.ClassDef) -> list[str]:
+    """The subclasses in the same file, of which all is known."""
+    module = site.summary.name
+    heirs = site.evaluator.scope.index.heirs(f"{module}.{owner.name}")
+    here = {each.qualname for each in site.summary.classes if "." not in each.qualname}
+    return [name for each in heirs if (name := each.removeprefix(f"{module}.")) in here and each != name]
+
+
+def _elsewhere(site: Site, owner: ast.ClassDef, integers: Integers, way: Way) -> Iterator[str]:
+    """Why other files may give one of the tensors, or what its number is read of, another value."""
+    index, own = site.evaluator.scope.index, f"{site.summary.name}.{owner.name}"
+    facts, needed = index.class_facts(own), _needed(integers, way)
+    names = [*needed, *(each.split(".")[1] for each in _attributes(integers, needed))]
+    data = [(path, each) for path, each in index.writers("data") if path != site.summary.path]
+    for name in dict.fromkeys(names):
+        for path, write in index.writers(name):
+            if path != site.summary.path:
+                yield f"`{'.'.join(filter(None, (write.receiver, name)))}` is {write.how} in {path}"
+        for path, write in data:
+            if write.receiver.rpartition(".")[2] == name:
+                yield f"`{write.receiver}.data` is {write.how} in {path}"
+        for heir in index.heirs(own):
+            inherited = index.class_facts(heir)
+            if facts is None or inherited is None or inherited.attributes.get(name) != facts.attributes.get(name):
+                yield f"`{heir}` sets `self.{name}`"
+
+
+def _makes_tensors(site: Site, constructor: str) -> bool:
+    """A quick look for `torch.tensor(` in the text of a constructor, which costs less than to parse the file."""
+    text, starts = site.source.text, [*site.source.line_starts, len(site.source.text)]
+    return any(
+        _TENSOR.search(text, starts[each.line - 1], starts[min(each.end_line, len(starts) - 1)]) is not None
+        for each in site.summary.functions
+        if each.qualname == constructor
+    )
+
+
+def _is_pad(site: Site, node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and site.resolve_global(node.func) == PAD
+
+
+def _needed(integers: Integers, way: Way) -> list[str]:
+    """The tensors whose numbers are asked for, in the order of the constructor."""
+    found: set[str] = set()
+    todo = list(way.names)
+    while todo:
+        name = todo.pop()
+        found.add(name)
+        todo += re.findall(rf"self\._(\w+){SUFFIX}\(\)", integers.kept[name].number)
+    return [name for name in integers.kept if name in found]
+
+
+def _why_not(tree: ast.Module, owner: ast.ClassDef, integers: Integers, way: Way) -> Iterator[str]:
+    for name in _needed(integers, way):
+        if (reason := integers.kept[name].reason) is not None:
+            yield reason
+    yield from way.reasons
+    for group in _groups(way):
+        for statement in group:
+            divided = way.rounded.get(id(statement))
+            if divided is not None and divided not in group:
+                yield "a quotient is rounded apart from the statement that divides"
+    others = strangers(owner, tree)
+    for heir in tree.body:
+        if not isinstance(heir, ast.ClassDef) or heir is owner or heir in others:
+            continue
+        for method in heir.body:
+            if isinstance(method, ast.FunctionDef) and method.name in way.called | way.handed:
+                yield f"`{heir.name}` replaces `{method.name}`"
+    foreign = {id(part) for other in others for part in walk(other)}
+    for part in walk(tree):
+        elsewhere = isinstance(part, ast.Attribute) and part.attr in way.called and id(part) not in way.calls
+        if elsewhere and not (own_attribute(part) is not None and id(part) in foreign):
+            yield f"`{speculation.short(part)}` is used where a tensor may be needed"
+
+
+def _groups(way: Way) -> Iterator[list[ast.stmt]]:
+    """Statements that get one compile path: neighbours, beginning with one that divides where there is one."""
+    for block in way.blocks:
+        group: list[ast.stmt] = []
+        for statement in block:
+            if group and (id(statement) not in way.written or id(statement) in way.quotients):
+                yield group
+                group = []
+            if id(statement) in way.written:
+                group.append(statement)
+        if group:
+            yield group
+
+
+def _edit(site: Site, integers: Integers, way: Way, asked: list[str]) -> Edit:
+    assert integers.constructor is not None
+    numbers = [
+        f"\n\ndef _{name}{SUFFIX}(self) -> int:\n    {_SAYS.format(name)}\n    return {integers.kept[name].number}"
+        for name in _needed(integers, way)
+    ]
+    constructor = integers.constructor
+    replacements = [Replacement(site.span(constructor), (site.original(constructor), *numbers))]
+    written = {key: change for _, changes in way.written.values() for key, change in changes.items()}
+    inside = site.but(written=written)
+    helpers: list[Helper] = []
+    imports = [*site.imports]
+    for group in _groups(way):
+        quotient = way.quotients.get(id(group[0]))
+        if quotient is not None:
+            helpers = [Helper(_EXACT, _HELPER.format(torch=site.torch), after=(site.torch or "torch",))]
+        replacements.append(_two_paths(inside, group, quotient, asked))
+        if any("math." in text for each in group for _, text in way.written[id(each)][1].values()):
+            imports.append("math")
+    return Edit(tuple(replacements), imports=tuple(dict.fromkeys(imports)), helpers=tuple(helpers))
+
+
+def _two_paths(inside: Site, group: list[ast.stmt], quotient: Quotient | None, asked: list[str]) -> Replacement:
+    conditions = [inside.compiling, *asked]
+    if quotient is not None:
+        given = f"{inside.text(quotient.numerator)}, {inside.text(quotient.denominator)}"
+        conditions.append(f"{_EXACT}({given})")
+    head = inside.but(place=inside.place._replace(statement=group[0])).header("if", conditions)
+    path = "\n    ".join(_line(inside, statement) for statement in group)
+    first, last = inside.span(group[0]), inside.span(group[-1])
+    whole = first._replace(end_line=last.end_line, end_column=last.end_column)
+    return Replacement(whole, (f"{head}\n    {path}\nelse:\n    ", Original(whole, 1)))
+
+
+def _line(inside: Site, statement: ast.stmt) -> str:
+    """The statement's text one level deeper, its call broken as black does where one line would be too long."""
+    text, value = inside.text(statement), getattr(statement, "value", None)
+    if not isinstance(value, ast.Call) or not text.endswith(call := inside.text(value)):
+        return text
+    arguments = [inside.text(each) for each in (*value.args, *value.keywords)]
+    here = inside.but(place=inside.place._replace(statement=statement))
+    if here.indentation(1) + len(text) <= inside.line_limit:
+        return text
+    return here.call(f"{text.removesuffix(call)}{inside.text(value.func)}(", arguments, deeper=1)

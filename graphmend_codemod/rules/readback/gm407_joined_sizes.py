@@ -1,0 +1,402 @@
+"""joined-sizes (GM407): sizes are joined in a tensor, only to be read back as a list.
+
+`shape = torch.cat([torch.as_tensor(x.shape[:1], dtype=torch.long), torch.as_tensor([2])])` and then
+`x.view(shape.tolist())` break the graph for numbers that were Python integers all along. Under `torch.compile` they are
+joined in a list. Eager mode joins them in the tensor, as before.
+
+It is done where the tensor is used for nothing else. A number that is in a tensor itself stays there: torch takes a
+0-dim integer tensor for a size, and Dynamo knows the value of one that was made of a Python integer while it traces, as
+long as no size in it is dynamic. The same holds for `torch.zeros(int(x.count))` where the only class of the file with
+such an attribute makes a tensor of what it is given.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk, walk_scope
+from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        inner = x.shape[2:]
+        ...
+        return x
+"""
+
+rule = Rule(
+    code="GM407",
+    slug="joined-sizes",
+    title="join sizes in a list instead of a tensor",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE),
+    examples=(
+        Example(
+            before="""
+            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)], dim=0)
+            x = x.reshape(shape.tolist())
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                # Sizes in a list: a tensor would have to be read back.
+                shape = [-1, *inner]
+                x = x.reshape(shape)
+            else:
+                shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)], dim=0)
+                x = x.reshape(shape.tolist())
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 3, 4, 5)", "torch.ones(2, 3, 7, 1)"),
+        ),
+        Declined(
+            source="""
+            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)])
+            x = x.reshape(shape.tolist()) + shape.sum()
+            """,
+            because="`shape.sum` needs the tensor",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)])
+            x = x.reshape([length + 0.0 for length in shape.tolist()])
+            """,
+            because="may need Python numbers",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            shape = torch.cat([torch.as_tensor([-1]), x.sum(0)])
+            x = x.reshape(shape.tolist())
+            """,
+            because="`x.sum(0)` is not known to be made of sizes",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            x = x.reshape([-1, *inner])
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_MAKES = frozenset({"torch.tensor", "torch.as_tensor"})
+_LONG = frozenset({"torch.int64", "torch.long"})
+_FILLS = frozenset({"torch.zeros", "torch.ones", "torch.empty"})
+_TAKES_SIZES = frozenset({"view", "reshape", "repeat", "expand", "new_zeros", "new_ones", "new_empty"})
+_COMMENT = "# Sizes in a list: a tensor would have to be read back."
+_SIZE = "_as_size"
+_HELPER = """\
+def _as_size(number):
+    \"\"\"The number as a size; torch takes a 0-dim integer tensor for one as it is.\"\"\"
+    whole = {torch}.is_tensor(number) and number.dim() == 0 and number.dtype == {torch}.int64
+    return number if whole else int(number)"""
+
+
+class _Unknown(Exception):
+    """Why sizes stay in their tensor; the text is the condition that failed."""
+
+
+@rule.on(ast.Assign, words=("tolist",))
+def joined_sizes(site: Site, node: ast.Assign) -> Verdict | None:
+    """`shape = torch.cat([...])`, of which only `shape.tolist()` is used."""
+    target, parts = node.targets[0], _joined(site, node.value)
+    if parts is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
+        return None
+    function = site.evaluator.scope.node
+    parents = {id(child): parent for parent in [function, *walk_scope(function)] for child in children(parent)}
+    uses = [part for part in walk_scope(function) if isinstance(part, ast.Name) and part.id == target.id]
+    read = [each for each in uses if _tolist(each, parents) is not None]
+    if not read:
+        return None
+    message = f"joins sizes in a tensor and reads them back: `{target.id}.tolist()`"
+    try:
+        return Verdict(message, edit=_edit(site, node, target, parts, parents))
+    except _Unknown as reason:
+        return Verdict(message, declined=str(reason))
+
+
+@rule.on(ast.Assign, candidate="value", words=("zeros", "ones", "empty"))
+def counted(site: Site, node: ast.Assign) -> Verdict | None:
+    """`torch.zeros(int(x.count))` where a class of the module keeps `count` in a tensor."""
+    call = node.value
+    if not isinstance(call, ast.Call) or not call.args or site.resolve(call.func) not in _FILLS:
+        return None
+    size = call.args[0]
+    inner = size.args[0] if isinstance(size, ast.Call) and len(size.args) == 1 and not size.keywords else None
+    if not isinstance(inner, ast.Attribute) or site.resolve(size.func) != "builtins.int":  # type: ignore[attr-defined]
+        return None
+    owner = _keeps_tensor(site, inner.attr)
+    if owner is None:
+        return None
+    message = f"reads a size back that `{owner}` keeps in a tensor: `{speculation.short(size)}`"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    changed = site.but(written={id(size): (size, f"{_SIZE}({site.text(inner)})")})
+    two = _two_paths(site, [node], [changed.text(node)])
+    return Verdict(message, edit=Edit((two,), imports=site.imports, helpers=_helpers(site)))
+
+
+def _joined(site: Site, node: ast.expr) -> list[ast.expr] | None:
+    """What `torch.cat` joins along its first dimension."""
+    if not isinstance(node, ast.Call) or site.resolve(node.func) != "torch.cat" or not 1 <= len(node.args) <= 2:
+        return None
+    dimension = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "dim")]
+    first = all(isinstance(each, ast.Constant) and each.value == 0 for each in dimension)
+    if (
+        not first
+        or any(word.arg != "dim" for word in node.keywords)
+        or not isinstance(node.args[0], (ast.List, ast.Tuple))
+    ):
+        return None
+    return node.args[0].elts
+
+
+def _tolist(name: ast.Name, parents: dict[int, ast.AST]) -> ast.Call | None:
+    """The call of `name.tolist()`."""
+    method = parents.get(id(name))
+    call = parents.get(id(method))
+    called = isinstance(method, ast.Attribute) and method.attr == "tolist" and isinstance(call, ast.Call)
+    return call if called and not call.args and not call.keywords else None  # type: ignore[union-attr, return-value]
+
+
+def _edit(site: Site, node: ast.Assign, target: ast.Name, parts: list[ast.expr], parents: dict[int, ast.AST]) -> Edit:
+    if site.torch is None:
+        raise _Unknown("the name `torch` is taken by something else in this module")
+    elements = ", ".join(_elements(site, node, part) for part in parts)
+    helpers = _helpers(site) if _SIZE in elements else ()
+    statements: list[ast.stmt] = [node]
+    paths = [f"{_COMMENT}\n    {target.id} = [{elements}]"]
+    replacements = []
+    following = site.following()[:1]
+    reading: dict[ast.stmt, list[ast.Call]] = {}
+    for call, statement in _reads(site.evaluator.scope.node, target, parents):
+        reading.setdefault(statement, []).append(call)
+    for statement, found in reading.items():
+        path = _use(site, target.id, found, statement, parents)
+        if statement in following and len(statements) == 1:
+            statements.append(statement)
+            paths.append(path)
+        else:
+            replacements.append(_two_paths(site, [statement], [path]))
+    both = _two_paths(site, statements, paths)
+    return Edit((both, *replacements), imports=site.imports, helpers=helpers)
+
+
+def _reads(
+    function: FunctionNode, target: ast.Name, parents: dict[int, ast.AST]
+) -> Iterator[tuple[ast.Call, ast.stmt]]:
+    """The calls of `tolist` and their statements; _Unknown if the name is used for anything else."""
+    if any(each.arg == target.id for each in parameters(function)):
+        raise _Unknown(f"`{target.id}` is a parameter, too")
+    nested = [part for part in walk(function) if isinstance(part, ast.Name) and part.id == target.id]
+    scope = {id(part) for part in walk_scope(function)}
+    for name in nested:
+        if name is target:
+            continue
+        if not isinstance(name.ctx, ast.Load) or id(name) not in scope:
+            raise _Unknown(f"`{target.id}` is bound or used elsewhere as well")
+        call = _tolist(name, parents)
+        if call is None:
+            raise _Unknown(f"`{speculation.short(parents[id(name)])}` needs the tensor")
+        statement: ast.AST = call
+        while not isinstance(statement, ast.stmt):
+            statement = parents[id(statement)]
+        yield call, statement
+
+
+def _use(site: Site, name: str, found: list[ast.Call], statement: ast.stmt, parents: dict[int, ast.AST]) -> str:
+    """The statement that takes the sizes, with the list."""
+    written: dict[int, tuple[ast.expr, str]] = {}
+    for call in found:
+        if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
+            raise _Unknown(f"`{speculation.short(call)}` stands in the head of a statement")
+        parent = parents[id(call)]
+        whole: ast.expr = call
+        if isinstance(parent, ast.comprehension):
+            whole = _integers(site, parents[id(parent)], statement, parents)
+        elif not _is_size(call, parents):
+            raise _Unknown(f"`{speculation.short(parent)}` may need a Python number")
+        written[id(whole)] = (whole, name)
+    return site.but(written=written).text(statement)
+
+
+def _integers(site: Site, loop: ast.AST, statement: ast.stmt, parents: dict[int, ast.AST]) -> ast.expr:
+    """`[int(x) for x in shape.tolist()]`, kept in a name that is used for sizes alone."""
+    kept = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    alone = isinstance(loop, ast.ListComp) and _is_list_of_integers(loop) and loop is statement.value  # type: ignore[attr-defined]
+    if not alone or not isinstance(loop, ast.ListComp) or not isinstance(kept, ast.Name):
+        raise _Unknown(f"`{speculation.short(loop)}` may need Python numbers")
+    for part in walk(site.evaluator.scope.node):
+        if isinstance(part, ast.Name) and part.id == kept.id and part is not kept and not _is_size(part, parents):
+            raise _Unknown(f"`{kept.id}` may be needed as Python numbers")
+    return loop
+
+
+def _is_size(node: ast.expr, parents: dict[int, ast.AST]) -> bool:
+    """True for the only argument of a method that takes sizes."""
+    call = parents.get(id(node))
+    if not isinstance(call, ast.Call) or call.args != [node] or not isinstance(call.func, ast.Attribute):
+        return False
+    return call.func.attr in _TAKES_SIZES
+
+
+def _is_list_of_integers(node: ast.ListComp) -> bool:
+    """`[int(x) for x in ...]`."""
+    each, loop = node.elt, node.generators[0]
+    plain = len(node.generators) == 1 and not loop.ifs and isinstance(loop.target, ast.Name)
+    return plain and ast.unparse(each) == f"int({ast.unparse(loop.target)})"
+
+
+def _elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
+    """What one of the joined tensors adds to the list; _Unknown if it is not made of sizes."""
+    made = _made(site, part)
+    typed = isinstance(part, ast.Call) and any(word.arg == "dtype" for word in part.keywords)
+    if isinstance(made, (ast.List, ast.Tuple)):
+        if any(isinstance(each, ast.Starred) for each in made.elts):
+            raise _Unknown(f"`{speculation.short(made)}` has a star")
+        if typed or all(map(_is_integer, made.elts)):
+            return ", ".join(_number(site, each) for each in made.elts)
+    elif made is not None and typed:  # without a dtype, no sizes at all are a floating tensor
+        return f"*{site.text(made)}" if _is_shape(site, made) else f"*map({_SIZE}, {site.text(made)})"
+    if isinstance(part, ast.Name) and _is_made(site, node, part.id):
+        return f"*{part.id}"
+    if isinstance(part, ast.Call) and site.resolve(part.func) == "torch.ones_like" and len(part.args) == 1:
+        like = part.args[0]
+        words = {word.arg: word.value for word in part.keywords}
+        whole = "dtype" in words and site.resolve(words["dtype"]) in _LONG and words.keys() <= {"dtype", "device"}
+        if whole and isinstance(like, ast.Name) and _is_made(site, node, like.id):
+            return f"*[1] * len({like.id})"
+    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "unsqueeze":
+        given = [*part.args, *(word.value for word in part.keywords)]
+        inner = part.func.value
+        first = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value == 0
+        if first and isinstance(inner, ast.Name) and _is_made(site, node, inner.id):
+            return f"{_SIZE}({inner.id})"
+    raise _Unknown(f"`{speculation.short(part)}` is not known to be made of sizes")
+
+
+def _made(site: Site, node: ast.expr) -> ast.expr | None:
+    """`sizes` for `torch.as_tensor(sizes, dtype=torch.long)`."""
+    if not isinstance(node, ast.Call) or site.resolve(node.func) not in _MAKES or len(node.args) != 1:
+        return None
+    words = {word.arg: word.value for word in node.keywords}
+    if not words.keys() <= {"dtype", "device"} or ("dtype" in words and site.resolve(words["dtype"]) not in _LONG):
+        return None
+    simple = all(isinstance(word, (ast.Name, ast.Attribute, ast.Constant)) for word in words.values())
+    return node.args[0] if simple else None
+
+
+def _number(site: Site, node: ast.expr) -> str:
+    return site.text(node) if _is_integer(node) else f"{_SIZE}({site.text(node)})"
+
+
+def _is_integer(node: ast.expr) -> bool:
+    """`1`, `-1`."""
+    constant = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+    return isinstance(constant, ast.Constant) and type(constant.value) is int
+
+
+def _is_shape(site: Site, node: ast.expr) -> bool:
+    """`x.shape[1:]`, `x.size()[1:]`, and names of nothing else."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Slice) and _is_shape(site, node.value)
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "size" and not node.args and not node.keywords
+    if isinstance(node, ast.Name):
+        values = list(_values(site.evaluator.scope.node, node.id))
+        return bool(values) and all(value is not None and _is_shape(site, value) for value in values)
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
+
+
+def _is_made(site: Site, node: ast.Assign, name: str) -> bool:
+    """True when the name holds a tensor that was made of sizes, above in the same block."""
+    body = site.place.blocks[-1][0]
+    found = [each for each in body if each.lineno < node.lineno and _binds(each, name)]
+    last = found[-1] if found else None
+    changed = next(_changes_in_place(site.evaluator.scope.node, name), None)
+    if changed is not None:
+        raise _Unknown(f"`{speculation.short(changed)}` changes what is joined")
+    return isinstance(last, ast.Assign) and _made(site, last.value) is not None and len(last.targets) == 1
+
+
+def _changes_in_place(function: FunctionNode, name: str) -> Iterator[ast.AST]:
+    """Where the tensor that a name holds is written into: a list would hold its elements, not copies of them."""
+    for part in walk(function):
+        written: ast.AST | None = None
+        if isinstance(part, ast.AugAssign):
+            written = part.target
+        elif (
+            (isinstance(part, ast.Attribute) and (part.attr.endswith("_") or part.attr == "data"))
+            or (isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load))
+            or (isinstance(part, ast.keyword) and part.arg == "out")
+        ):
+            written = part.value
+        if isinstance(written, ast.Name) and written.id == name:
+            yield part
+
+
+def _binds(statement: ast.stmt, name: str) -> bool:
+    return any(
+        isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
+        for part in walk(statement)
+    )
+
+
+def _values(function: FunctionNode, name: str) -> Iterator[ast.expr | None]:
+    """What a name is bound to in a function; None where that is not plain."""
+    if name in {each.arg for each in walk(function.args) if isinstance(each, ast.arg)}:
+        yield None
+    plain = set()
+    for part in walk_scope(function):
+        if isinstance(part, ast.Assign) and len(part.targets) == 1 and getattr(part.targets[0], "id", "") == name:
+            plain.add(id(part.targets[0]))
+            yield part.value
+    for part in walk_scope(function):
+        if (
+            isinstance(part, ast.Name)
+            and part.id == name
+            and not isinstance(part.ctx, ast.Load)
+            and id(part) not in plain
+        ):
+            yield None
+
+
+def _keeps_tensor(site: Site, attribute: str) -> str | None:
+    """The only class of the module with such an attribute, if its constructor makes a tensor of an argument."""
+    stores = [
+        (each, part)
+        for each in site.source.parse().body
+        for part in walk(each)
+        if isinstance(part, ast.Assign)
+        and any(isinstance(target, ast.Attribute) and target.attr == attribute for target in part.targets)
+    ]
+    if len(stores) != 1:
+        return None
+    owner, statement = stores[0]
+    if not isinstance(owner, ast.ClassDef):
+        return None
+    made = _made(site, statement.value)
+    return owner.name if isinstance(made, ast.Name) else None
+
+
+def _helpers(site: Site) -> tuple[Helper, ...]:
+    return (Helper(_SIZE, _HELPER.format(torch=site.torch), after=(site.torch or "torch",)),)
+
+
+def _two_paths(site: Site, statements: list[ast.stmt], paths: list[str]) -> Replacement:
+    first, last = site.span(statements[0]), site.span(statements[-1])
+    whole = first._replace(end_line=last.end_line, end_column=last.end_column)
+    path = "\n    ".join(paths)
+    return Replacement(whole, (f"if {site.compiling}:\n    {path}\nelse:\n    ", Original(whole, 1)))

@@ -1,0 +1,219 @@
+"""number-of-range (GM409): a branch reads a single number of positions that `torch.arange` has just counted.
+
+`if positions[0] > 0:` breaks the graph and waits for the device. Where the module itself counts the positions,
+`positions = torch.arange(0, n)`, and asks nothing of them but whether they are None and what such a number is, a Python
+`range` says the same, in the function that counts and in those it hands the positions to. Under `torch.compile` that is
+what they are. Eager mode counts in a tensor, as before. Where somebody gives the positions, they stay a tensor, and
+branches on their numbers break.
+
+It is done where every use is known: calls are followed to one function of the module each. Where the positions go
+anywhere else only under a test of the module's own attributes, such as `self.gradient_checkpointing and self.training`,
+the compile path asks that this does not hold. It asks that the attributes to which is counted are integers, too. A size
+of a tensor is no such number: Dynamo would compile anew for each length of the range. A layer of another class keeps
+the tensor; under `torch.compile`, a hook that another project registers gets the range.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import lru_cache
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
+from graphmend_codemod.analysis.scope import dotted, parameters, walk
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer, local_names
+from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
+from graphmend_codemod.rules.proofs.numbers.counted_numbers import Counted, NeedsTensor, Uses, counted, is_element_of
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Layer(nn.Module):
+    def forward(self, x: torch.Tensor, positions=None):
+        if positions is not None and positions[0] > 0:
+            x = x * 2
+        return x + 1
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = Layer()
+        self.width = 4
+
+    def forward(self, x: torch.Tensor, positions=None):
+        if positions is None:
+            ...
+        return self.layer(x, positions=positions)
+"""
+
+rule = Rule(
+    code="GM409",
+    slug="number-of-range",
+    title="count in a range where only single numbers are read",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE),
+    examples=(
+        Example(
+            before="""
+            positions = torch.arange(0, self.width, device=x.device)
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(self.width, int)
+                and type(self.layer) is Layer
+            ):
+                # Numbers of it decide branches, and would have to be read out of a tensor.
+                positions = range(0, self.width)
+            else:
+                positions = torch.arange(0, self.width, device=x.device)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)", "torch.ones(5)"),
+        ),
+        Declined(
+            source="""
+            positions = torch.arange(0, self.width, device=x.device)
+            x = x + positions.sum()
+            """,
+            because="`positions.sum` in `Model.forward` may need the tensor",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            positions = torch.arange(0, self.width, dtype=torch.float32)
+            """,
+            because="does not count in integers",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            positions = torch.arange(0, x.shape[0])
+            """,
+            because="`x.shape[0]` may be a size",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            positions = torch.zeros(4)
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_COMMENT = "# Numbers of it decide branches, and would have to be read out of a tensor."
+_LONG = frozenset({"torch.int64", "torch.long"})
+_SPELLED = ("range", "isinstance", "int")
+
+
+@rule.on(ast.If, candidate="test", when=lambda node: next(is_element_of(node.test), None) is not None)
+def number_decides(site: Site, node: ast.If) -> Verdict | None:
+    """`if positions[0] > 0:` where the positions come from `torch.arange` in this module."""
+    names = [each for each in is_element_of(node.test) if _may_be_counted(site, each)]
+    if not names or not _counts(site.source.text):
+        return None
+    calls = calls_in(site.source.text)
+    reader = calls.at(site.evaluator.scope.node.lineno)
+    if reader is None:
+        return None
+    found = [each for name in names for each in counted(calls, reader, name)]
+    found = [each for each in found if _is_traced(calls, each.function)]
+    if not found:
+        return None
+    counting = ", ".join(dict.fromkeys(each.function.qualname for each in found))
+    message = f"branches on a number of positions that `{counting}` counts: `{speculation.short(node.test)}`"
+    edits: list[Replacement] = []
+    reasons: list[str] = []
+    for each in found:
+        uses = Uses(SureCalls(calls, assigned_outside(tree_of(site.source.text))))
+        try:
+            uses.follow(each)
+            certain = CertainCalls(site, calls, each.function)
+            certain.follow_all(certain.start(), [each.function], uses.sure.links)
+            replacement = _replacement(site, each, uses.unless, certain.conditions())
+        except (NeedsTensor, MayDiffer) as reason:
+            reasons.append(str(reason))
+            continue
+        if min(test.lineno for test in uses.tests) == node.lineno:  # type: ignore[attr-defined]
+            edits.append(replacement)
+    if edits:
+        return Verdict(message, edit=Edit(tuple(edits)))
+    # Where something else decides as well, the rule for that (a mask, GM109) has the reason to give.
+    alone = not isinstance(node.test, ast.BoolOp) or not any(isinstance(each, ast.Call) for each in walk(node.test))
+    return Verdict(message, declined=reasons[0]) if reasons and alone else None
+
+
+def _may_be_counted(site: Site, name: str) -> bool:
+    """True for a parameter, and for what a call gives, if it may be a tensor: this needs no look at the whole file."""
+    scope = site.evaluator.scope
+    if site.value(ast.Name(name, ast.Load())).is_python:
+        return False
+    given = (each for each in scope.outline.assignments if isinstance(each.value, ast.Call))
+    return name in {each.arg for each in parameters(scope.node)} or any(
+        isinstance(target, ast.Name) and target.id == name for each in given for target in each.targets
+    )
+
+
+@lru_cache(maxsize=4)
+def _counts(text: str) -> bool:
+    return "arange(" in text
+
+
+def _is_traced(calls: ModuleCalls, function: Definition) -> bool:
+    """True for `forward`, and for what it calls."""
+    todo, seen = [function], set()
+    while todo:
+        each = todo.pop()
+        if each.qualname.rpartition(".")[2] == "forward":
+            return True
+        if each not in seen:
+            seen.add(each)
+            todo += [caller for caller, _ in calls.callers(each)]
+    return False
+
+
+def _replacement(site: Site, made: Counted, unless: list[str], classes: list[str]) -> Replacement:
+    """The assignment with a compile path in front."""
+    node, call = made.assignment, made.call
+    root = (dotted(call.func) or "").partition(".")[0]
+    local = local_names(made.function.node)
+    taken = [name for name in (*_SPELLED, root) if name in local]
+    taken += [name for name in _SPELLED if site.evaluator.scope.resolve_global(name) not in {None, f"builtins.{name}"}]
+    if taken or dotted(call.func) != f"{root}.arange" or site.evaluator.scope.resolve_global(root) != "torch":
+        raise NeedsTensor(f"`{(taken or [root])[0]}` means something else in this module")
+    asked = {word.arg: word.value for word in call.keywords}
+    whole = "dtype" not in asked or site.resolve_global(asked["dtype"]) in _LONG
+    if not whole or asked.keys() - {"dtype", "device"} or not 1 <= len(call.args) <= 2:
+        raise NeedsTensor(f"`{speculation.short(call)}` does not count in integers, one by one")
+    leaves = [leaf for argument in call.args for leaf in _numbers(argument)]
+    conditions = [f"{root}.compiler.is_compiling()"]
+    conditions += dict.fromkeys(f"isinstance({leaf}, int)" for leaf in leaves)
+    conditions += [*classes, *(f"not ({each})" for each in unless)]
+    header = f"if {' and '.join(conditions)}:"
+    if node.col_offset + len(header) > site.line_limit:
+        header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
+    numbers = ", ".join(site.text(argument) for argument in call.args)
+    path = f"{header}\n    {_COMMENT}\n    {made.name} = range({numbers})\nelse:\n    "
+    return Replacement(site.span(node), (path, site.original(node, 1)))
+
+
+def _numbers(node: ast.expr) -> list[str]:
+    """The attributes in a sum that have to hold integers.
+
+    Sizes would be as good, but Dynamo takes the length of a range for a constant, and would compile for each anew.
+    """
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        return [*_numbers(node.left), *_numbers(node.right)]
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return []
+    if (dotted(node) or "").startswith("self."):
+        return [ast.unparse(node)]
+    raise NeedsTensor(f"`{speculation.short(node)}` may be a size, for each of which torch.compile would compile anew")

@@ -1,0 +1,1 @@
+"""GM2xx: log calls and other side effects."""

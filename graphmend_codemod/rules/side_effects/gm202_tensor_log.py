@@ -1,0 +1,129 @@
+"""tensor-log (GM202): a log, warning or print call with a tensor among its arguments.
+
+To show the tensor the graph has to end: its values are needed in Python. Eager mode keeps the statement as it is; under
+`torch.compile` the call is left out of the compiled code. So is a test of a tensor's values that decides about messages
+alone, as in `if torch.isnan(x).any(): print("nan")`: the test itself breaks the graph.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import split
+from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in, effect_of
+from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments, why_it_is_read
+from graphmend_codemod.rules.side_effects.gm201_log_call import guard, guard_test
+
+_SETUP = """
+import logging
+
+import torch
+from torch import nn
+
+logger = logging.getLogger(__name__)
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        ...
+        return x + 1
+"""
+
+rule = Rule(
+    code="GM202",
+    slug="tensor-log",
+    title="keep calls that print tensors out of the graph",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE, compiled_logs="dropped"),
+    examples=(
+        Example(
+            before="""
+            print("mean", x.mean())
+            """,
+            after="""
+            if not torch.compiler.is_compiling():
+                print("mean", x.mean())
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)",),
+        ),
+        Example(
+            before="""
+            if torch.isnan(x).any():
+                logger.warning("There are elements that are no numbers.")
+            """,
+            after="""
+            if not torch.compiler.is_compiling() and torch.isnan(x).any():
+                logger.warning("There are elements that are no numbers.")
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)",),
+        ),
+        Declined(
+            source="""
+            print("next", x.add_(1))
+            """,
+            because="would no longer happen under torch.compile",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            message = f"{x.shape}"
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@rule.on(ast.If, candidate="log", when=lambda node: isinstance(node.body[0], ast.Expr) and not node.orelse)
+def asked_for_a_message(site: Site, node: ast.If) -> Verdict | None:
+    """`if torch.isnan(x).any(): print(...)`: a test of a tensor that decides about messages and nothing else."""
+    condition = split(site, node.test) if not node.orelse else None
+    calls = [find_log_call(site, part.value) if isinstance(part, ast.Expr) else None for part in node.body]
+    if condition is None or not all(calls):
+        return None
+    message = f"reads a tensor to decide about a message: `{speculation.short(node.test)}`"
+    reason = _why_not(site, node, [call for call in calls if call is not None])
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    return Verdict(message, edit=guard_test(site, node))
+
+
+def _why_not(site: Site, node: ast.If, calls: list[LogCall]) -> str | None:
+    if site.torch is None:
+        return "the name `torch` is taken by something else in this module"
+    effect = effect_of(site, node.test)
+    if effect is not None:
+        return f"`{effect}` in the test would no longer happen under torch.compile"
+    for call in calls:
+        reader = why_it_is_read(site, call)
+        if reader is not None:
+            return reader
+        effect = effect_in(site, call.call)
+        if effect is not None:
+            return f"`{effect}` in its arguments would no longer happen under torch.compile"
+    return None
+
+
+@rule.on(ast.Expr, candidate="log")
+def tensor_log(site: Site, node: ast.Expr) -> Verdict | None:
+    """A statement that is nothing but a log call, with a tensor in it."""
+    call = find_log_call(site, node.value)
+    if call is None or judge_arguments(site, call.call).tensor is None:
+        return None
+    message = f"`{call.what}` with a tensor breaks the graph"
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    reader = why_it_is_read(site, call)
+    if reader is not None:
+        return Verdict(message, declined=reader)
+    effect = effect_in(site, call.call)
+    if effect is not None:
+        return Verdict(message, declined=f"`{effect}` in its arguments would no longer happen under torch.compile")
+    return Verdict(message, edit=guard(site, node))
