@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphmend_codemod import measuring, runner
+from graphmend_codemod import measuring
 from graphmend_codemod.core.interruption import interruptible
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
 from graphmend_codemod.measuring import Measured, MeasuringError, Sites, Trees, Wanted
 from graphmend_codemod.migrated import why_left
 from graphmend_codemod.model_modules import missing_module
@@ -139,7 +140,7 @@ def _measured(
             "or use --from-tests or --huggingface"
         )
     progress("looking for break sites")
-    checked = runner.check((), settings, jobs=request.jobs, cache=request.cache)
+    checked = api.check((), settings, jobs=request.jobs, cache=request.cache)
     fixed = tuple(finding for finding in checked.findings if applies(finding, settings))
     left = tuple((finding, why_left(finding)) for finding in checked.findings if not applies(finding, settings))
     judge = measuring.measure(trees, wanted, progress)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from graphmend_codemod import runner
-from graphmend_codemod.analysing import is_selected
-from graphmend_codemod.checking import Checker, Found
 from graphmend_codemod.core.discovery import discover
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
-from graphmend_codemod.fixing import Veto
+from graphmend_codemod.engine import api
+from graphmend_codemod.engine.analyze import is_selected
+from graphmend_codemod.engine.api import CheckResult, FixResult
+from graphmend_codemod.engine.fixpoint import Veto
+from graphmend_codemod.engine.session import Checker, Found
 from graphmend_codemod.project.loading import digest_of
 from graphmend_codemod.rule_by_rule import Engine
-from graphmend_codemod.runner import CheckResult, FixResult
 
 
 def reading_once() -> Engine:
@@ -38,7 +38,7 @@ class _Project:
         if self._checker is None or not self._checker.knows(paths, settings):
             self._checker = _Checker(discover(paths, settings).files, settings, jobs=jobs, cache=cache)
         self._checker.begin(settings)
-        return runner.check(paths, settings, checker=self._checker)
+        return api.check(paths, settings, checker=self._checker)
 
     def fix(
         self,
@@ -52,9 +52,9 @@ class _Project:
     ) -> FixResult:
         """See `runner.fix`."""
         if self._checker is None or not self._checker.knows(paths, settings):
-            return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
+            return api.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
         self._checker.begin(settings)
-        return runner.fix(paths, settings, write=write, vetoes=vetoes, checker=self._checker)
+        return api.fix(paths, settings, write=write, vetoes=vetoes, checker=self._checker)
 
 
 class _Checker(Checker):

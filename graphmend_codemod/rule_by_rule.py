@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.findings import Finding, Problem, Span
 from graphmend_codemod.core.settings import Settings
-from graphmend_codemod.fixing import FileFix, Veto
+from graphmend_codemod.engine import api
+from graphmend_codemod.engine.api import CheckResult, FixResult
+from graphmend_codemod.engine.fixpoint import FileFix, Veto
 from graphmend_codemod.repository.worktree import Worktree, blob_id
 from graphmend_codemod.rules.framework.registry import all_rules
 from graphmend_codemod.rules.framework.rule import Rule
-from graphmend_codemod.runner import CheckResult, FixResult
 
 # One rule's fix can make room for another rule's. More rounds than this would be two rules undoing each other.
 _MOST_ROUNDS = 5
@@ -49,8 +49,8 @@ class Fix(Protocol):
 class Engine:
     """What finds and fixes. The order of `rules` is the order of commits."""
 
-    check: Check = runner.check
-    fix: Fix = runner.fix
+    check: Check = api.check
+    fix: Fix = api.fix
     rules: Sequence[Rule] = field(default_factory=all_rules)
 
 

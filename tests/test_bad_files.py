@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod import runner
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.core.settings import Settings, SettingsError, load_settings
 from graphmend_codemod.core.source import MOST_PARSED, MOST_READ, SourceError, SourceFile
+from graphmend_codemod.engine import api
 from tests.repository.tools import BROKEN, CHECKOUT
 
 Captured = pytest.CaptureFixture[str]
@@ -299,7 +299,7 @@ def test_comments_and_lines_made_to_be_slow_are_not(tmp_path: Path) -> None:
     for text in (f"{TORCH}x = 1  {marks}\n", f"{TORCH}# {colons}\n", f"{TORCH}{'torch.' * 100_000}\n"):
         (tmp_path / "slow.py").write_text(text)
         began = time.process_time()
-        runner.check([tmp_path / "slow.py"], Settings(tmp_path), cache=False)
+        api.check([tmp_path / "slow.py"], Settings(tmp_path), cache=False)
         source = SourceFile.read(tmp_path / "slow.py", tmp_path)
         assert source.indent == "    "
         assert not source.suppressions.skip_file
@@ -313,7 +313,7 @@ def test_the_last_resort_is_one_line_and_2(
     def fail(*arguments: object, **more: object) -> None:
         raise error
 
-    monkeypatch.setattr("graphmend_codemod.checking.Checker.check", fail)
+    monkeypatch.setattr("graphmend_codemod.engine.session.Checker.check", fail)
     for command in ("check", "fix"):
         assert main([command]) == 2
         captured = capsys.readouterr()

@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphmend_codemod import runner
-from graphmend_codemod.analysing import Analysed
 from graphmend_codemod.core.cache import Cache, cache_folder
 from graphmend_codemod.core.findings import Edit, Finding, Helper, Original, Problem, Replacement, Safety, Span
 from graphmend_codemod.core.settings import Settings
-from graphmend_codemod.remembering import (
+from graphmend_codemod.engine import api
+from graphmend_codemod.engine.analyze import Analysed
+from graphmend_codemod.engine.api import CheckResult
+from graphmend_codemod.engine.cached_results import (
     analysed_from_json,
     analysed_to_json,
     finding_from_json,
@@ -26,7 +27,6 @@ from graphmend_codemod.remembering import (
     problem_from_json,
     problem_to_json,
 )
-from graphmend_codemod.runner import CheckResult
 
 MODEL = dedent("""
     import logging
@@ -60,8 +60,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def check(root: Path, **settings: tuple[str, ...]) -> CheckResult:
-    result = runner.check([], Settings(root, **settings), cache=True)  # type: ignore[arg-type]
-    assert result == runner.check([], Settings(root, **settings), cache=False)  # type: ignore[arg-type]
+    result = api.check([], Settings(root, **settings), cache=True)  # type: ignore[arg-type]
+    assert result == api.check([], Settings(root, **settings), cache=False)  # type: ignore[arg-type]
     return result
 
 
@@ -185,7 +185,7 @@ def test_a_folder_that_cannot_be_written_is_no_obstacle(project: Path, caches: P
     else:
         caches.parent.chmod(0o500)
     try:
-        assert len(runner.check([], Settings(project), cache=True).findings) == 2
+        assert len(api.check([], Settings(project), cache=True).findings) == 2
     finally:
         caches.parent.chmod(0o700)
 
@@ -232,7 +232,7 @@ def test_old_runs_are_forgotten(project: Path) -> None:
 
 
 def _run(root: str) -> list[str]:
-    return [str(each) for each in runner.check([], Settings(Path(root)), cache=True).findings]
+    return [str(each) for each in api.check([], Settings(Path(root)), cache=True).findings]
 
 
 def test_runs_at_the_same_time_agree(project: Path) -> None:
@@ -246,7 +246,7 @@ def test_fixing_does_not_believe_remembered_findings(project: Path) -> None:
     check(project)
     for path in entries(project, "findings"):
         path.write_bytes(path.read_bytes().replace(b"GM201", b"GM999"))
-    result = runner.fix([], Settings(project), write=False, cache=True)
+    result = api.fix([], Settings(project), write=False, cache=True)
     assert {each.code for fix in result.fixes for each in fix.applied} == {"GM201"}
 
 

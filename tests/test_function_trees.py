@@ -10,12 +10,13 @@ from textwrap import dedent
 
 import pytest
 
-from graphmend_codemod import engine, rules, runner
+from graphmend_codemod import rules
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceFile
+from graphmend_codemod.engine import api, judge
+from graphmend_codemod.engine.function_trees import parse_function
 from graphmend_codemod.project.loading import without_cyclic_collector
 from graphmend_codemod.project.summary.records import FunctionSummary
-from graphmend_codemod.segments import parse_function
 
 MODEL = """
     import torch
@@ -43,12 +44,12 @@ def test_a_tree_is_gone_when_its_function_was_judged(tmp_path: Path, monkeypatch
         trees.append(weakref.ref(found))
         return found
 
-    monkeypatch.setattr(engine, "parse_function", parse)
+    monkeypatch.setattr(judge, "parse_function", parse)
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.py").write_text(dedent(MODEL))
     gc.collect()
     with without_cyclic_collector():
-        result = runner.check([], Settings(tmp_path), cache=False)
+        result = api.check([], Settings(tmp_path), cache=False)
     assert {each.path for each in result.findings} == {"a.py", "b.py", "c.py"}
     assert len(trees) == 3
     assert max(alive) <= 1

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.cache import Cache, cache_folder, hashed
 from graphmend_codemod.core.cache_folder import MOST_BYTES
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
 from tests.repository.tools import BROKEN, CHECKOUT, Repository, empty_repository, isolate
 
 KINDS = ("runs", "summaries", "findings", "reach")
@@ -54,8 +54,8 @@ def project_folder(repository: Repository) -> Path:
     return Path(str(cache_folder())) / f"{os.path.basename(root)}-{hashed(root)}"
 
 
-def check(repository: Repository) -> runner.CheckResult:
-    result = runner.check([], Settings(repository.folder), cache=True)
+def check(repository: Repository) -> api.CheckResult:
+    result = api.check([], Settings(repository.folder), cache=True)
     assert len(result.findings) == 2
     assert result.problems == ()
     return result

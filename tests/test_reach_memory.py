@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod import runner
-from graphmend_codemod.checking import Checker
 from graphmend_codemod.core.cache import Cache, cache_folder
 from graphmend_codemod.core.settings import Settings
-from graphmend_codemod.runner import CheckResult
+from graphmend_codemod.engine import api
+from graphmend_codemod.engine.api import CheckResult
+from graphmend_codemod.engine.session import Checker
 
 LOG = "import torch\nimport logging\nlogger = logging.getLogger(__name__)\n"
 HELPER = f"{LOG}def say():\n    logger.warning('x')\ndef more():\n    logger.warning('y')\n"
@@ -32,8 +32,8 @@ def project(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatc
 
 def check(root: Path, *names: str) -> CheckResult:
     files = [root / name for name in names or ("helper.py",)]
-    result = runner.check(files, Settings(root), cache=True)
-    assert result == runner.check(files, Settings(root), cache=False)
+    result = api.check(files, Settings(root), cache=True)
+    assert result == api.check(files, Settings(root), cache=False)
     return result
 
 
@@ -115,14 +115,14 @@ def test_other_names_of_modules_are_another_question(project: Path) -> None:
     (project / "m.py").write_text("from zoo import Base\n" + MODEL.replace("nn.Module", "Base"))
     settings = Settings(project, module_bases=("Base",))
     assert places(check(project)) == []
-    assert places(runner.check([project / "helper.py"], settings, cache=True)) == [("say", 5)]
+    assert places(api.check([project / "helper.py"], settings, cache=True)) == [("say", 5)]
     assert places(check(project)) == []
 
 
 def test_fixing_a_file_needs_the_project_once(project: Path) -> None:
-    result = runner.fix([project / "helper.py"], Settings(project), write=True, cache=True)
+    result = api.fix([project / "helper.py"], Settings(project), write=True, cache=True)
     assert [change.path for change in result.fixes] == ["helper.py"]
-    assert not runner.check([project / "helper.py"], Settings(project), cache=True).findings
+    assert not api.check([project / "helper.py"], Settings(project), cache=True).findings
 
 
 def test_any_sequence_of_changes_is_answered_as_without_memory(project: Path) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from graphmend_codemod import engine, runner
 from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceFile
-from graphmend_codemod.runner import CheckResult
+from graphmend_codemod.engine import api, judge
+from graphmend_codemod.engine.api import CheckResult
 
 MODEL = """
     import logging
@@ -51,7 +51,7 @@ def places(result: CheckResult) -> list[tuple[str, str, str]]:
 
 
 def check(root: Path, *names: str, settings: Settings | None = None) -> CheckResult:
-    return runner.check([root / name for name in names], settings or Settings(root), cache=False)
+    return api.check([root / name for name in names], settings or Settings(root), cache=False)
 
 
 def test_findings_stand_in_what_forward_reaches(tmp_path: Path) -> None:
@@ -153,15 +153,15 @@ def test_a_bad_file_is_a_problem_and_the_others_go_on(tmp_path: Path, raw: bytes
 
 def test_a_mistake_of_ours_in_one_file_costs_that_file_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"a.py": MODEL, "b.py": MODEL})
-    find = engine.find
+    find = judge.find
 
     def stumble(source: SourceFile, *rest: Any) -> list[Finding]:
         if source.path == "a.py":
             raise ZeroDivisionError("planted\nsecond line")
         return find(source, *rest)
 
-    monkeypatch.setattr(engine, "find", stumble)
-    result = runner.check((), Settings(root=tmp_path))
+    monkeypatch.setattr(judge, "find", stumble)
+    result = api.check((), Settings(root=tmp_path))
     assert {finding.path for finding in result.findings} == {"b.py"}
     (problem,) = result.problems
     assert str(problem).startswith("a.py: is left alone for an internal error (ZeroDivisionError: planted in tests.")
@@ -193,30 +193,30 @@ def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
 def test_a_text_is_checked_as_if_it_stood_at_its_path(tmp_path: Path) -> None:
     write(tmp_path, {"p/__init__.py": "", "p/base.py": "from torch import nn\nclass Base(nn.Module): ...\n"})
     text = dedent(MODEL.replace("(nn.Module)", "(Base)").replace("import torch\n", "from .base import Base\n"))
-    result = runner.check_text(text.encode(), tmp_path / "p" / "new.py", Settings(tmp_path))
+    result = api.check_text(text.encode(), tmp_path / "p" / "new.py", Settings(tmp_path))
     assert places(result) == [("GM201", "p/new.py", "Model.forward")]
     assert not (tmp_path / "p" / "new.py").exists()
 
 
 def test_a_text_stands_in_for_the_file_on_disk(tmp_path: Path) -> None:
     write(tmp_path, {"m.py": MODEL})
-    assert runner.check_text(dedent(CLEAN).encode(), tmp_path / "m.py", Settings(tmp_path)).findings == ()
+    assert api.check_text(dedent(CLEAN).encode(), tmp_path / "m.py", Settings(tmp_path)).findings == ()
 
 
 def test_a_text_that_cannot_be_decoded_is_a_problem(tmp_path: Path) -> None:
-    result = runner.check_text(b"x = '\xff'\n", tmp_path / "m.py", Settings(tmp_path))
+    result = api.check_text(b"x = '\xff'\n", tmp_path / "m.py", Settings(tmp_path))
     assert [each.path for each in result.problems] == ["m.py"]
 
 
 def test_fixing_settles_and_then_changes_nothing(tmp_path: Path) -> None:
     write(tmp_path, {"m.py": MODEL, "clean.py": CLEAN})
     before = (tmp_path / "m.py").read_bytes()
-    result = runner.fix([], Settings(tmp_path), write=True, cache=False)
+    result = api.fix([], Settings(tmp_path), write=True, cache=False)
     after = (tmp_path / "m.py").read_bytes()
     assert [(each.path, each.before, each.after) for each in result.fixes] == [("m.py", before, after)]
     assert [each.code for each in result.fixes[0].applied] == ["GM201"]
     assert (result.remaining, result.problems, result.files) == ((), (), 2)
-    again = runner.fix([], Settings(tmp_path), write=True, cache=False)
+    again = api.fix([], Settings(tmp_path), write=True, cache=False)
     assert again.fixes == ()
     assert (tmp_path / "m.py").read_bytes() == after
     assert b"spare" in after
@@ -225,22 +225,22 @@ def test_fixing_settles_and_then_changes_nothing(tmp_path: Path) -> None:
 def test_without_writing_the_files_stay(tmp_path: Path) -> None:
     write(tmp_path, {"m.py": MODEL})
     before = (tmp_path / "m.py").read_bytes()
-    result = runner.fix([], Settings(tmp_path), write=False, cache=False)
+    result = api.fix([], Settings(tmp_path), write=False, cache=False)
     assert (tmp_path / "m.py").read_bytes() == before
     assert result.fixes[0].after != before
 
 
 def test_a_text_is_fixed_without_being_written(tmp_path: Path) -> None:
-    result = runner.fix_text(dedent(MODEL).encode(), tmp_path / "m.py", Settings(tmp_path))
+    result = api.fix_text(dedent(MODEL).encode(), tmp_path / "m.py", Settings(tmp_path))
     assert [each.path for each in result.fixes] == ["m.py"]
     assert list(tmp_path.iterdir()) == []
-    again = runner.fix_text(result.fixes[0].after, tmp_path / "m.py", Settings(tmp_path))
+    again = api.fix_text(result.fixes[0].after, tmp_path / "m.py", Settings(tmp_path))
     assert again.fixes == ()
 
 
 def test_unsafe_fixes_wait_for_the_setting(tmp_path: Path) -> None:
     write(tmp_path, {"m.py": MODEL})
-    result = runner.fix([], Settings(tmp_path), write=False, cache=False)
+    result = api.fix([], Settings(tmp_path), write=False, cache=False)
     assert all(each.safety is Safety.SAFE for fix in result.fixes for each in fix.applied)
 
 
@@ -248,7 +248,7 @@ def test_a_read_only_file_is_a_problem_and_stays(tmp_path: Path) -> None:
     write(tmp_path, {"m.py": MODEL, "n.py": MODEL})
     (tmp_path / "m.py").chmod(0o444)
     before = (tmp_path / "m.py").read_bytes()
-    result = runner.fix([], Settings(tmp_path), write=True, cache=False)
+    result = api.fix([], Settings(tmp_path), write=True, cache=False)
     assert [each.path for each in result.fixes] == ["n.py"]
     assert [(each.path, "read-only" in each.message) for each in result.problems] == [("m.py", True)]
     assert (tmp_path / "m.py").read_bytes() == before
@@ -261,21 +261,21 @@ def many(root: Path) -> Path:
 
 def test_any_number_of_workers_gives_the_same_result(tmp_path: Path) -> None:
     many(tmp_path)
-    alone = runner.check([], Settings(tmp_path), jobs=1, cache=False)
-    together = runner.check([], Settings(tmp_path), jobs=2, cache=False)
+    alone = api.check([], Settings(tmp_path), jobs=1, cache=False)
+    together = api.check([], Settings(tmp_path), jobs=2, cache=False)
     assert alone == together
     assert len(alone.findings) == 70
-    one = runner.fix([], Settings(tmp_path), write=False, jobs=1, cache=False)
-    assert one == runner.fix([], Settings(tmp_path), write=False, jobs=2, cache=False)
+    one = api.fix([], Settings(tmp_path), write=False, jobs=1, cache=False)
+    assert one == api.fix([], Settings(tmp_path), write=False, jobs=2, cache=False)
     assert len(one.fixes) == 70
 
 
 def test_nothing_but_the_cache_is_written_by_check(tmp_path: Path) -> None:
     write(tmp_path, {"m.py": MODEL})
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
-    runner.check([], Settings(tmp_path), cache=False)
+    api.check([], Settings(tmp_path), cache=False)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".git", "m.py"]
-    runner.check([], Settings(tmp_path), cache=True)
+    api.check([], Settings(tmp_path), cache=True)
     status = subprocess.run(["git", "status", "--short"], cwd=tmp_path, check=True, capture_output=True)
     assert status.stdout == b"?? m.py\n"
 
@@ -294,7 +294,7 @@ def test_a_named_file_is_fixed_to_the_end(tmp_path: Path) -> None:
                 return x
         """
     write(tmp_path, {"m.py": nested})
-    runner.fix([tmp_path / "m.py"], Settings(tmp_path), write=True, cache=False)
-    again = runner.fix([tmp_path / "m.py"], Settings(tmp_path), write=True, cache=False)
-    whole = runner.fix([], Settings(tmp_path), write=True, cache=False)
+    api.fix([tmp_path / "m.py"], Settings(tmp_path), write=True, cache=False)
+    again = api.fix([tmp_path / "m.py"], Settings(tmp_path), write=True, cache=False)
+    whole = api.fix([], Settings(tmp_path), write=True, cache=False)
     assert (again.fixes, whole.fixes) == ((), ())

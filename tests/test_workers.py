@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from joblib.externals.loky import get_reusable_executor
 
-from graphmend_codemod import runner
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.core import workers
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.workers import Workers, WorkersError
+from graphmend_codemod.engine import api
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # the test runner's threads hold no lock
 forked = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are forked on Linux alone")
@@ -109,8 +109,8 @@ def test_forked_workers_have_what_cannot_be_sent(forks: None) -> None:
 
 def test_workers_that_are_not_forked_find_the_same(tmp_path: Path, either: None) -> None:
     project(tmp_path)
-    alone = runner.check([], Settings(tmp_path), jobs=1, cache=False)
-    assert runner.check([], Settings(tmp_path), jobs=2, cache=False) == alone
+    alone = api.check([], Settings(tmp_path), jobs=1, cache=False)
+    assert api.check([], Settings(tmp_path), jobs=2, cache=False) == alone
     assert len(alone.findings) == 70
 
 
@@ -125,7 +125,7 @@ def test_the_command_says_that_a_worker_was_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(project(tmp_path))
-    monkeypatch.setattr("graphmend_codemod.parallel._load_part", die)
+    monkeypatch.setattr("graphmend_codemod.engine.parallel._load_part", die)
     assert main(["check", "--jobs", "2", "--no-cache"]) == 2
     told = capsys.readouterr()
     assert told.err.startswith("graphmend: error: a worker process was ended from outside")

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod import runner
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.core import atomic_write
 from graphmend_codemod.core.atomic_write import MARK, remove_leftovers, write_atomically
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError
+from graphmend_codemod.engine import api
 from tests.repository.tools import BROKEN, CHECKOUT
 
 OLD, NEW, THEIRS, MORE = b"old\n", b"new\n", b"their edit\n", b"their second edit\n"
@@ -134,7 +134,7 @@ def test_what_a_killed_run_left_the_next_one_removes(file: Path, moment: str, co
     assert len(list(file.parent.iterdir())) == 3
     assert main(["fix", "--diff", str(file.parent / "other.py")]) == 0
     assert len(list(file.parent.iterdir())) == 3
-    result = runner.fix([file.parent / "other.py"], Settings(file.parent), write=True, cache=False)
+    result = api.fix([file.parent / "other.py"], Settings(file.parent), write=True, cache=False)
     assert result.notes == ()
     assert sorted(path.name for path in file.parent.iterdir()) == ["module.py", "other.py"]
     assert file.read_bytes() == content
@@ -146,7 +146,7 @@ def test_an_edit_that_was_caught_by_a_killed_run_is_kept_and_named(file: Path) -
     (left,) = (path for path in file.parent.iterdir() if path != file)
     assert (file.read_bytes(), left.read_bytes()) == (NEW, THEIRS)
     for _ in range(2):
-        (note,) = runner.fix([file], Settings(file.parent), write=True, cache=False).notes
+        (note,) = api.fix([file], Settings(file.parent), write=True, cache=False).notes
         assert str(left) in note
     assert left.read_bytes() == THEIRS
 
@@ -172,7 +172,7 @@ def test_files_of_living_processes_and_of_other_programs_stay(tmp_path: Path) ->
 
 
 def test_runs_that_are_killed_at_any_moment_leave_files_whole_and_the_next_run_nothing_else(tmp_path: Path) -> None:
-    fixed = runner.fix_text(BROKEN.encode(), tmp_path / "m.py", Settings(tmp_path)).fixes[0].after
+    fixed = api.fix_text(BROKEN.encode(), tmp_path / "m.py", Settings(tmp_path)).fixes[0].after
     (tmp_path / "pyproject.toml").write_text("[tool.graphmend]\n")
     chance = random.Random(0)
     for _ in range(3):

@@ -111,7 +111,7 @@ def _warm(backends: Sequence[str]) -> None:
     import torch._dynamo
 
     import tests.adversarial.running  # noqa: F401
-    from graphmend_codemod import runner  # noqa: F401
+    from graphmend_codemod.engine import api  # noqa: F401
 
     torch.set_num_threads(1)
     for name in ("torch._dynamo", "torch._subclasses", "torch.fx"):

@@ -13,8 +13,8 @@ from benchmarks.corpus import Corpus, SourceText, near_length
 from benchmarks.outcome import Target, cores
 from benchmarks.timing import Run, Spread, timed
 
-from graphmend_codemod.checking import Checker
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine.session import Checker
 
 ROOT = Path(__file__).resolve().parents[2]
 MEGABYTE = 1_000_000

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from benchmarks.cost_cases import RULES, Case
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.cache import own_version
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
 
 _PACKAGE = "transformers"
 _OPERATOR = b"custom_op("
@@ -91,7 +91,7 @@ class Arms:
         source = folder / "before" / "case.py"
         source.write_text(case.source, encoding="utf-8")
         settings = Settings(root=source.parent)._replace(select=(case.name,), unsafe_fixes=True)
-        result = runner.fix_text(case.source.encode(), source, settings)
+        result = api.fix_text(case.source.encode(), source, settings)
         if not result.fixes:
             reasons = "; ".join(str(each.declined) for each in result.remaining)
             raise ArmError(f"{case.name} does not fix its example at these sizes: {reasons or 'it finds nothing'}")
@@ -125,7 +125,7 @@ class Arms:
         if select:
             settings = settings._replace(select=tuple(select))
         paths = [before / path for path in (case.files if case else (_PACKAGE,))]
-        result = runner.fix(paths, settings, write=False, jobs=self._jobs)
+        result = api.fix(paths, settings, write=False, jobs=self._jobs)
         if not result.files:
             raise ArmError(f"no file of {', '.join(map(str, paths))} was looked at")
         unfinished = arm.with_name(f"{arm.name}.part")

@@ -76,7 +76,7 @@ def _report(args: argparse.Namespace) -> Report:
     path = options.stdin_path(args)
     if path is not None:
         return _stdin_report(args, path)
-    from graphmend_codemod import runner
+    from graphmend_codemod.engine import api
 
     findings: list[Finding] = []
     problems: list[Problem] = []
@@ -85,7 +85,7 @@ def _report(args: argparse.Namespace) -> Report:
     groups = options.projects(args)
     first = groups[0][0]
     for settings, paths in groups:
-        result = runner.check(paths, settings, jobs=options.workers(args), cache=not args.no_cache)
+        result = api.check(paths, settings, jobs=options.workers(args), cache=not args.no_cache)
         findings += options.rebased(result.findings, settings.root, first.root)
         problems += options.rebased(result.problems, settings.root, first.root)
         notes += result.notes
@@ -95,12 +95,12 @@ def _report(args: argparse.Namespace) -> Report:
 
 
 def _stdin_report(args: argparse.Namespace, path: Path) -> Report:
-    from graphmend_codemod import runner
+    from graphmend_codemod.engine import api
     from graphmend_codemod.reporting.report import Report
 
     settings = options.settings_from(args, path)
     text = options.stdin_text()
-    result = runner.check_text(text, path, settings)
+    result = api.check_text(text, path, settings)
     given = {finding.path: text for finding in result.findings}
     return Report.of(result.findings, result.problems, result.files, settings, given)
 

@@ -14,7 +14,7 @@ from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
     from graphmend_codemod.core.settings import Settings
-    from graphmend_codemod.runner import FixResult
+    from graphmend_codemod.engine.api import FixResult
 
 _DESCRIPTION = """\
 Apply the safe fixes in place, again and again until there is nothing left to do.
@@ -65,14 +65,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _fix_files(args: argparse.Namespace) -> tuple[bool, bool]:
-    from graphmend_codemod import runner
+    from graphmend_codemod.engine import api
 
     groups = options.projects(args)
     first = groups[0][0]
     results = []
     for settings, paths in groups:
         jobs, cache = options.workers(args), not args.no_cache
-        result = runner.fix(paths, settings, write=not args.diff, jobs=jobs, cache=cache)
+        result = api.fix(paths, settings, write=not args.diff, jobs=jobs, cache=cache)
         results.append(_rebased(result, settings.root, first.root))
     options.print_notes(note for result in results for note in result.notes)
     total = results[0] if len(results) == 1 else _joined(results)
@@ -104,11 +104,11 @@ def _joined(results: Sequence[FixResult]) -> FixResult:
 
 
 def _fix_stdin(args: argparse.Namespace, path: Path) -> tuple[bool, bool]:
-    from graphmend_codemod import runner
+    from graphmend_codemod.engine import api
 
     settings = options.settings_from(args, path)
     text = options.stdin_text()
-    result = runner.fix_text(text, path, settings)
+    result = api.fix_text(text, path, settings)
     if args.diff:
         _print_diff(result, settings.root)
     else:

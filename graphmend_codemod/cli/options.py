@@ -15,7 +15,7 @@ from graphmend_codemod.core.terminal import printable, say
 
 if TYPE_CHECKING:
     from graphmend_codemod.core.findings import Finding, Problem
-    from graphmend_codemod.runner import FileFix
+    from graphmend_codemod.engine.api import FileFix
 
     Placed = TypeVar("Placed", Finding, Problem, FileFix)
 

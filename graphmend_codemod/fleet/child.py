@@ -52,8 +52,8 @@ def _end_with(parent: int) -> None:
 
 
 def _check(order: Order) -> Row:
+    from graphmend_codemod.engine.api import check
     from graphmend_codemod.migrated import why_left
-    from graphmend_codemod.runner import check
 
     with temporary_folder() as folder, without_git_environment():
         root = snapshot(order, folder)

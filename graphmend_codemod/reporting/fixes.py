@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 from graphmend_codemod.core.terminal import printable
+from graphmend_codemod.engine.api import FileFix, FixResult
 from graphmend_codemod.reporting.report import Kind, count_kinds, plural, shown_path
-from graphmend_codemod.runner import FileFix, FixResult
 
 
 def line(change: FileFix, root: Path) -> str:

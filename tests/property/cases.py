@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.settings import Settings
-from graphmend_codemod.runner import FixResult
+from graphmend_codemod.engine import api
+from graphmend_codemod.engine.api import FixResult
 from tests.property.company import joined
 from tests.property.generator import generate
 from tests.property.program import Program, shrink
@@ -143,7 +143,7 @@ def fix(text: str, company: str = "") -> Fixed:
 
 
 def _fixed_alone(text: str) -> FixResult:
-    return runner.fix_text(text.encode(), SUBJECT_PATH, settings_with())
+    return api.fix_text(text.encode(), SUBJECT_PATH, settings_with())
 
 
 def _fixed_in_project(text: str, company: str) -> FixResult:
@@ -151,7 +151,7 @@ def _fixed_in_project(text: str, company: str) -> FixResult:
         root = Path(place).resolve()
         (root / SUBJECT_PATH.name).write_text(text, encoding="utf-8")
         (root / "company.py").write_text(company, encoding="utf-8")
-        return runner.fix([root / SUBJECT_PATH.name], Settings(root=root), write=False, cache=False)
+        return api.fix([root / SUBJECT_PATH.name], Settings(root=root), write=False, cache=False)
 
 
 def _parses(text: str) -> bool:

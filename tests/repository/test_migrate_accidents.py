@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.settings import Settings, load_settings
-from graphmend_codemod.fixing import Veto
+from graphmend_codemod.engine import api
+from graphmend_codemod.engine.fixpoint import Veto
 from graphmend_codemod.migration import MigrationError, Request, migrate
 from graphmend_codemod.rule_by_rule import Engine
 from tests.repository.tools import (
@@ -63,9 +63,9 @@ def test_a_file_that_something_else_changes_meanwhile_is_left_alone(repository: 
 
     def meddling_fix(
         paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool, vetoes: Sequence[Veto]
-    ) -> runner.FixResult:
+    ) -> api.FixResult:
         (settings.root / "second.py").write_text(BROKEN + "# meddled\n")
-        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
+        return api.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
 
     with untouched(repository, but="mend"):
         outcome = migrate(request(repository), engine=Engine(fix=meddling_fix))
@@ -80,9 +80,9 @@ def test_a_file_that_disappears_meanwhile_costs_only_itself(repository: Reposito
 
     def deleting_fix(
         paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool, vetoes: Sequence[Veto]
-    ) -> runner.FixResult:
+    ) -> api.FixResult:
         (settings.root / "second.py").unlink(missing_ok=True)
-        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
+        return api.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
 
     with untouched(repository, but="mend"):
         migrate(request(repository), engine=Engine(fix=deleting_fix))
@@ -94,10 +94,10 @@ def test_commits_of_the_user_meanwhile_do_not_matter(repository: Repository) -> 
 
     def slow_fix(
         paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool, vetoes: Sequence[Veto]
-    ) -> runner.FixResult:
+    ) -> api.FixResult:
         repository.write("zoo/model.py", "rewritten = 1\n")
         repository.git("commit", "--quiet", "--all", "--allow-empty", "-m", "Meanwhile")
-        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
+        return api.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
 
     outcome = migrate(request(repository), engine=Engine(fix=slow_fix))
     assert outcome.base.oid == base
@@ -108,7 +108,7 @@ def test_commits_of_the_user_meanwhile_do_not_matter(repository: Repository) -> 
 SLOW = """\
 import sys, time
 from pathlib import Path
-from graphmend_codemod import runner
+from graphmend_codemod.engine import api as runner
 from graphmend_codemod.cli.main import main
 from graphmend_codemod import migration, rule_by_rule
 
@@ -190,12 +190,12 @@ def test_the_slower_of_two_runs_with_one_branch_loses_cleanly(repository: Reposi
 
     def overtaken_fix(
         paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool, vetoes: Sequence[Veto]
-    ) -> runner.FixResult:
+    ) -> api.FixResult:
         if not tips:
             tips.append("")
             assert run(repository, "--branch", "mend") == 0
             tips.append(repository.git("rev-parse", "mend"))
-        return runner.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
+        return api.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
 
     with untouched(repository, but="mend"), pytest.raises(MigrationError, match="branch mend exists already"):
         migrate(request(repository), engine=Engine(fix=overtaken_fix))

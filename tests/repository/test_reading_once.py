@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod import checking, runner
-from graphmend_codemod.analysing import Analysed, Task, analyse
 from graphmend_codemod.core.settings import Settings, load_settings
-from graphmend_codemod.fixing import Veto
+from graphmend_codemod.engine import api, session
+from graphmend_codemod.engine.analyze import Analysed, Task, analyse
+from graphmend_codemod.engine.fixpoint import Veto
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.migration import Request, migrate
 from graphmend_codemod.reading_once import reading_once
@@ -53,7 +53,7 @@ def test_a_file_is_analysed_again_only_when_it_has_changed(
         analysed.append(task.path)
         return analyse(task, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(checking, "analyse", counted)
+    monkeypatch.setattr(session, "analyse", counted)
     once = migrated(many_rules, "once", reading_once())
     changes = sum(len(commit.files) for commit in once.commits)
     assert len(analysed) <= len(set(analysed)) + changes
@@ -70,7 +70,7 @@ def test_a_file_that_something_else_changes_meanwhile_is_left_as_it_was_known(
 
     def meddling_fix(
         paths: Sequence[Path], settings: Settings, *, write: bool, jobs: int, cache: bool, vetoes: Sequence[Veto]
-    ) -> runner.FixResult:
+    ) -> api.FixResult:
         nonlocal calls
         calls += 1
         if first or calls == 2:

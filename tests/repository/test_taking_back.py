@@ -10,10 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from graphmend_codemod import engine as engine_module
 from graphmend_codemod import rules
 from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety
 from graphmend_codemod.core.settings import load_settings
+from graphmend_codemod.engine import judge as engine_module
 from graphmend_codemod.measuring import Wanted
 from graphmend_codemod.migrated import Migration
 from graphmend_codemod.migration import Request, migrate
@@ -100,7 +100,7 @@ def planting(monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     monkeypatch.setitem(sys.modules, f"{rules.__name__}.planted", planted)
     asked = {**QUESTIONS, "If": (("planted", 0, "", ""), *QUESTIONS["If"])}
     monkeypatch.setattr("graphmend_codemod.rules.framework.registry.QUESTIONS", asked)
-    monkeypatch.setattr("graphmend_codemod.engine.CODES", (*CODES, "GM999"))
+    monkeypatch.setattr("graphmend_codemod.engine.judge.CODES", (*CODES, "GM999"))
     registry._questions.cache_clear()
     engine_module._selected.cache_clear()
     yield Engine(rules=(*all_rules(), planted.rule))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
 from tests.tools.fixes import declined, fixed
 
 _MODEL = """
@@ -107,9 +107,9 @@ def test_a_property_of_another_file_counts(tmp_path: Path) -> None:
     files = [tmp_path / "model.py"]
     (tmp_path / "other.py").write_text("import torch\n\n\n" + other.format(body="self.asked = True"))
     for named in (files, [tmp_path]):
-        (finding,) = runner.check(named, Settings(tmp_path), cache=False).findings
+        (finding,) = api.check(named, Settings(tmp_path), cache=False).findings
         assert "`other.total`" in (finding.declined or "")
     (tmp_path / "other.py").write_text("import torch\n\n\n" + other.format(body="pass"))
     for named in (files, [tmp_path]):
-        (finding,) = runner.check(named, Settings(tmp_path), cache=False).findings
+        (finding,) = api.check(named, Settings(tmp_path), cache=False).findings
         assert finding.edit is not None

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
 
 _GUARD = """
 import torch
@@ -96,7 +96,7 @@ def _finding(project: Path, body: str, tail: str = "") -> str:
     (project / "caller.py").write_text(_CALLER.format(body=lines) + tail)
     answers = set()
     for paths in ([project], [project / "guard.py"]):
-        found = runner.check(paths, Settings(project), cache=False)
+        found = api.check(paths, Settings(project), cache=False)
         assert not found.problems
         (each,) = (each for each in found.findings if each.code == "GM301")
         answers.add(each.declined or "")

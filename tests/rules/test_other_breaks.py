@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphmend_codemod.core.findings import Edit, Finding, Replacement, Safety, Span
-from graphmend_codemod.other_breaks import BreakingTest, Judged, without_idle_fixes
+from graphmend_codemod.engine.other_breaks import BreakingTest, Judged, without_idle_fixes
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import checked, declined, fixed, noop

@@ -7,8 +7,8 @@ from textwrap import dedent
 
 import pytest
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
 from tests.tools.compiled import compiles
 from tests.tools.fixes import fixed, fixed_among
 from tests.tools.observe import Scenario
@@ -343,7 +343,7 @@ def test_what_other_files_do_counts_in_every_run_with_a_cache(tmp_path: Path) ->
     other = tmp_path / "other.py"
 
     def reasons() -> list[str | None]:
-        found = runner.check([tmp_path / "model.py"], Settings(tmp_path), cache=True).findings
+        found = api.check([tmp_path / "model.py"], Settings(tmp_path), cache=True).findings
         return [each.declined for each in found if each.code == "GM109"]
 
     assert reasons() == [None]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
 from tests.tools.behaviour import behaves
 from tests.tools.fixes import declined, embedded, fixed
 
@@ -46,13 +46,13 @@ class Model(nn.Module):
 def test_a_file_that_does_without_torch_imports_none(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(_MODEL)
     (tmp_path / "told.py").write_text(_WITHOUT_TORCH)
-    (finding,) = runner.check([tmp_path], Settings(tmp_path), cache=False).findings
+    (finding,) = api.check([tmp_path], Settings(tmp_path), cache=False).findings
     assert "imports nothing from torch" in (finding.declined or "")
 
     (tmp_path / "told.py").write_text(
         _WITHOUT_TORCH.replace("import warnings", "import warnings\nfrom torch import nn")
     )
-    (finding,) = runner.check([tmp_path], Settings(tmp_path), cache=False).findings
+    (finding,) = api.check([tmp_path], Settings(tmp_path), cache=False).findings
     assert finding.edit is not None
     assert finding.edit.imports == ("torch",)
 
@@ -72,7 +72,7 @@ def test_a_file_that_does_without_torch_imports_none(tmp_path: Path) -> None:
 def test_torch_is_not_asked_for_where_it_may_not_be_there(tmp_path: Path, imports: str, because: str) -> None:
     (tmp_path / "model.py").write_text(_MODEL)
     (tmp_path / "told.py").write_text(_WITHOUT_TORCH.replace("import warnings", f"import warnings\n{imports}"))
-    (finding,) = runner.check([tmp_path], Settings(tmp_path), cache=False).findings
+    (finding,) = api.check([tmp_path], Settings(tmp_path), cache=False).findings
     assert because in (finding.declined or "")
 
 
@@ -82,7 +82,7 @@ def test_a_function_that_names_torch_may_ask_for_more_of_it(tmp_path: Path) -> N
         "import warnings", "import warnings\ntry:\n    import torch\nexcept ImportError:\n    pass"
     )
     (tmp_path / "told.py").write_text(f"{text}    return torch.ones(2)\n")
-    (finding,) = runner.check([tmp_path], Settings(tmp_path), cache=False).findings
+    (finding,) = api.check([tmp_path], Settings(tmp_path), cache=False).findings
     assert finding.edit is not None
 
 

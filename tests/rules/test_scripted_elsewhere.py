@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
 
 _MODEL = """
 import warnings
@@ -98,7 +98,7 @@ def _fix(project: Path, use: str, named: bool) -> str:
     (project / "model.py").write_text(_MODEL)
     (project / "use.py").write_text(use)
     paths = [project / "model.py"] if named else [project]
-    runner.fix(paths, Settings(project), write=True, cache=False)
+    api.fix(paths, Settings(project), write=True, cache=False)
     return (project / "model.py").read_text()
 
 
@@ -142,6 +142,6 @@ def test_an_older_torch_does_not_script_the_predicate(project: Path) -> None:
     (project / "model.py").write_text(_MODEL)
     (project / "use.py").write_text(_USES["call"])
     for target, scripted in (((2, 3), False), ((2, 4), True)):
-        found = runner.check([project], Settings(project, target_torch=target), cache=False).findings
+        found = api.check([project], Settings(project, target_torch=target), cache=False).findings
         assert any(each.edit is not None for each in found) is scripted
         assert any("TorchScript takes" in (each.declined or "") for each in found) is not scripted

@@ -8,10 +8,10 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from graphmend_codemod import runner
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings
-from graphmend_codemod.runner import CheckResult, FixResult
+from graphmend_codemod.engine import api
+from graphmend_codemod.engine.api import CheckResult, FixResult
 
 PROJECT = Path(__file__).parent / "no_project_here"
 """A project root without files: the text under test stands alone."""
@@ -26,7 +26,7 @@ def settings_with(**changes: Any) -> Settings:
 
 def fixed(source: str, **changes: Any) -> tuple[str, FixResult]:
     """`source` after `fix`, and what `fix` says about it."""
-    result = runner.fix_text(source.encode(), SUBJECT_PATH, settings_with(**changes))
+    result = api.fix_text(source.encode(), SUBJECT_PATH, settings_with(**changes))
     assert not result.problems, result.problems
     after = result.fixes[0].after.decode() if result.fixes else source
     return after, result
@@ -37,14 +37,14 @@ def fixed_among(root: Path, source: str, others: Mapping[str, str], **settings: 
     files = {"model.py": source, **others}
     for name, text in files.items():
         (root / name).write_text(dedent(text))
-    result = runner.fix([root / "model.py"], Settings(root)._replace(**settings), write=True, cache=False)
+    result = api.fix([root / "model.py"], Settings(root)._replace(**settings), write=True, cache=False)
     assert not result.problems
     return (root / "model.py").read_text(), [each.declined or "" for each in result.remaining]
 
 
 def checked(source: str, **changes: Any) -> CheckResult:
     """What `check` says about `source`."""
-    result = runner.check_text(source.encode(), SUBJECT_PATH, settings_with(**changes))
+    result = api.check_text(source.encode(), SUBJECT_PATH, settings_with(**changes))
     assert not result.problems, result.problems
     return result
 

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod.analysing import Analysed, Task, analyse, by_weight
 from graphmend_codemod.core.cache import Cache
 from graphmend_codemod.core.findings import Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.core.workers import Workers, inherited
+from graphmend_codemod.engine.analyze import Analysed, Task, analyse, by_weight
 from graphmend_codemod.project.index.dependency_tracking import Answers
 from graphmend_codemod.project.index.modules import Layout
 from graphmend_codemod.project.index.project_index import ProjectIndex

@@ -20,14 +20,14 @@ from graphmend_codemod.analysis.values import Names
 from graphmend_codemod.core.findings import Edit, Finding, Safety, Span
 from graphmend_codemod.core.settings import Settings, selects
 from graphmend_codemod.core.source import SourceFile
-from graphmend_codemod.other_breaks import Judged, asks_for_compiler, breaking_tests, without_idle_fixes
+from graphmend_codemod.engine.function_trees import functions_of, outermost, parse_function
+from graphmend_codemod.engine.other_breaks import Judged, asks_for_compiler, breaking_tests, without_idle_fixes
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary.records import ModuleSummary
 from graphmend_codemod.rules.framework.ask_table import CODES
 from graphmend_codemod.rules.framework.registry import worth_asking
 from graphmend_codemod.rules.framework.rule import Asked, Match, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.segments import functions_of, outermost, parse_function
 
 _ADVICE = "GM7"
 _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]

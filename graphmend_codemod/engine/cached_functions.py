@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from graphmend_codemod.analysing import Analysed, Task
 from graphmend_codemod.core.cache import Cache
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine.analyze import Analysed, Task
+from graphmend_codemod.engine.cached_results import analysed_from_json, analysed_to_json, findings_key
 from graphmend_codemod.project.index.dependency_tracking import Answers
 from graphmend_codemod.project.index.project_index import ProjectIndex
-from graphmend_codemod.remembering import analysed_from_json, analysed_to_json, findings_key
 
 
 class Memory:

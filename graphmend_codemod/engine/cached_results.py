@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphmend_codemod.analysing import Analysed
 from graphmend_codemod.core.cache import hashed
 from graphmend_codemod.core.findings import Edit, Finding, Form, Helper, Original, Problem, Replacement, Safety, Span
 from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine.analyze import Analysed
 from graphmend_codemod.project.index.facts import ReachedFunction
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from graphmend_codemod.checking import Checker
 from graphmend_codemod.core.atomic_write import remove_leftovers, write_atomically
 from graphmend_codemod.core.discovery import discover, relative_path
 from graphmend_codemod.core.findings import Finding, Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import MOST_READ, SourceError, SourceFile
-from graphmend_codemod.fixing import FileFix, Fixing, Veto
+from graphmend_codemod.engine.fixpoint import FileFix, Fixing, Veto
+from graphmend_codemod.engine.session import Checker
 from graphmend_codemod.project.loading import without_cyclic_collector
 
 __all__ = ["CheckResult", "FileFix", "FixResult", "check", "check_text", "fix", "fix_text"]

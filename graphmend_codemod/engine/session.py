@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.analysing import Analysed, Task, analyse, as_if_reached, in_order, with_candidates
 from graphmend_codemod.core.discovery import discover, gives_scripts
 from graphmend_codemod.core.findings import Finding, Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile, read_bytes
+from graphmend_codemod.engine.analyze import Analysed, Task, analyse, as_if_reached, in_order, with_candidates
 from graphmend_codemod.project.index.modules import Layout
 from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, recalled
 from graphmend_codemod.project.summary.records import ModuleSummary
 
 if TYPE_CHECKING:
     from graphmend_codemod.core.cache import Cache
-    from graphmend_codemod.memory import Memory
+    from graphmend_codemod.engine.cached_functions import Memory
     from graphmend_codemod.project.index.definitions import Module
     from graphmend_codemod.project.index.dependency_tracking import Answers
     from graphmend_codemod.project.index.facts import ReachedFunction
@@ -77,7 +77,7 @@ class Checker:
     def _memory(self) -> Memory | None:
         if not self._remember and self._cache is None:
             return None
-        from graphmend_codemod.memory import Memory
+        from graphmend_codemod.engine.cached_functions import Memory
 
         # Fixes are never made from what a cache says that came with the repository.
         return Memory(self._settings, None if self._remember else self._cache)
@@ -132,7 +132,7 @@ class Checker:
                 missing = [path for path in missing if path not in self._loaded]
             if len(missing) < _FEWEST_FOR_WORKERS:
                 return
-            from graphmend_codemod import parallel
+            from graphmend_codemod.engine import parallel
 
             for loaded in parallel.load_all(missing, self._root, self._cache, self._jobs):
                 self._loaded[loaded.path] = loaded
@@ -228,7 +228,7 @@ class Checker:
             return found
         run = None
         if self._cache is not None and not self._remember:
-            from graphmend_codemod.whole_runs import WholeRun
+            from graphmend_codemod.engine.cached_runs import WholeRun
 
             run = WholeRun(self._cache, self._settings, files, {path: self._digest(path) for path in every})
             remembered = run.read(self._digest)
@@ -332,7 +332,7 @@ class Checker:
     def _analyse_each(self, tasks: Sequence[Task], index: ProjectIndex, answers: Answers | None) -> Iterable[Analysed]:
         if self._jobs == 1 or len(tasks) < _FEWEST_FOR_WORKERS:
             return (self._analyse(task, index, answers) for task in tasks)
-        from graphmend_codemod.parallel import Scene, analyse_all
+        from graphmend_codemod.engine.parallel import Scene, analyse_all
 
         scene = Scene(self._settings, self._files or (), self._overlay, answers is not None, index.is_whole)
         results = analyse_all(tasks, self._jobs, scene, index, list(self._loaded.values()))

@@ -9,7 +9,7 @@ from typing import Any
 from graphmend_codemod.core.cache import Cache, hashed
 from graphmend_codemod.core.findings import Finding, Problem
 from graphmend_codemod.core.settings import Settings
-from graphmend_codemod.remembering import (
+from graphmend_codemod.engine.cached_results import (
     finding_from_json,
     finding_to_json,
     problem_from_json,

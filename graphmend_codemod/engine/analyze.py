@@ -44,7 +44,7 @@ def analyse(
 
     With `answers` the result says what it depends on.
     """
-    from graphmend_codemod import engine
+    from graphmend_codemod.engine import judge
     from graphmend_codemod.project.index.dependency_tracking import RecordingView
     from graphmend_codemod.project.index.facts import NeedsProject
 
@@ -59,7 +59,7 @@ def analyse(
         if module is None or source.suppressions.skip_file:
             return Analysed(path)
         functions, too_long = _short_enough(task.functions, module.summary, source)
-        found = engine.find(source, module.summary, functions, view, settings)
+        found = judge.find(source, module.summary, functions, view, settings)
         kept = [
             each for each in found if is_selected(each.code, settings) and not source.suppressed(each.span, each.code)
         ]
