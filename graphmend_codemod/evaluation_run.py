@@ -13,13 +13,13 @@ from graphmend_codemod.core.interruption import interruptible
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.measuring import Measured, MeasuringError, Sites, Trees, Wanted
-from graphmend_codemod.migrated import why_left
+from graphmend_codemod.migrate.outcome import why_left
+from graphmend_codemod.migrate.per_rule import applies
 from graphmend_codemod.model_modules import missing_module
 from graphmend_codemod.repository.checkout import Checkout, Commit, open_checkout, resolve_commit
 from graphmend_codemod.repository.checkout_state import changed_meanwhile, checkout_state
 from graphmend_codemod.repository.git import GitFailed, RepositoryError, without_git_environment
 from graphmend_codemod.repository.worktree import remove_stale_worktrees, temporary_folder, worktree
-from graphmend_codemod.rule_by_rule import applies
 
 if TYPE_CHECKING:
     from graphmend_evaluation.evaluation import Evaluation

@@ -13,10 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from graphmend_codemod import migration
 from graphmend_codemod.core.interruption import interruptible
 from graphmend_codemod.core.settings import PullRequestSettings, Settings, SettingsError
-from graphmend_codemod.earlier import Earlier
 from graphmend_codemod.forge import body as views
 from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal, PullRequest, State
 from graphmend_codemod.forge.mark import Mark, mark_of, read_mark, title_digest
@@ -25,8 +23,10 @@ from graphmend_codemod.forge.publishing import Publisher
 from graphmend_codemod.forge.transfer import BranchMoved, Transfer
 from graphmend_codemod.forge.workspace import identity
 from graphmend_codemod.measuring import Wanted
-from graphmend_codemod.migrated import NOTHING_DONE, Migration
-from graphmend_codemod.migration import MigrationError
+from graphmend_codemod.migrate import migration
+from graphmend_codemod.migrate.migration import MigrationError
+from graphmend_codemod.migrate.outcome import NOTHING_DONE, Migration
+from graphmend_codemod.migrate.saved import Earlier
 from graphmend_codemod.repository.checkout import SPARSE
 from graphmend_codemod.repository.git import Git, RepositoryError
 

@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod.core.colour import paint_for
     from graphmend_codemod.core.interruption import Interrupted
     from graphmend_codemod.core.progress import ProgressLine
-    from graphmend_codemod.migration import MigrationError, Request, migrate
-    from graphmend_codemod.reporting import migration as views
+    from graphmend_codemod.migrate import report as views
+    from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
 
     request = Request(
         repository=Path(args.repository),

@@ -106,10 +106,10 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod import bot
     from graphmend_codemod.core.interruption import Interrupted
     from graphmend_codemod.core.progress import ProgressLine
-    from graphmend_codemod.earlier import earlier_migration
     from graphmend_codemod.forge.base import ForgeError
     from graphmend_codemod.forge.credentials import scrubbed
-    from graphmend_codemod.migration import MigrationError
+    from graphmend_codemod.migrate.migration import MigrationError
+    from graphmend_codemod.migrate.saved import earlier_migration
     from graphmend_codemod.pull_request import Request
     from graphmend_codemod.repository.git import RepositoryError
 
@@ -162,7 +162,7 @@ def _tell(outcome: Outcome, dry_run: bool) -> None:
 
     would = "dry run: would be " if dry_run and outcome.done in CHANGES else "dry run: " if dry_run else ""
     where = f" {outcome.pull_request.url}" if outcome.pull_request is not None else ""
-    from graphmend_codemod.reporting.migration import headline
+    from graphmend_codemod.migrate.report import headline
 
     say(f"{would}{outcome.done.value}{where}")
     if outcome.migration is not None:

@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from graphmend_codemod import migration
 from graphmend_codemod.cli import options as command_line
-from graphmend_codemod.earlier import earlier_migration
 from graphmend_codemod.fleet.answering import answer, arguments
 from graphmend_codemod.fleet.order import MIGRATE, Order
 from graphmend_codemod.fleet.rows import ALREADY, CLEAN, FAILED, LEFT, MIGRATED, Row
 from graphmend_codemod.forge.location import looks_remote
 from graphmend_codemod.measuring import Arm
-from graphmend_codemod.migrated import NOTHING_DONE, Migration, why_left
-from graphmend_codemod.migration import MigrationError
+from graphmend_codemod.migrate import migration
+from graphmend_codemod.migrate.migration import MigrationError
+from graphmend_codemod.migrate.outcome import NOTHING_DONE, Migration, why_left
+from graphmend_codemod.migrate.saved import earlier_migration
 from graphmend_codemod.repository.checkout import open_checkout, resolve_commit
 from graphmend_codemod.repository.git import RepositoryError
 

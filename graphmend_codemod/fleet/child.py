@@ -53,7 +53,7 @@ def _end_with(parent: int) -> None:
 
 def _check(order: Order) -> Row:
     from graphmend_codemod.engine.api import check
-    from graphmend_codemod.migrated import why_left
+    from graphmend_codemod.migrate.outcome import why_left
 
     with temporary_folder() as folder, without_git_environment():
         root = snapshot(order, folder)

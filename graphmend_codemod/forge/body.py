@@ -13,10 +13,10 @@ from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import PullRequestSettings
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.forge.parts import split
-from graphmend_codemod.migrated import Migration, why_left
-from graphmend_codemod.reporting.commit_message import breaks, measured_with
+from graphmend_codemod.migrate.commit_message import breaks, measured_with
+from graphmend_codemod.migrate.outcome import Migration, why_left
+from graphmend_codemod.migrate.report import headline
 from graphmend_codemod.reporting.markdown import code, escaped
-from graphmend_codemod.reporting.migration import headline
 from graphmend_codemod.reporting.report import plural
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from graphmend_codemod.forge import body as views
 from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal, PullRequest
 from graphmend_codemod.forge.mark import mark_of, read_mark, title_digest, with_mark
 from graphmend_codemod.forge.once import comment_once, create_once, has_note, keep_comments, same_text
-from graphmend_codemod.migrated import Migration
+from graphmend_codemod.migrate.outcome import Migration
 from graphmend_codemod.reporting.report import plural
 
 _REPORT, _LEFT_ALONE = "report-{}", "left-alone"

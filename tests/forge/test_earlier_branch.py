@@ -12,7 +12,7 @@ import pytest
 
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.cli.pr import _EPILOG
-from graphmend_codemod.earlier import earlier_migration
+from graphmend_codemod.migrate.saved import earlier_migration
 from graphmend_codemod.repository.checkout import open_checkout
 from graphmend_evaluation.reporting import write_reports
 from tests.evaluation import report_samples
@@ -36,7 +36,7 @@ def propose(hub: Hub, *options: str, branch: str = "mended") -> Ran:
 def test_the_branch_is_pushed_as_it_is_with_the_report_of_its_migration(
     zoo: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("graphmend_codemod.migration.migrate", None)
+    monkeypatch.setattr("graphmend_codemod.migrate.migration.migrate", None)
     with untouched(zoo.clone):
         ran = propose(zoo)
     assert ran.code == 0, ran

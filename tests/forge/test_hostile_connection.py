@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.core.settings import load_settings
-from graphmend_codemod.migration import MigrationError, Request, migrate
+from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
 from tests.forge.tools import Hub
 from tests.repository.tools import Repository
 

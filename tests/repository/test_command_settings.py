@@ -14,7 +14,7 @@ from graphmend_codemod.cli.main import main
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.fleet.order import Options, Order
 from graphmend_codemod.fleet.snapshot import snapshot
-from graphmend_codemod.migration import MigrationError, Request, migrate
+from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
 from graphmend_codemod.repository.command_settings import CONNECTING, SWITCHED_OFF, hardening
 from graphmend_codemod.repository.git import OVERRIDES, Git, RepositoryError
 from tests.repository.tools import BROKEN, Repository, empty_repository, run

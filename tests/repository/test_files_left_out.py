@@ -13,11 +13,11 @@ from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings, load_settings
 from graphmend_codemod.engine.api import CheckResult
 from graphmend_codemod.measuring import Measured, Sites, Trees, Wanted
-from graphmend_codemod.migration import MigrationError, Request, migrate
-from graphmend_codemod.reading_once import reading_once
+from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
+from graphmend_codemod.migrate.per_rule import Engine
+from graphmend_codemod.migrate.shared_session import reading_once
 from graphmend_codemod.repository.checkout import open_checkout, resolve_commit
 from graphmend_codemod.repository.worktree import is_source, temporary_folder, worktree
-from graphmend_codemod.rule_by_rule import Engine
 from tests.repository.tools import BROKEN, Repository, broken_repository, run, untouched
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:" + "a" * 64 + "\nsize 1000000000\n"

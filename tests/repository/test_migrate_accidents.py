@@ -16,8 +16,8 @@ import pytest
 from graphmend_codemod.core.settings import Settings, load_settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.engine.fixpoint import Veto
-from graphmend_codemod.migration import MigrationError, Request, migrate
-from graphmend_codemod.rule_by_rule import Engine
+from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
+from graphmend_codemod.migrate.per_rule import Engine
 from tests.repository.tools import (
     BROKEN,
     COMMAND,
@@ -110,7 +110,7 @@ import sys, time
 from pathlib import Path
 from graphmend_codemod.engine import api as runner
 from graphmend_codemod.cli.main import main
-from graphmend_codemod import migration, rule_by_rule
+from graphmend_codemod.migrate import migration, per_rule as rule_by_rule
 
 def slow_fix(paths, settings, **options):
     done = runner.fix(paths, settings, **options)

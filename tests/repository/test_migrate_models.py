@@ -14,8 +14,8 @@ import pytest
 
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.measuring import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
-from graphmend_codemod.migrated import Migration
-from graphmend_codemod.migration import Request, migrate
+from graphmend_codemod.migrate.migration import Request, migrate
+from graphmend_codemod.migrate.outcome import Migration
 from tests.repository.tools import BROKEN, COMMAND, TODAY, Repository, report_of, run, untouched
 from tests.tools.processes import nothing_runs
 

@@ -13,10 +13,10 @@ from graphmend_codemod.core.settings import Settings, load_settings
 from graphmend_codemod.engine import api, session
 from graphmend_codemod.engine.analyze import Analysed, Task, analyse
 from graphmend_codemod.engine.fixpoint import Veto
-from graphmend_codemod.migrated import Migration
-from graphmend_codemod.migration import Request, migrate
-from graphmend_codemod.reading_once import reading_once
-from graphmend_codemod.rule_by_rule import Engine
+from graphmend_codemod.migrate.migration import Request, migrate
+from graphmend_codemod.migrate.outcome import Migration
+from graphmend_codemod.migrate.per_rule import Engine
+from graphmend_codemod.migrate.shared_session import reading_once
 from tests.repository.tools import BROKEN, Repository
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiny_model" / "tiny_model"

@@ -15,9 +15,9 @@ from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.engine import judge as engine_module
 from graphmend_codemod.measuring import Wanted
-from graphmend_codemod.migrated import Migration
-from graphmend_codemod.migration import Request, migrate
-from graphmend_codemod.rule_by_rule import Engine
+from graphmend_codemod.migrate.migration import Request, migrate
+from graphmend_codemod.migrate.outcome import Migration
+from graphmend_codemod.migrate.per_rule import Engine
 from graphmend_codemod.rules.framework import registry
 from graphmend_codemod.rules.framework.ask_table import CODES, QUESTIONS
 from graphmend_codemod.rules.framework.registry import all_rules

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from graphmend_codemod.core.findings import Finding, Problem, Safety
 from graphmend_codemod.measuring import Measured, ModelResult
+from graphmend_codemod.migrate.revert import TakenBack
 from graphmend_codemod.repository.checkout import Commit
 from graphmend_codemod.rules.framework.rule import Rule
-from graphmend_codemod.taking_back import TakenBack
 
 DONE, NOTHING_DONE = 0, 2
 

@@ -13,8 +13,8 @@ from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine.fixpoint import Veto, first_line
 from graphmend_codemod.measuring import Culprit
+from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule
 from graphmend_codemod.repository.worktree import Worktree
-from graphmend_codemod.rule_by_rule import Engine, Fixed, Step, fix_rule_by_rule
 
 _NEARBY = 3
 

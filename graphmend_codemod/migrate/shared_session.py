@@ -17,8 +17,8 @@ from graphmend_codemod.engine.analyze import is_selected
 from graphmend_codemod.engine.api import CheckResult, FixResult
 from graphmend_codemod.engine.fixpoint import Veto
 from graphmend_codemod.engine.session import Checker, Found
+from graphmend_codemod.migrate.per_rule import Engine
 from graphmend_codemod.project.loading import digest_of
-from graphmend_codemod.rule_by_rule import Engine
 
 
 def reading_once() -> Engine:

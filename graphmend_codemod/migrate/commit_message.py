@@ -8,11 +8,11 @@ from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.measuring import Arm, ModelResult
-from graphmend_codemod.migrated import Migration
+from graphmend_codemod.migrate.outcome import Migration
+from graphmend_codemod.migrate.revert import TakenBack
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.reporting.rules import cost, explanation, summary
 from graphmend_codemod.rules.framework.rule import Rule
-from graphmend_codemod.taking_back import TakenBack
 
 _WIDTH = 72
 

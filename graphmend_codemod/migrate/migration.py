@@ -18,11 +18,13 @@ from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.interruption import interruptible, uninterrupted
 from graphmend_codemod.core.settings import Settings, SettingsError
 from graphmend_codemod.measuring import Culprit, Judge, Measure, Measured, MeasuringError, Sites, Trees, Wanted
-from graphmend_codemod.migrated import Migration, RuleCommit, why_left
+from graphmend_codemod.migrate import commit_message
+from graphmend_codemod.migrate import report as views
+from graphmend_codemod.migrate.outcome import Migration, RuleCommit, why_left
+from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule
+from graphmend_codemod.migrate.revert import TakenBack, TakingBack
+from graphmend_codemod.migrate.shared_session import reading_once
 from graphmend_codemod.model_modules import missing_module
-from graphmend_codemod.reading_once import reading_once
-from graphmend_codemod.reporting import commit_message
-from graphmend_codemod.reporting import migration as views
 from graphmend_codemod.repository.checkout import (
     Checkout,
     open_checkout,
@@ -40,8 +42,6 @@ from graphmend_codemod.repository.worktree import (
     temporary_folder,
     worktree,
 )
-from graphmend_codemod.rule_by_rule import Engine, Fixed, Step, fix_rule_by_rule
-from graphmend_codemod.taking_back import TakenBack, TakingBack
 
 Progress = Callable[[str], None]
 
