@@ -15,6 +15,7 @@ from pathlib import Path
 
 from graphmend_codemod.core.interruption import interruptible
 from graphmend_codemod.core.settings import PullRequestSettings, Settings, SettingsError
+from graphmend_codemod.evaluation.port import Wanted
 from graphmend_codemod.forge import body as views
 from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal, PullRequest, State
 from graphmend_codemod.forge.mark import Mark, mark_of, read_mark, title_digest
@@ -22,7 +23,6 @@ from graphmend_codemod.forge.ours import Series, bot_series, new_series
 from graphmend_codemod.forge.publishing import Publisher
 from graphmend_codemod.forge.transfer import BranchMoved, Transfer
 from graphmend_codemod.forge.workspace import identity
-from graphmend_codemod.measuring import Wanted
 from graphmend_codemod.migrate import migration
 from graphmend_codemod.migrate.migration import MigrationError
 from graphmend_codemod.migrate.outcome import NOTHING_DONE, Migration

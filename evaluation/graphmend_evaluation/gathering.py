@@ -13,7 +13,7 @@ from graphmend_evaluation.stage import Model
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for; see `graphmend_codemod.measuring.Wanted`."""
+    """What was asked for; see `graphmend_codemod.evaluation.port.Wanted`."""
 
     named: tuple[str, ...] = ()
     configured: bool = False

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod.core.colour import paint_for
     from graphmend_codemod.core.interruption import Interrupted
     from graphmend_codemod.core.progress import ProgressLine
-    from graphmend_codemod.evaluation_run import EvaluationError, Request, evaluate
+    from graphmend_codemod.evaluation.compare_refs import EvaluationError, Request, evaluate
 
     request = Request(
         repository=Path(args.repository),

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from graphmend_codemod.cli import options
-from graphmend_codemod.measuring import Wanted
+from graphmend_codemod.evaluation.port import Wanted
 
 _GIB = 2**30
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.core.findings import Finding, Safety
-from graphmend_codemod.measuring import Arm, ModelResult
+from graphmend_codemod.evaluation.port import Arm, ModelResult
 from graphmend_codemod.migrate.outcome import Migration
 from graphmend_codemod.migrate.revert import TakenBack
 from graphmend_codemod.reporting.report import plural

@@ -13,18 +13,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from graphmend_codemod import __version__, measuring
+from graphmend_codemod import __version__
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.interruption import interruptible, uninterrupted
 from graphmend_codemod.core.settings import Settings, SettingsError
-from graphmend_codemod.measuring import Culprit, Judge, Measure, Measured, MeasuringError, Sites, Trees, Wanted
+from graphmend_codemod.evaluation import port
+from graphmend_codemod.evaluation.model_modules import missing_module
+from graphmend_codemod.evaluation.port import Culprit, Judge, Measure, Measured, MeasuringError, Sites, Trees, Wanted
 from graphmend_codemod.migrate import commit_message
 from graphmend_codemod.migrate import report as views
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit, why_left
 from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule
 from graphmend_codemod.migrate.revert import TakenBack, TakingBack
 from graphmend_codemod.migrate.shared_session import reading_once
-from graphmend_codemod.model_modules import missing_module
 from graphmend_codemod.repository.checkout import (
     Checkout,
     open_checkout,
@@ -118,7 +119,7 @@ def migrate(
         with temporary_folder() as folder, worktree(checkout, base, folder, only=read) as tree:
             run = _Run(request, checkout, tree, folder, heedful)
             fixed = run.fix(engine or reading_once())
-            fixed, measured = run.prove(fixed, branch, measure or measuring.measure)
+            fixed, measured = run.prove(fixed, branch, measure or port.measure)
             if tree.submodules:
                 noted = (*noted, f"submodules are not migrated: {', '.join(tree.submodules)}")
             outcome = Migration(
@@ -181,8 +182,8 @@ class _Run:
         )
 
     def _require_evaluation(self) -> None:
-        if measuring.can_evaluate() or self._request.evaluate or self._request.wanted.anything:
-            measuring.require_evaluation(self._wanted)
+        if port.can_evaluate() or self._request.evaluate or self._request.wanted.anything:
+            port.require_evaluation(self._wanted)
             self._require_models()
             return
         self._wanted = Wanted()
@@ -281,7 +282,7 @@ class _Run:
             wanted = replace(wanted, named=self.settings.models, configured=True)
         for model in wanted.named:
             module, _, factory = model.partition(":")
-            known = model.startswith(measuring.MODEL_SCHEMES)
+            known = model.startswith(port.MODEL_SCHEMES)
             if not known and not all(part.isidentifier() for name in (module, factory) for part in name.split(".")):
                 raise MigrationError(f"model {model!r}: must look like package.module:factory")
         return wanted

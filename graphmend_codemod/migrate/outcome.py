@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphmend_codemod.core.findings import Finding, Problem, Safety
-from graphmend_codemod.measuring import Measured, ModelResult
+from graphmend_codemod.evaluation.port import Measured, ModelResult
 from graphmend_codemod.migrate.revert import TakenBack
 from graphmend_codemod.repository.checkout import Commit
 from graphmend_codemod.rules.framework.rule import Rule

@@ -13,7 +13,7 @@ from graphmend_codemod import __version__
 from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.terminal import printable
-from graphmend_codemod.measuring import Arm, ModelResult
+from graphmend_codemod.evaluation.port import Arm, ModelResult
 from graphmend_codemod.migrate.commit_message import before_and_after, breaks, measured_with
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit, why_left
 from graphmend_codemod.reporting.markdown import code, escaped

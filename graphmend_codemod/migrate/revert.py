@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine.fixpoint import Veto, first_line
-from graphmend_codemod.measuring import Culprit
+from graphmend_codemod.evaluation.port import Culprit
 from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule
 from graphmend_codemod.repository.worktree import Worktree
 

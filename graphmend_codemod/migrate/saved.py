@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.core.findings import Finding, Problem, Safety, Span
-from graphmend_codemod.measuring import Arm, Measured, ModelResult
+from graphmend_codemod.evaluation.port import Arm, Measured, ModelResult
 from graphmend_codemod.migrate.migration import MigrationError
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit
 from graphmend_codemod.migrate.report import SCHEMA_VERSION

@@ -12,7 +12,7 @@ import pytest
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings, load_settings
 from graphmend_codemod.engine.api import CheckResult
-from graphmend_codemod.measuring import Measured, Sites, Trees, Wanted
+from graphmend_codemod.evaluation.port import Measured, Sites, Trees, Wanted
 from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
 from graphmend_codemod.migrate.per_rule import Engine
 from graphmend_codemod.migrate.shared_session import reading_once

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.core.settings import load_settings
-from graphmend_codemod.measuring import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
+from graphmend_codemod.evaluation.port import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
 from graphmend_codemod.migrate.migration import Request, migrate
 from graphmend_codemod.migrate.outcome import Migration
 from tests.repository.tools import BROKEN, COMMAND, TODAY, Repository, report_of, run, untouched

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.model_modules import missing_module
+from graphmend_codemod.evaluation.model_modules import missing_module
 from graphmend_codemod.repository.checkout import open_checkout
 from graphmend_codemod.repository.checkout_state import changed_meanwhile, checkout_state
 from tests.repository.tools import Repository, run, untouched

@@ -14,7 +14,7 @@ from graphmend_codemod import rules
 from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.engine import judge as engine_module
-from graphmend_codemod.measuring import Wanted
+from graphmend_codemod.evaluation.port import Wanted
 from graphmend_codemod.migrate.migration import Request, migrate
 from graphmend_codemod.migrate.outcome import Migration
 from graphmend_codemod.migrate.per_rule import Engine

@@ -201,6 +201,6 @@ def can_evaluate() -> bool:
 
 def measure(trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> Judge:
     """`Measure` with the evaluation stage: in child processes, so that a model that fails costs only its row."""
-    from graphmend_codemod.evaluating import Evaluating
+    from graphmend_codemod.evaluation.adapter import Evaluating
 
     return Evaluating(trees, wanted, progress)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphmend_codemod import measuring
 from graphmend_codemod.core.interruption import interruptible
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
-from graphmend_codemod.measuring import Measured, MeasuringError, Sites, Trees, Wanted
+from graphmend_codemod.evaluation import port
+from graphmend_codemod.evaluation.model_modules import missing_module
+from graphmend_codemod.evaluation.port import Measured, MeasuringError, Sites, Trees, Wanted
 from graphmend_codemod.migrate.outcome import why_left
 from graphmend_codemod.migrate.per_rule import applies
-from graphmend_codemod.model_modules import missing_module
 from graphmend_codemod.repository.checkout import Checkout, Commit, open_checkout, resolve_commit
 from graphmend_codemod.repository.checkout_state import changed_meanwhile, checkout_state
 from graphmend_codemod.repository.git import GitFailed, RepositoryError, without_git_environment
@@ -84,7 +84,7 @@ def evaluate(request: Request, progress: Callable[[str], None] = lambda line: No
 
 
 def _evaluate(request: Request, progress: Callable[[str], None]) -> Evaluated:
-    measuring.require_evaluation(request.wanted)
+    port.require_evaluation(request.wanted)
     checkout = open_checkout(request.repository)
     head = resolve_commit(checkout, request.head)
     base = _base(checkout, head) if request.base is None else resolve_commit(checkout, request.base)
@@ -143,7 +143,7 @@ def _measured(
     checked = api.check((), settings, jobs=request.jobs, cache=request.cache)
     fixed = tuple(finding for finding in checked.findings if applies(finding, settings))
     left = tuple((finding, why_left(finding)) for finding in checked.findings if not applies(finding, settings))
-    judge = measuring.measure(trees, wanted, progress)
+    judge = port.measure(trees, wanted, progress)
     return judge.finish(judge.verdict(Sites(fixed, left), changed))
 
 

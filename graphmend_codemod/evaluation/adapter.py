@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graphmend_codemod import __version__
-from graphmend_codemod.measuring import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
+from graphmend_codemod.evaluation.port import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
 from graphmend_evaluation import machine, names
 from graphmend_evaluation.changes import Mark
 from graphmend_evaluation.evaluation import (

@@ -1,0 +1,1 @@
+"""What the commands ask of the evaluation stage, which alone imports torch."""
