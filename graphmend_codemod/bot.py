@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from graphmend_codemod.forge.base import ForgeError, Project
-from graphmend_codemod.forge.connecting import connect
+from graphmend_codemod.forge.clients import connect
 from graphmend_codemod.forge.credentials import (
     VARIABLES,
     Credential,
@@ -19,9 +19,9 @@ from graphmend_codemod.forge.credentials import (
 )
 from graphmend_codemod.forge.location import Location, locate, looks_remote
 from graphmend_codemod.forge.objects import borrowed
+from graphmend_codemod.forge.retry import Patience
 from graphmend_codemod.forge.sources import can_leave_out
 from graphmend_codemod.forge.transfer import Transfer
-from graphmend_codemod.forge.waiting import Patience
 from graphmend_codemod.forge.workspace import make_workspace
 from graphmend_codemod.pull_request import Outcome, Progress, Request, open_pull_request
 from graphmend_codemod.repository.checkout import Checkout, open_checkout

@@ -32,7 +32,7 @@ from graphmend_codemod.forge.base import (
     Unanswered,
 )
 from graphmend_codemod.forge.credentials import Credential, scrubbed
-from graphmend_codemod.forge.waiting import SECONDARY_WAIT, Patience, Waiting, asked_to_wait
+from graphmend_codemod.forge.retry import SECONDARY_WAIT, Patience, Waiting, asked_to_wait
 
 _TIMEOUT = 30
 _PAGE = 100

@@ -26,7 +26,7 @@ from graphmend_codemod.forge.base import (
     Unanswered,
 )
 from graphmend_codemod.forge.credentials import Credential, scrubbed
-from graphmend_codemod.forge.waiting import Patience, Waiting
+from graphmend_codemod.forge.retry import Patience, Waiting
 
 _TIMEOUT = 30
 _PAGE = 100

@@ -22,8 +22,8 @@ from urllib.parse import quote, urlsplit
 
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.forge.credentials import Credential, scrubbed
+from graphmend_codemod.forge.retry import Patience
 from graphmend_codemod.forge.sources import checked_out, left_out
-from graphmend_codemod.forge.waiting import Patience
 from graphmend_codemod.repository.git import OVERRIDES, Git
 
 _TRIES = 3

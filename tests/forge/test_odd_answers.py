@@ -10,7 +10,7 @@ from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal
 from graphmend_codemod.forge.credentials import Credential
 from graphmend_codemod.forge.github import GitHub
 from graphmend_codemod.forge.gitlab import GitLab
-from graphmend_codemod.forge.waiting import Patience
+from graphmend_codemod.forge.retry import Patience
 from tests.forge.server import Fault, Server
 from tests.forge.tools import TOKEN, Hub
 

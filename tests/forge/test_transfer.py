@@ -10,8 +10,8 @@ import pytest
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.forge.credentials import Credential
 from graphmend_codemod.forge.location import locate
+from graphmend_codemod.forge.retry import Patience
 from graphmend_codemod.forge.transfer import Transfer
-from graphmend_codemod.forge.waiting import Patience
 from tests.forge.tools import Hub
 from tests.repository.tools import empty_repository
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from graphmend_codemod.forge.base import Forge, ForgeError
 from graphmend_codemod.forge.credentials import GITHUB, Credential
 from graphmend_codemod.forge.location import Location
-from graphmend_codemod.forge.waiting import Patience
+from graphmend_codemod.forge.retry import Patience
 
 
 def connect(location: Location, credential: Credential, patience: Patience) -> Forge:
