@@ -16,8 +16,8 @@ from graphmend_codemod.core.settings import SettingsError
 from graphmend_codemod.core.terminal import printable, say
 
 if TYPE_CHECKING:
+    from graphmend_codemod.bot.pull_request import Outcome
     from graphmend_codemod.forge.credentials import Credential
-    from graphmend_codemod.pull_request import Outcome
 
 _DESCRIPTION = """\
 Fix a repository and open a pull request for it, or bring the one that is open
@@ -103,14 +103,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Do it, tell what was done, and return the exit code."""
     require("bot", "`graphmend pr`")
-    from graphmend_codemod import bot
+    from graphmend_codemod.bot import runner
+    from graphmend_codemod.bot.pull_request import Request
     from graphmend_codemod.core.interruption import Interrupted
     from graphmend_codemod.core.progress import ProgressLine
     from graphmend_codemod.forge.base import ForgeError
     from graphmend_codemod.forge.credentials import scrubbed
     from graphmend_codemod.migrate.migration import MigrationError
     from graphmend_codemod.migrate.saved import earlier_migration
-    from graphmend_codemod.pull_request import Request
     from graphmend_codemod.repository.git import RepositoryError
 
     request = Request(
@@ -127,8 +127,8 @@ def run(args: argparse.Namespace) -> int:
     )
     credential: Credential | None = None
     try:
-        location, checkout = bot.find_repository(args.repository, args.remote, kind=args.forge, api=args.api_url)
-        credential = bot.find_credential(location)
+        location, checkout = runner.find_repository(args.repository, args.remote, kind=args.forge, api=args.api_url)
+        credential = runner.find_credential(location)
         if args.earlier is not None:
             if checkout is None:
                 raise options.CommandError("--from needs a clone that holds the branch; name its folder")
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
                 )
             request = replace(request, earlier=earlier_migration(checkout, args.earlier, args.report))
         with ProgressLine(sys.stderr) as progress:
-            outcome = bot.run_bot(
+            outcome = runner.run_bot(
                 request,
                 location,
                 checkout,
@@ -158,7 +158,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _tell(outcome: Outcome, dry_run: bool) -> None:
     """The answer first."""
-    from graphmend_codemod.pull_request import CHANGES
+    from graphmend_codemod.bot.pull_request import CHANGES
 
     would = "dry run: would be " if dry_run and outcome.done in CHANGES else "dry run: " if dry_run else ""
     where = f" {outcome.pull_request.url}" if outcome.pull_request is not None else ""

@@ -66,10 +66,10 @@ def _moved(order: Order, made: Migration) -> list[str]:
 
 
 def _pull_request(order: Order) -> Row:
-    from graphmend_codemod import bot, pull_request  # which need the extra `bot`; a migration does not
+    from graphmend_codemod.bot import pull_request, runner  # which need the extra `bot`; a migration does not
 
     told = order.options
-    location, checkout = bot.find_repository(order.location, "origin", kind=told.forge, api=told.api)
+    location, checkout = runner.find_repository(order.location, "origin", kind=told.forge, api=told.api)
     request = pull_request.Request(
         settings=partial(command_line.settings_from, arguments(order)),
         branch=told.branch,
@@ -78,8 +78,8 @@ def _pull_request(order: Order) -> Row:
         dry_run=told.dry_run,
         cache=False,
     )
-    credential = bot.find_credential(location, dict(order.tokens))
-    outcome = bot.run_bot(
+    credential = runner.find_credential(location, dict(order.tokens))
+    outcome = runner.run_bot(
         request,
         location,
         checkout,

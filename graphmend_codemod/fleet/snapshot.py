@@ -36,11 +36,11 @@ def snapshot(order: Order, folder: Path) -> Path:
 
 def _fetch(order: Order, folder: Path, stack: contextlib.ExitStack) -> Git:
     # Only now: most of it is needed for nothing else.
-    from graphmend_codemod.bot import known_credential
+    from graphmend_codemod.bot.runner import known_credential
+    from graphmend_codemod.bot.workspace import make_workspace
     from graphmend_codemod.forge.objects import borrowed
     from graphmend_codemod.forge.retry import Patience
     from graphmend_codemod.forge.transfer import Transfer
-    from graphmend_codemod.forge.workspace import make_workspace
 
     told = order.options
     location = locate(order.location, kind=told.forge or "github", api=told.api)

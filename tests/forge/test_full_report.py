@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from graphmend_codemod.bot.split_markdown import split
 from graphmend_codemod.forge.github import GitHub
-from graphmend_codemod.forge.parts import split
 from tests.forge.tools import Hub
 from tests.repository.tools import BROKEN, CLEAN
 

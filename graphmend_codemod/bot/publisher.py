@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from graphmend_codemod.bot import report_body as views
+from graphmend_codemod.bot.idempotent import comment_once, create_once, has_note, keep_comments, same_text
+from graphmend_codemod.bot.state_comment import mark_of, read_mark, title_digest, with_mark
 from graphmend_codemod.core.settings import PullRequestSettings
-from graphmend_codemod.forge import body as views
 from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal, PullRequest
-from graphmend_codemod.forge.mark import mark_of, read_mark, title_digest, with_mark
-from graphmend_codemod.forge.once import comment_once, create_once, has_note, keep_comments, same_text
 from graphmend_codemod.migrate.outcome import Migration
 from graphmend_codemod.reporting.report import plural
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+from graphmend_codemod.bot.state_comment import NOTE
 from graphmend_codemod.forge.base import AlreadyOpen, Forge, Proposal, PullRequest, State, Unanswered
-from graphmend_codemod.forge.mark import NOTE
 
 _TRIES = 3
 _OVER = "The report fits elsewhere now: nothing is here any more."

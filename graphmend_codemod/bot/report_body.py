@@ -9,10 +9,10 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from graphmend_codemod import __version__
+from graphmend_codemod.bot.split_markdown import split
 from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import PullRequestSettings
 from graphmend_codemod.core.terminal import printable
-from graphmend_codemod.forge.parts import split
 from graphmend_codemod.migrate.commit_message import breaks, measured_with
 from graphmend_codemod.migrate.outcome import Migration, why_left
 from graphmend_codemod.migrate.report import headline

@@ -13,16 +13,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from graphmend_codemod.bot import report_body as views
+from graphmend_codemod.bot.ownership import Series, bot_series, new_series
+from graphmend_codemod.bot.publisher import Publisher
+from graphmend_codemod.bot.state_comment import Mark, mark_of, read_mark, title_digest
+from graphmend_codemod.bot.workspace import identity
 from graphmend_codemod.core.interruption import interruptible
 from graphmend_codemod.core.settings import PullRequestSettings, Settings, SettingsError
 from graphmend_codemod.evaluation.port import Wanted
-from graphmend_codemod.forge import body as views
 from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal, PullRequest, State
-from graphmend_codemod.forge.mark import Mark, mark_of, read_mark, title_digest
-from graphmend_codemod.forge.ours import Series, bot_series, new_series
-from graphmend_codemod.forge.publishing import Publisher
 from graphmend_codemod.forge.transfer import BranchMoved, Transfer
-from graphmend_codemod.forge.workspace import identity
 from graphmend_codemod.migrate import migration
 from graphmend_codemod.migrate.migration import MigrationError
 from graphmend_codemod.migrate.outcome import NOTHING_DONE, Migration

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from graphmend_codemod.bot.pull_request import Outcome, Progress, Request, open_pull_request
+from graphmend_codemod.bot.workspace import make_workspace
 from graphmend_codemod.forge.base import ForgeError, Project
 from graphmend_codemod.forge.clients import connect
 from graphmend_codemod.forge.credentials import (
@@ -22,8 +24,6 @@ from graphmend_codemod.forge.objects import borrowed
 from graphmend_codemod.forge.retry import Patience
 from graphmend_codemod.forge.sources import can_leave_out
 from graphmend_codemod.forge.transfer import Transfer
-from graphmend_codemod.forge.workspace import make_workspace
-from graphmend_codemod.pull_request import Outcome, Progress, Request, open_pull_request
 from graphmend_codemod.repository.checkout import Checkout, open_checkout
 from graphmend_codemod.repository.git import Git, GitFailed, without_git_environment
 from graphmend_codemod.repository.worktree import temporary_folder

@@ -1,0 +1,1 @@
+"""One pull request per repository: opened, updated, left alone or closed."""
