@@ -27,7 +27,7 @@ from benchmarks.fleet_runs import FleetRun, Ground, cluster
 from benchmarks.timing import RunError, timed
 
 from graphmend_codemod import __version__
-from graphmend_codemod.fleet.order import CHECK, Options, Order
+from graphmend_codemod.fleet.jobs import CHECK, Options, Order
 from graphmend_codemod.fleet.sources import Target
 
 _MANY = 10_000

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod.fleet.order import CHECK, Options, Order
+from graphmend_codemod.fleet.jobs import CHECK, Options, Order
 from graphmend_codemod.fleet.snapshot import snapshot
 from graphmend_codemod.fleet.sources import Target, find_targets
 

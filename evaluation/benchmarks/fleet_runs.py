@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.timing import RunError
 
-from graphmend_codemod.fleet.rows import Row, Store
+from graphmend_codemod.fleet.results import Row, Store
 
 _EVERY = 0.2
 _MOMENTS = (0.25, 0.5, 0.75, 1.0)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from graphmend_codemod.cli import options
 from graphmend_codemod.core.extras import require
 from graphmend_codemod.core.terminal import printable, say
-from graphmend_codemod.fleet.order import ACTIONS, CHECK, MIGRATE, PR, Limits, Options
+from graphmend_codemod.fleet.jobs import ACTIONS, CHECK, MIGRATE, PR, Limits, Options
 
 if TYPE_CHECKING:
-    from graphmend_codemod.fleet.rows import Row, Store
+    from graphmend_codemod.fleet.results import Row, Store
     from graphmend_codemod.fleet.sources import Target
 
 _DESCRIPTION = """\
@@ -112,8 +112,8 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it, tell what came of it, and return the exit code."""
-    from graphmend_codemod.fleet.rows import Store
-    from graphmend_codemod.fleet.running import SchedulerError
+    from graphmend_codemod.fleet.results import Store
+    from graphmend_codemod.fleet.scheduler import SchedulerError
     from graphmend_codemod.fleet.sources import SourceError, find_targets
 
     if args.fleet_action == "report" and not args.results.is_file():
@@ -147,8 +147,8 @@ def _require_extras(args: argparse.Namespace, targets: Sequence[Target]) -> None
 def _run(args: argparse.Namespace, store: Store, targets: Sequence[Target]) -> int:
     from graphmend_codemod.core.interruption import interruptible
     from graphmend_codemod.fleet.report import headline
-    from graphmend_codemod.fleet.rows import FINDINGS
-    from graphmend_codemod.fleet.running import run_all
+    from graphmend_codemod.fleet.results import FINDINGS
+    from graphmend_codemod.fleet.scheduler import run_all
 
     told = _options(args)
     limits = Limits(args.time_limit, int(args.memory_limit * _GIB), int(args.disk_limit * _GIB))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from graphmend_codemod.cli import options as command_line
 from graphmend_codemod.core.settings import SettingsError
-from graphmend_codemod.fleet.answering import answer, arguments
-from graphmend_codemod.fleet.order import CHECK, Order, order_from_json
-from graphmend_codemod.fleet.rows import CLEAN, FAILED, FINDINGS, LEFT, Row
+from graphmend_codemod.fleet.answers import answer, arguments
+from graphmend_codemod.fleet.jobs import CHECK, Order, order_from_json
+from graphmend_codemod.fleet.results import CLEAN, FAILED, FINDINGS, LEFT, Row
 from graphmend_codemod.fleet.snapshot import snapshot
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.repository.git import RepositoryError, without_git_environment
@@ -37,7 +37,7 @@ def handle(order: Order) -> Row:
         if order.options.action == CHECK:
             return _check(order)
         # Only now: a check needs neither the forges' clients nor the migration.
-        from graphmend_codemod.fleet.changing import change
+        from graphmend_codemod.fleet.changes import change
 
         return change(order)
     except (ForgeError, RepositoryError, SettingsError, command_line.CommandError, OSError) as error:

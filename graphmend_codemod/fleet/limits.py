@@ -16,9 +16,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
-from graphmend_codemod.fleet.answering import without_temporary_folders
-from graphmend_codemod.fleet.order import Limits, Order
-from graphmend_codemod.fleet.rows import FAILED, NOT_RUN, TOO_LONG, TOO_MUCH_DISK, TOO_MUCH_MEMORY, Row, row_from_json
+from graphmend_codemod.fleet.answers import without_temporary_folders
+from graphmend_codemod.fleet.jobs import Limits, Order
+from graphmend_codemod.fleet.results import (
+    FAILED,
+    NOT_RUN,
+    TOO_LONG,
+    TOO_MUCH_DISK,
+    TOO_MUCH_MEMORY,
+    Row,
+    row_from_json,
+)
 from graphmend_codemod.forge.credentials import tokens_in, without_tokens
 
 _LOOK_EVERY = 0.1

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from graphmend_codemod import __version__
 from graphmend_codemod.core.terminal import printable
-from graphmend_codemod.fleet.order import CHECK
-from graphmend_codemod.fleet.rows import CHANGED, Row
+from graphmend_codemod.fleet.jobs import CHECK
+from graphmend_codemod.fleet.results import CHANGED, Row
 from graphmend_codemod.reporting.report import plural
 
 SCHEMA_VERSION = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from graphmend_codemod.fleet.order import Order
+from graphmend_codemod.fleet.jobs import Order
 from graphmend_codemod.forge.location import locate, looks_remote
 from graphmend_codemod.forge.sources import source_entries
 from graphmend_codemod.repository.checkout import open_checkout, resolve_commit

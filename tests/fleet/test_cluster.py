@@ -134,8 +134,8 @@ def test_a_repository_that_kills_every_worker_ends_the_run_and_is_named(
     script = tmp_path / "run.py"
     script.write_text(
         "import sys\nfrom pathlib import Path\n"
-        "from graphmend_codemod.fleet.order import Limits, Options\n"
-        "from graphmend_codemod.fleet.running import run_all\n"
+        "from graphmend_codemod.fleet.jobs import Limits, Options\n"
+        "from graphmend_codemod.fleet.scheduler import run_all\n"
         "from graphmend_codemod.fleet.sources import find_targets\n"
         "targets = [one for one in find_targets(Path(sys.argv[1])) if one.name in {'broken', '00', '01'}]\n"
         "rows = run_all(targets, Options('check'), Limits(5.0), jobs=1, scheduler=sys.argv[2], grace=8.0)\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.cli.main import main
-from graphmend_codemod.fleet.answering import without_temporary_folders
-from graphmend_codemod.fleet.rows import Store
+from graphmend_codemod.fleet.answers import without_temporary_folders
+from graphmend_codemod.fleet.results import Store
 from graphmend_codemod.fleet.sources import SourceError, find_targets
 from tests.fleet.tools import Fleet, outlive_children
 from tests.forge.tools import TOKEN, Hub

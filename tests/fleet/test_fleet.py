@@ -14,9 +14,9 @@ import pytest
 
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.fleet import limits
-from graphmend_codemod.fleet.order import Options, Order
+from graphmend_codemod.fleet.jobs import Options, Order
 from graphmend_codemod.fleet.report import blocking
-from graphmend_codemod.fleet.rows import FAILED, TOO_LONG, TOO_MUCH_DISK, TOO_MUCH_MEMORY, Row
+from graphmend_codemod.fleet.results import FAILED, TOO_LONG, TOO_MUCH_DISK, TOO_MUCH_MEMORY, Row
 from tests.fleet.tools import Fleet
 from tests.forge.github_fake import Repo
 from tests.forge.tools import BRANCH, TOKEN, Hub, adopt

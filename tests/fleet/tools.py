@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod.fleet.rows import Row, Store
+from graphmend_codemod.fleet.results import Row, Store
 
 
 @dataclass(frozen=True)

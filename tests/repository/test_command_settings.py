@@ -12,7 +12,7 @@ import pytest
 
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.core.settings import load_settings
-from graphmend_codemod.fleet.order import Options, Order
+from graphmend_codemod.fleet.jobs import Options, Order
 from graphmend_codemod.fleet.snapshot import snapshot
 from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
 from graphmend_codemod.repository.command_settings import CONNECTING, SWITCHED_OFF, hardening

@@ -18,9 +18,9 @@ from typing import Any
 
 import joblib
 
+from graphmend_codemod.fleet.jobs import Limits, Options, Order
 from graphmend_codemod.fleet.limits import run_in_child
-from graphmend_codemod.fleet.order import Limits, Options, Order
-from graphmend_codemod.fleet.rows import NOT_RUN, Row
+from graphmend_codemod.fleet.results import NOT_RUN, Row
 from graphmend_codemod.fleet.sources import Target, files_in_index
 
 _GRACE = 60.0

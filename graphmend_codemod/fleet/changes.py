@@ -8,9 +8,9 @@ from pathlib import Path
 
 from graphmend_codemod.cli import options as command_line
 from graphmend_codemod.evaluation.port import Arm
-from graphmend_codemod.fleet.answering import answer, arguments
-from graphmend_codemod.fleet.order import MIGRATE, Order
-from graphmend_codemod.fleet.rows import ALREADY, CLEAN, FAILED, LEFT, MIGRATED, Row
+from graphmend_codemod.fleet.answers import answer, arguments
+from graphmend_codemod.fleet.jobs import MIGRATE, Order
+from graphmend_codemod.fleet.results import ALREADY, CLEAN, FAILED, LEFT, MIGRATED, Row
 from graphmend_codemod.forge.location import looks_remote
 from graphmend_codemod.migrate import migration
 from graphmend_codemod.migrate.migration import MigrationError

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from graphmend_codemod.core.terminal import printable
-from graphmend_codemod.fleet.order import Order
-from graphmend_codemod.fleet.rows import Row
+from graphmend_codemod.fleet.jobs import Order
+from graphmend_codemod.fleet.results import Row
 
 _MANY = 20
 _LONG = 500
