@@ -354,7 +354,7 @@ def test_a_disk_that_is_full_leaves_the_old_content_and_no_rest(tmp_path: Path) 
             print(error)
         """
     )
-    command, root = [sys.executable, "-c", script, str(file)], Path(__file__).parents[1]
+    command, root = [sys.executable, "-c", script, str(file)], Path(__file__).parents[2]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     assert "cannot be written: File too large; it is left as it was" in done.stdout
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"module.py": b"old\n"}

@@ -1,0 +1,1 @@
+"""Tests of pull requests: against a forge on this machine."""

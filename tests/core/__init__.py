@@ -1,0 +1,1 @@
+"""Tests of settings, sources, the cache, workers and the terminal."""

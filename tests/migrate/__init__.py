@@ -1,0 +1,1 @@
+"""Tests of migrations: against real repositories."""
