@@ -1,4 +1,4 @@
-"""joined-sizes (GM407): sizes are joined in a tensor, only to be read back as a list.
+"""size-tensor (GM407): sizes are joined in a tensor, only to be read back as a list.
 
 `shape = torch.cat([torch.as_tensor(x.shape[:1], dtype=torch.long), torch.as_tensor([2])])` and then
 `x.view(shape.tolist())` break the graph for numbers that were Python integers all along. Under `torch.compile` they are
@@ -35,7 +35,7 @@ class Model(nn.Module):
 
 rule = Rule(
     code="GM407",
-    slug="joined-sizes",
+    slug="size-tensor",
     title="join sizes in a list instead of a tensor",
     documentation=__doc__,
     safety=Safety.SAFE,

@@ -1,4 +1,4 @@
-"""shifted-range (GM404): `torch.arange(start, start + length)` where `start` is a tensor.
+"""tensor-offset-arange (GM404): `torch.arange(start, start + length)` where `start` is a tensor.
 
 How many numbers that are is known, but `torch.arange` reads both bounds back to Python, which breaks the graph. Under
 `torch.compile` the numbers from zero are counted and `start` is added to them on the device. Eager mode runs the
@@ -56,7 +56,7 @@ class Model(nn.Module):
 
 rule = Rule(
     code="GM404",
-    slug="shifted-range",
+    slug="tensor-offset-arange",
     title="count from zero and add the tensor that a range starts at",
     documentation=__doc__,
     safety=Safety.SAFE,

@@ -1,4 +1,4 @@
-"""rows-handed-down (GM505): the numbers of chosen rows are handed to a function that works on these rows.
+"""row-indices-argument (GM505): the numbers of chosen rows are handed to a function that works on these rows.
 
 `rows = torch.where(mask)[0]` has as many entries as the data says, and with it all that is computed in
 `if len(rows) > 0: y[rows] = f(y[rows], x[rows])`. Under `torch.compile` the function gets a mask over the rows instead:
@@ -104,7 +104,7 @@ _INPUTS = tuple(f"torch.ones(3, 4), torch.tensor({mask})" for mask in _MASKS)
 
 rule = Rule(
     code="GM505",
-    slug="rows-handed-down",
+    slug="row-indices-argument",
     title="hand down a mask in place of the numbers of rows",
     documentation=__doc__,
     safety=Safety.UNSAFE,

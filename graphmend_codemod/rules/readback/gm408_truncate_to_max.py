@@ -1,4 +1,4 @@
-"""cut-to-the-last (GM408): a table is cut behind the last row that is used, and then rows are picked.
+"""truncate-to-max (GM408): a table is cut behind the last row that is used, and then rows are picked.
 
 `last = positions.max().item()` breaks the graph, to cut out the part of a table from which `torch.index_select` picks
 rows by the same positions. Under `torch.compile` rows are picked in each part of the table, before the parts come side
@@ -39,7 +39,7 @@ class Model(nn.Module):
 
 rule = Rule(
     code="GM408",
-    slug="cut-to-the-last",
+    slug="truncate-to-max",
     title="pick rows before the parts of a table come side by side",
     documentation=__doc__,
     safety=Safety.SAFE,

@@ -1,4 +1,4 @@
-"""number-in-tensor (GM410): Python integers are put into a tensor, only to be the bounds of slices.
+"""python-int-in-tensor (GM410): Python integers are put into a tensor, only to be the bounds of slices.
 
 `n = torch.IntTensor([self.wide])` and then `x[:, : n[0]]`, here or in a function that gets the number or the
 tensor, breaks the graph to read back what was known. Code for TorchScript hands over numbers in this way, as in the
@@ -45,7 +45,7 @@ class Model(nn.Module):
 
 rule = Rule(
     code="GM410",
-    slug="number-in-tensor",
+    slug="python-int-in-tensor",
     title="keep the bounds of slices in a list",
     documentation=__doc__,
     safety=Safety.SAFE,
