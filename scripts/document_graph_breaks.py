@@ -1,4 +1,5 @@
-"""Write `docs/graph-breaks.md`: what graphmend answers to each kind of graph break that torch knows.
+"""Write `docs/graph-breaks.md`, and for `graphmend trace` `answers.json`: what graphmend answers to each kind of graph
+break that torch knows.
 
 The answers stand in `graph_breaks.tsv` beside this script, one kind a line: torch's identifier, the answer (`rule`,
 `setting`, `advice` or `user error`), its detail (rule codes, the setting, or a topic of `TOPICS`), torch's name for it.
@@ -24,6 +25,7 @@ from graphmend_codemod.rules.framework.registry import all_rules
 HERE = Path(__file__).resolve().parent
 DATA = HERE / "graph_breaks.tsv"
 PAGE = HERE.parent / "docs" / "graph-breaks.md"
+ANSWERS_FILE = HERE.parent / "graphmend_codemod" / "trace" / "answers.json"
 ANSWERS = ("rule", "setting", "advice", "user error")
 ADVICE_PAGES = {"GM701": "capture-flags.md"}
 
@@ -144,6 +146,13 @@ def page(found: Sequence[Kind]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def answers(found: Sequence[Kind]) -> str:
+    """What to do about the kinds that no rule mends, by their identifiers, as JSON."""
+    by_kind = {kind.identifier: f"set `{kind.detail}`" for kind in found if kind.answer == "setting"}
+    topics = {kind.identifier: kind.detail for kind in found if kind.answer in {"advice", "user error"}}
+    return json.dumps({"settings": by_kind, "topics": TOPICS, "kinds": topics}, indent=0, sort_keys=True) + "\n"
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("_", "\\_").replace("*", "\\*")
 
@@ -156,18 +165,19 @@ def _answer(kind: Kind, pages: dict[str, str]) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write or compare; the exit code is 1 when they differ, 2 when the data is wrong."""
-    parser = argparse.ArgumentParser(description="Write docs/graph-breaks.md from scripts/graph_breaks.tsv.")
+    parser = argparse.ArgumentParser(description="Write the page and the answers from scripts/graph_breaks.tsv.")
     parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 if the page is not up to date")
     args = parser.parse_args(arguments)
     found = kinds()
     if wrong := mistakes(found):
         print("\n".join(f"{DATA.name}: {each}" for each in wrong), file=sys.stderr)
         return 2
-    text = page(found)
-    same = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text
+    texts = {PAGE: page(found), ANSWERS_FILE: answers(found)}
     if args.check:
+        same = all(path.is_file() and path.read_text(encoding="utf-8") == text for path, text in texts.items())
         return 0 if same else 1
-    PAGE.write_text(text, encoding="utf-8")
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "pr": "graphmend_codemod.cli.pr",
     "rule": "graphmend_codemod.cli.rules",
     "rules": "graphmend_codemod.cli.rules",
+    "trace": "graphmend_codemod.cli.trace",
 }
 _ONE_READING = frozenset({"check", "fix"})
 _LONGEST = 2000

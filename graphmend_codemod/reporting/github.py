@@ -31,17 +31,18 @@ def _finding(finding: Finding, report: Report, texts: Texts) -> str:
     if span.end_line == span.start_line:  # GitHub takes an end column on the same line only
         properties["endColumn"] = str(texts.position(finding.path, span.end_line, span.end_column).column)
     message = finding.message + (f"\nnot applied: {finding.declined}" if finding.declined else "")
-    return _command("warning" if report.actionable(finding) else "notice", properties, message)
+    return command("warning" if report.actionable(finding) else "notice", properties, message)
 
 
 def _problem(problem: Problem, report: Report) -> str:
     properties = {"file": shown_path(problem.path, report.root), "title": "graphmend"}
     if problem.line is not None:
         properties["line"] = str(problem.line)
-    return _command("error", properties, problem.message)
+    return command("error", properties, problem.message)
 
 
-def _command(name: str, properties: dict[str, str], message: str) -> str:
+def command(name: str, properties: dict[str, str], message: str) -> str:
+    """One workflow command, with everything in it escaped."""
     joined = ",".join(f"{key}={_escaped_property(value)}" for key, value in properties.items())
     return f"::{name} {joined}::{_escaped(message)}"
 

@@ -12,7 +12,7 @@ import pytest
 
 from graphmend_evaluation.evaluation import Evaluation
 from graphmend_evaluation.reporting import drawing, html
-from graphmend_evaluation.reporting.page import diff_markup
+from graphmend_evaluation.reporting.markup import diff_markup
 from graphmend_evaluation.results import Counts
 from tests.evaluation.report_samples import hostile, large, measured, timed, troubled
 

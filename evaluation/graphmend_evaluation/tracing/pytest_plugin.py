@@ -1,0 +1,89 @@
+"""The pytest plugin: `--graphmend-trace` for a whole run, the mark `no_graph_breaks` for a test.
+
+It is loaded in every pytest run of an environment that has graphmend, so it imports nothing before it is asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from graphmend_evaluation.tracing.live import Recorded
+
+_MARK = "no_graph_breaks"
+_BLOCK = pytest.StashKey[contextlib.AbstractContextManager["Recorded"]]()
+_RECORDED = pytest.StashKey["Recorded"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option."""
+    parser.getgroup("graphmend").addoption(
+        "--graphmend-trace",
+        nargs="?",
+        const="trace.json",
+        metavar="FILE",
+        help="record the graph breaks of all tests in FILE [default: trace.json]",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Know the mark, and begin to record."""
+    config.addinivalue_line("markers", f"{_MARK}: fail the test when what it compiles has graph breaks")
+    output = config.getoption("graphmend_trace", None)
+    if output:
+        from graphmend_evaluation.tracing.live import trace
+
+        worker = getattr(config, "workerinput", {}).get("workerid")
+        path = Path(output)
+        named = path if worker is None else path.with_name(f"{path.stem}-{worker}{path.suffix}")
+        block = trace(named, root=config.rootpath)
+        config.stash[_BLOCK] = block
+        config.stash[_RECORDED] = block.__enter__()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the recording, and write it."""
+    block = config.stash.get(_BLOCK, None)
+    if block is not None:
+        block.__exit__(None, None, None)
+        del config.stash[_BLOCK]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say where the trace is."""
+    output = config.getoption("graphmend_trace", None)
+    if output:
+        terminalreporter.write_line(f"graphmend: trace in {output}; see it with `graphmend trace --show {output}`")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Record a marked test, and let it fail for what broke."""
+    if item.get_closest_marker(_MARK) is None:
+        return (yield)
+    with _recorded(item.config.rootpath) as recorded:
+        result = yield
+    from graphmend_evaluation.tracing.assertions import complain
+
+    complain(recorded.result, item.config.rootpath)
+    return result
+
+
+@contextlib.contextmanager
+def _recorded(root: Path) -> Iterator[Recorded]:
+    import torch
+
+    from graphmend_evaluation.tracing.live import trace
+
+    torch.compiler.reset()
+    try:
+        with trace(root=root) as recorded:
+            yield recorded
+    finally:
+        torch.compiler.reset()

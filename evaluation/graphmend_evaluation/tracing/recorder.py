@@ -1,0 +1,256 @@
+"""Record graph breaks, compilations and recompiles of this process, a JSON line each, as Dynamo tells of them.
+
+The file is loaded by its path into interpreters that need not have graphmend: it uses the standard library alone, and
+torch only where the process has imported it. Lines are flushed as they are written, so that a process that is killed
+leaves what it had. No tensor values, no environment and no arguments of the command are written.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, TextIO
+
+VERSION = 1
+TRACE_LOG = "torch.__trace"
+# Dynamo tells of some skipped frames only when this log is on.
+BREAK_LOG = "torch._dynamo.convert_frame.__graph_breaks"
+BREAK, RECOMPILE = "dynamo_graph_break_reason", "recompile_reasons"
+_KINDS = frozenset({"dynamo_start", "compilation_metrics"})
+_ARTIFACTS = frozenset({BREAK, RECOMPILE})
+_METRICS = (
+    "co_name",
+    "co_filename",
+    "co_firstlineno",
+    "graph_op_count",
+    "entire_frame_compile_time_s",
+    "dynamo_time_before_restart_s",
+    "fail_type",
+    "fail_reason",
+    "is_forward",
+)
+_TRACEBACK = "Traceback (most recent call last):"
+_LOCALS_KEPT = 40
+_SIZES_KEPT = 8
+
+
+class _WantedOnly(list[logging.Handler]):
+    """Handlers of torch's structured log that are "there" only for records which somebody reads.
+
+    `trace_structured` asks `if trace_log.handlers:` before it prints graphs, guards and generated code for a record.
+    With our handler alone that would be work for nothing: a tenth and more of a short compilation.
+    """
+
+    def __bool__(self) -> bool:
+        if len(self) != 1:
+            return len(self) > 1
+        asking = sys._getframe(1)
+        if asking.f_code.co_name != "trace_structured":
+            return False
+        name = asking.f_locals.get("name")
+        if name != "artifact":
+            return name in _KINDS
+        above = asking.f_back
+        named = above is not None and above.f_code.co_name == "trace_structured_artifact"
+        return not named or above is None or above.f_locals.get("name") in _ARTIFACTS
+
+
+class Recorder(logging.Handler):
+    """Writes what Dynamo tells to a new file below `folder`; each forked process gets a file of its own."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(logging.DEBUG)
+        self._folder = folder
+        self._cwd = os.getcwd()
+        self._stream: TextIO | None = None
+        self._pid = 0
+        self._compilations = 0
+
+    def start(self) -> None:
+        """Listen from now on."""
+        trace = logging.getLogger(TRACE_LOG)
+        trace.handlers = _WantedOnly([*trace.handlers, self])
+
+    def stop(self) -> None:
+        """Listen no more, and close the file."""
+        trace, breaks = logging.getLogger(TRACE_LOG), logging.getLogger(BREAK_LOG)
+        trace.handlers = [each for each in trace.handlers if each is not self]
+        for each in [each for each in breaks.handlers if isinstance(each, _Silent)]:
+            breaks.removeHandler(each)
+            breaks.setLevel(logging.NOTSET)
+            breaks.propagate = True
+        self.finish()
+
+    def finish(self) -> None:
+        """Note that the process came to its end, and close the file."""
+        if self._stream is not None and self._pid == os.getpid():
+            self._write({"e": "end"})
+            self._stream.close()
+        self._stream = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One record of the structured log. Nothing that goes wrong here reaches the user's code."""
+        metadata = getattr(record, "metadata", None)
+        if not isinstance(metadata, dict):
+            return
+        try:
+            for event in self._events(metadata, getattr(record, "payload", None)):
+                self._write(event)
+        except Exception as error:
+            self._complain(error)
+
+    def _events(self, metadata: Mapping[str, Any], payload: Any) -> Iterator[dict[str, Any]]:
+        place = {"f": metadata.get("frame_id"), "c": metadata.get("frame_compile_id") or 0}
+        artifact = metadata.get("artifact")
+        if isinstance(artifact, dict) and isinstance(payload, str):
+            if artifact.get("name") == BREAK:
+                facts = _facts_at_break(sys.exc_info()[2])
+                yield {"e": "break", **place, "a": metadata.get("attempt", 0), "text": _shortened(payload)} | facts
+            elif artifact.get("name") == RECOMPILE:
+                yield {"e": "recompile", **place, "text": payload}
+        if "dynamo_start" in metadata:
+            _listen_for_skips()
+            stack = metadata["dynamo_start"].get("stack") or ()
+            yield {"e": "start", **place, "stack": list(_plain(stack))}
+        metrics = metadata.get("compilation_metrics")
+        if isinstance(metrics, dict):
+            kept = {name: metrics.get(name) for name in _METRICS}
+            yield {"e": "compiled", **place, **kept, "t": time.time()}
+
+    def _write(self, event: Mapping[str, Any]) -> None:
+        if self._stream is None or self._pid != os.getpid():
+            self._open()
+        assert self._stream is not None
+        self._stream.write(json.dumps(event, default=str) + "\n")
+        self._stream.flush()
+
+    def _open(self) -> None:
+        self._pid = os.getpid()
+        path = os.path.join(self._folder, f"{self._pid}-{time.time_ns()}.jsonl")
+        self._stream = open(path, "x", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+        torch = sys.modules.get("torch")
+        self._write(
+            {
+                "e": "process",
+                "v": VERSION,
+                "pid": self._pid,
+                "program": os.path.basename(sys.argv[0]) if getattr(sys, "argv", None) else "",
+                "cwd": self._cwd,
+                "python": ".".join(map(str, sys.version_info[:3])),
+                "torch": str(getattr(torch, "__version__", "")),
+                "rank": os.environ.get("RANK"),
+            }
+        )
+        atexit.register(self.finish)
+
+    def _complain(self, error: Exception) -> None:
+        self._compilations += 1
+        if self._compilations == 1:
+            print(f"graphmend: note: a record was lost: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+class _Silent(logging.NullHandler):
+    """Ours, in the log that is turned on for its side effect."""
+
+
+def _listen_for_skips() -> None:
+    """Turn on the log without which Dynamo does not tell of some skipped frames, unless the user did."""
+    breaks = logging.getLogger(BREAK_LOG)
+    if not breaks.isEnabledFor(logging.DEBUG):
+        if not any(isinstance(each, _Silent) for each in breaks.handlers):
+            breaks.addHandler(_Silent())
+        breaks.setLevel(logging.DEBUG)
+        breaks.propagate = False
+
+
+def _plain(stack: Iterable[Any]) -> Iterator[tuple[str, int, str]]:
+    """Frames with the names of their files, which torch writes as numbers of a table."""
+    structured = sys.modules.get("torch._logging.structured")
+    table = getattr(structured, "INTERN_TABLE", {})
+    names = {number: name for name, number in table.items()}
+    for frame in stack:
+        filename = frame.get("filename")
+        yield str(names.get(filename, filename)), int(frame.get("line") or 0), str(frame.get("name") or "")
+
+
+def _shortened(text: str) -> str:
+    """What a break says without the stack inside of Dynamo, of which only the exception stays."""
+    head, found, tail = text.partition(_TRACEBACK)
+    if not found:
+        return text
+    lines = tail.split("\n")
+    exception = next((number for number, line in enumerate(lines) if line[:1].strip() and ": " in line), len(lines))
+    return "\n".join([head + found, *lines[exception:]])
+
+
+# -- what the source does not say: types of the locals where the graph breaks -----------------------------------------
+
+
+def _facts_at_break(traceback: TracebackType | None) -> dict[str, Any]:
+    """What Dynamo knows of the local variables in the innermost frame that it traced when the graph broke.
+
+    Nothing is computed for it: these are types, dtypes, sizes and classes that it holds while it compiles.
+    """
+    tracer = None
+    while traceback is not None:
+        candidate = traceback.tb_frame.f_locals.get("self")
+        if hasattr(candidate, "symbolic_locals") and hasattr(candidate, "f_code"):
+            tracer = candidate
+        traceback = traceback.tb_next
+    if tracer is None:
+        return {}
+    facts = {}
+    for name, variable in list(tracer.symbolic_locals.items())[:_LOCALS_KEPT]:
+        try:
+            fact = _fact(variable) if str(name).isidentifier() and not str(name).startswith("__") else None
+        except Exception:  # a class of Dynamo's that is other than we think costs only itself
+            fact = None
+        if fact:
+            facts[str(name)] = fact
+    return {"locals": facts} if facts else {}
+
+
+def _fact(variable: Any) -> dict[str, Any] | None:
+    kind = type(variable).__name__
+    if kind == "LazyVariableTracker":
+        if not variable.is_realized():
+            return _of_value(getattr(variable, "_cache").value)  # noqa: B009
+        variable = variable.realize()
+        kind = type(variable).__name__
+    if hasattr(variable, "dtype") and hasattr(variable, "requires_grad"):
+        example = variable.proxy.node.meta.get("example_value")
+        return _of_value(example)
+    if kind == "ConstantVariable":
+        return _of_value(variable.value)
+    if kind == "SymNodeVariable":
+        return {"type": "int or float that may vary"}
+    try:
+        return {"type": _name(variable.python_type())}
+    except NotImplementedError:
+        return None
+
+
+def _of_value(value: Any) -> dict[str, Any] | None:
+    torch = sys.modules["torch"]
+    if isinstance(value, torch.Tensor):
+        sizes = [size if isinstance(size, int) else "s" for size in tuple(value.shape)[:_SIZES_KEPT]]
+        return {
+            "type": _name(type(value)) if type(value).__name__ not in {"FakeTensor", "Tensor"} else "torch.Tensor",
+            "dtype": str(value.dtype).removeprefix("torch."),
+            "sizes": sizes,
+            "device": value.device.type,
+            "requires_grad": bool(value.requires_grad),
+        }
+    if value is None or isinstance(value, bool):  # which path an option takes; other values are the user's own
+        return {"type": type(value).__name__, "value": value}
+    return {"type": _name(type(value))}
+
+
+def _name(kind: type) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

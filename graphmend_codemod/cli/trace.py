@@ -1,0 +1,204 @@
+"""`graphmend trace`: run a program as it is, and list what broke its graphs, with cause, cost and fix."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.cli import options
+from graphmend_codemod.terminal import say
+
+if TYPE_CHECKING:
+    from graphmend_codemod.settings import Settings
+    from graphmend_codemod.trace.document import Trace
+    from graphmend_codemod.trace.join import Joined
+
+FORMATS = ("text", "json", "sarif", "github", "markdown")
+DEFAULT_OUTPUT = "trace.json"
+
+_DESCRIPTION = """\
+Run a program as it is and record what its own torch.compile calls do: every
+graph break once, however many frames it broke, with its cause, what it cost,
+and what graphmend can do about it. Recompilations and functions that Dynamo
+gave up are listed as well. Nothing of the program changes, and nothing of
+graphmend is imported by it; an exception or Ctrl-C still leaves the trace.
+Processes that it starts (data loaders, torchrun) are recorded, too.
+"""
+_EPILOG = """\
+exit codes: that of the program; 1 if there is a break site that the baseline
+does not have, 2 if nothing could be traced
+
+examples:
+  graphmend trace -- python train.py --epochs 1
+  graphmend trace -m mypackage.train --epochs 1
+  graphmend trace --compile auto -- python predict.py
+  graphmend trace -- torchrun --nproc-per-node 2 train.py
+  graphmend trace --from-tests "tests -q"
+  graphmend trace --import /logs/torch_trace
+  graphmend trace --baseline breaks.json -- python train.py
+  graphmend fix --trace trace.json
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "trace",
+        help="list the graph breaks of a run",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=options.HelpFormatter,
+        allow_abbrev=False,
+        usage="graphmend trace [OPTIONS] -- COMMAND ...",
+    )
+    parser.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="the program and its arguments")
+    what = parser.add_argument_group("what to trace, in place of a command")
+    what.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE ...", help="python -m MODULE ...")
+    what.add_argument(
+        "--model", metavar="PKG:FACTORY", help="a factory of a module and its inputs, as `evaluate` takes"
+    )
+    what.add_argument("--from-tests", metavar="ARGS", help="python -m pytest ARGS")
+    what.add_argument("--import", dest="logs", type=Path, metavar="DIR", help="read what TORCH_TRACE=DIR wrote")
+    what.add_argument("--show", type=Path, metavar="FILE", help="show a trace that was recorded before")
+    parser.add_argument(
+        "--compile",
+        choices=("auto",),
+        help="compile the outermost modules that are called, with backend `eager`, for programs that never compile",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help=f"where to write the trace [default: {DEFAULT_OUTPUT}]"
+    )
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write one page to look at in a browser")
+    parser.add_argument("--open", action="store_true", help="write the page beside the trace and open it")
+    parser.add_argument("--format", choices=FORMATS, default="text", help="how to show it [default: text]")
+    parser.add_argument("--no-source", action="store_true", help="keep source lines out of the trace")
+    parser.add_argument("--quiet", "-q", action="store_true", help="say nothing of breaks while the program runs")
+    baseline = parser.add_argument_group("no new breaks")
+    baseline.add_argument(
+        "--baseline",
+        type=Path,
+        metavar="FILE",
+        help="exit with 1 for break sites that are not in FILE; written if missing",
+    )
+    baseline.add_argument("--update-baseline", action="store_true", help="write the baseline anew")
+    options.add_rule_options(parser)
+    options.add_run_options(parser, cached=True)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Trace, show, and return the exit code."""
+    _check(args)
+    from graphmend_codemod.trace.join import join
+
+    settings = options.settings_from(args, Path())
+    trace, code = _trace(args, settings)
+    joined = join(trace, settings, jobs=options.workers(args), cache=not args.no_cache)
+    new = _against_baseline(args, trace)
+    _show(args, joined, settings, new)
+    _write(args, joined)
+    return code or (1 if new else 0)
+
+
+def _check(args: argparse.Namespace) -> None:
+    asked = {
+        "a command": args.program,
+        "-m": args.module,
+        "--model": args.model,
+        "--from-tests": args.from_tests,
+        "--import": args.logs,
+        "--show": args.show,
+    }
+    given = [name for name, value in asked.items() if value not in (None, [], ["--"])]
+    if not given:
+        raise options.CommandError("nothing to trace; write `graphmend trace -- python your_script.py`")
+    if len(given) > 1:
+        raise options.CommandError(f"{' and '.join(given)} cannot be traced together; run graphmend twice")
+    if args.update_baseline and args.baseline is None:
+        raise options.CommandError("--update-baseline needs --baseline FILE")
+    if args.open or args.html is not None:
+        from graphmend_codemod import extras
+
+        extras.require("eval", "the page")
+
+
+def _trace(args: argparse.Namespace, settings: Settings) -> tuple[Trace, int]:
+    from graphmend_codemod.trace import document
+    from graphmend_codemod.trace import run as running
+
+    if args.show is not None:
+        return document.read(args.show), 0
+    source = not args.no_source
+    if args.logs is not None:
+        return running.imported(args.logs, settings.root, source=source), 0
+    command = running.command_of(args.program, args.module or (), args.from_tests, args.model)
+    progress = None if args.quiet else _progress
+    outcome = running.run(command, settings.root, compile_auto=args.compile == "auto", source=source, progress=progress)
+    if outcome.exit_code:
+        options.print_notes([f"the program ended with exit code {outcome.exit_code}; this is what it did until then"])
+    if not outcome.trace.totals.compilations:
+        hint = "" if args.compile else "; `--compile auto` compiles the modules that it calls"
+        options.print_notes(
+            [f"nothing was compiled: no torch.compile was called in a Python that reads PYTHONPATH{hint}"]
+        )
+    return outcome.trace, outcome.exit_code
+
+
+def _progress(words: str) -> None:
+    options.print_notes([words])
+
+
+def _against_baseline(args: argparse.Namespace, trace: Trace) -> frozenset[str] | None:
+    """The ids of sites that are new; None without a baseline."""
+    if args.baseline is None:
+        return None
+    from graphmend_codemod.trace import baseline
+
+    if args.update_baseline or not args.baseline.exists():
+        baseline.write(args.baseline, trace)
+        options.print_notes([f"{args.baseline}: baseline of {len(trace.sites)} break sites written"])
+        return frozenset()
+    compared = baseline.compare(baseline.read(args.baseline), trace)
+    options.print_notes(compared.notes(str(args.baseline)))
+    return compared.new
+
+
+def _show(args: argparse.Namespace, joined: Joined, settings: Settings, new: frozenset[str] | None) -> None:
+    from graphmend_codemod.trace import documents, text
+
+    if args.format == "json":
+        say(documents.as_json(joined))
+    elif args.format == "sarif":
+        say(documents.sarif(joined, settings.root))
+    elif args.format == "markdown":
+        say(documents.markdown(joined))
+    elif args.format == "github":
+        for line in documents.github_commands(joined, settings.root):
+            say(line)
+    else:
+        from graphmend_codemod.reporting.colour import paint_for
+
+        for line in text.full(joined, paint_for(sys.stdout, os.environ), new=new):
+            say(line)
+
+
+def _write(args: argparse.Namespace, joined: Joined) -> None:
+    from graphmend_codemod.trace import document
+
+    output = args.output or (None if args.show is not None else Path(DEFAULT_OUTPUT))
+    told = sys.stdout if args.format == "text" else sys.stderr
+    if output is not None:
+        output.write_text(document.as_json(joined.trace), encoding="utf-8", errors="backslashreplace")
+        say(f"Trace: {output}", told)
+    page = args.html or ((output or args.show).with_suffix(".html") if args.open else None)
+    if page is not None:
+        from graphmend_evaluation.tracing.page import html
+
+        page.write_text(html(joined), encoding="utf-8", errors="backslashreplace")
+        say(f"Page: {page}", told)
+        if args.open:
+            import webbrowser
+
+            webbrowser.open(page.resolve().as_uri())

@@ -1,0 +1,329 @@
+"""Events of a run to a trace: each place that broke a graph once, with what it cost and what came with it."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphmend_codemod import __version__
+from graphmend_codemod.trace import break_text, events, guards
+from graphmend_codemod.trace.document import (
+    OWN,
+    TORCH,
+    Compilation,
+    Fact,
+    Place,
+    Process,
+    Recompiled,
+    Site,
+    Skipped,
+    Totals,
+    Trace,
+)
+from graphmend_codemod.trace.paths import Paths
+
+_CALLERS_KEPT = 20
+_STACK_KEPT = 30
+
+
+@dataclass
+class _Site:
+    """A site while it is put together; `first` is the message that told of it first."""
+
+    id: str
+    first: break_text.BreakText
+    place: Place
+    column: int | None
+    end_column: int | None
+    source: str
+    own: Place | None
+    own_source: str
+    stack: tuple[Place, ...]
+    frames: set[tuple[int, int | None]] = field(default_factory=set)
+    recompiled: int = 0
+    graphs: int = 0
+    extra: int = 0
+    seconds: float = 0.0
+    skips: bool = False
+    callers: dict[Place, None] = field(default_factory=dict)
+    facts: list[Mapping[str, Any]] = field(default_factory=list)
+    processes: set[int] = field(default_factory=set)
+
+
+class Collector:
+    """Puts a trace together, process by process. `root` is the project."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._sites: dict[tuple[object, ...], _Site] = {}
+        self._processes: list[Process] = []
+        self._compilations: list[Compilation] = []
+        self._recompiled: dict[Place, list[tuple[float, str]]] = {}
+        self._skipped: Counter[tuple[Place, str]] = Counter()
+
+    def add(self, process: Sequence[events.Event]) -> None:
+        """All events of one process, in their order."""
+        head = next((each for each in process if isinstance(each, events.Process)), None)
+        head = head or events.Process("", "", "", "", None)
+        number = len(self._processes)
+        finished = any(isinstance(each, events.End) for each in process)
+        self._processes.append(Process(head.program, head.rank, head.torch, head.python, finished))
+        reader = _ProcessReader(self, number, Paths(self._root, head.cwd))
+        for event in process:
+            reader.read(event)
+
+    def trace(self, command: str, *, source: bool = True) -> Trace:
+        """What was put together; without `source` no line of the code is in it."""
+        sites = sorted((_finished(each) for each in self._sites.values()), key=_by_cost)
+        if not source:
+            sites = [dataclasses.replace(each, source="", own_source="") for each in sites]
+        recompiled = [_recompiled(place, every) for place, every in self._recompiled.items()]
+        compilations = tuple(self._compilations)
+        totals = Totals(
+            sites=len(sites),
+            events=sum(site.events for site in sites),
+            graphs=sum(each.operations is not None for each in compilations),
+            compilations=len(compilations),
+            recompilations=sum(each.count for each in recompiled),
+            skipped=sum(self._skipped.values()),
+            seconds=round(sum(each.seconds for each in compilations), 6),
+        )
+        return Trace(
+            graphmend=__version__,
+            command=command,
+            has_source=source,
+            processes=tuple(self._processes),
+            totals=totals,
+            sites=tuple(sites),
+            recompiled=tuple(sorted(recompiled, key=lambda each: (-each.seconds, each.place.path, each.place.line))),
+            skipped=tuple(Skipped(place, reason, count) for (place, reason), count in self._skipped.items()),
+            compilations=compilations,
+        )
+
+    # -- what readers of processes tell --------------------------------------------------------------------------
+
+    def site(self, text: break_text.BreakText, paths: Paths) -> _Site | None:
+        """The site that a message tells of; None for one without a stack."""
+        frames = [each for each in text.frames if not paths.is_noise(each.path)]
+        if not frames:
+            return None
+        inner = frames[-1]
+        place = paths.place(inner.path, inner.line, break_text.plain_function(inner.function))
+        line = paths.line(inner.path, inner.line)
+        key = (place.path, place.line, inner.column, text.gb_id or text.kind)
+        if key not in self._sites:
+            column, end_column = _columns(inner, line)
+            stack = tuple(
+                paths.place(each.path, each.line, break_text.plain_function(each.function)) for each in frames
+            )
+            own = next((number for number in reversed(range(len(stack))) if stack[number].where == OWN), None)
+            own_line = "" if own is None else frames[own].code or paths.line(frames[own].path, frames[own].line).strip()
+            self._sites[key] = _Site(
+                id=_identity(place, text, inner.code or line.strip()),
+                first=text,
+                place=place,
+                column=column,
+                end_column=end_column,
+                source=line or inner.code,
+                own=None if own is None else stack[own],
+                own_source=own_line,
+                stack=stack[-_STACK_KEPT:],
+            )
+        site = self._sites[key]
+        above = [each for each in frames[:-1] if paths.place(each.path, 0, "").where != TORCH]
+        if above:
+            caller = above[-1]
+            site.callers[paths.place(caller.path, caller.line, break_text.plain_function(caller.function))] = None
+        return site
+
+    def compiled(self, compilation: Compilation) -> None:
+        """One more compilation."""
+        self._compilations.append(compilation)
+
+    def recompiled(self, place: Place, seconds: float, reason: str) -> None:
+        """A compilation that was not a frame's first, and why."""
+        self._recompiled.setdefault(place, []).append((seconds, reason))
+
+    def skipped(self, place: Place, reason: str) -> None:
+        """A frame that was given up."""
+        self._skipped[place, reason] += 1
+
+
+class _ProcessReader:
+    """Follows one process: which break belongs to which compilation, and which compilation came of which break."""
+
+    def __init__(self, collector: Collector, number: int, paths: Paths) -> None:
+        self._collector = collector
+        self._number = number
+        self._paths = paths
+        self._broken: dict[tuple[int | None, int], list[_Site]] = {}
+        self._reasons: dict[tuple[int | None, int], str] = {}
+        self._above: dict[int | None, tuple[events.Frame, ...]] = {}
+        self._stacks: dict[tuple[int | None, int], list[tuple[_Site, tuple[break_text.TextFrame, ...]]]] = {}
+        self._causes: dict[tuple[str, str, int], _Site] = {}
+        self._call = 0
+
+    def read(self, event: events.Event) -> None:
+        """One event."""
+        if isinstance(event, events.Break):
+            self._break(event)
+        elif isinstance(event, events.Recompile):
+            self._reasons[event.frame, event.compilation] = event.text
+        elif isinstance(event, events.Start):
+            self._above[event.frame] = event.stack
+        elif isinstance(event, events.Compiled):
+            self._compiled(event)
+
+    def _break(self, event: events.Break) -> None:
+        text = break_text.parse(event.text)
+        site = self._collector.site(text, self._paths)
+        if site is None:
+            return
+        site.processes.add(self._number)
+        site.skips |= text.skips
+        if event.facts:
+            site.facts.append(event.facts)
+        known = (self._number, event.frame) in site.frames
+        site.frames.add((self._number, event.frame))
+        here = self._broken.setdefault((event.frame, event.compilation), [])
+        if event.compilation and site not in here and known:
+            site.recompiled += 1
+        if site not in here:
+            here.append(site)
+        self._stacks.setdefault((event.frame, event.compilation), []).append((site, text.frames))
+
+    def _compiled(self, event: events.Compiled) -> None:
+        resumed = break_text.resumes_at(event.function)
+        place = self._paths.place(event.path, event.line, break_text.plain_function(event.function))
+        key = (event.frame, event.compilation)
+        ended = self._broken.get(key, [])
+        cause = self._causes.get((place.path, *(resumed or (place.function, 0))))
+        self._note_causes(event)
+        if cause is None and not event.compilation:
+            self._call += 1
+        if cause is not None:
+            cause.extra += 1
+            cause.seconds += event.seconds
+            cause.graphs += event.operations is not None
+        else:
+            for site in ended:
+                site.seconds += min(event.thrown_away, event.seconds) / len(ended)
+        if event.compilation:
+            self._collector.recompiled(place, event.seconds, self._reasons.get(key, ""))
+        if event.failed:
+            self._collector.skipped(place, _first_line(event.failed))
+        self._collector.compiled(
+            Compilation(
+                process=self._number,
+                id=f"{event.frame}/{event.compilation}",
+                place=place,
+                operations=event.operations,
+                seconds=round(event.seconds, 6),
+                call=self._call,
+                site=ended[0].id if ended else None,
+                because=None if cause is None else cause.id,
+            )
+        )
+
+    def _note_causes(self, event: events.Compiled) -> None:
+        """Note what will be compiled because of the breaks in this frame: the rest of each function on the stack,
+        and by themselves the functions that the frame called."""
+        for site, stack in self._stacks.pop((event.frame, event.compilation), ()):
+            start = _root_of(event, stack, self._above.get(event.frame, ()))
+            for number, frame in enumerate(stack[start:]):
+                path, name = self._paths.place(frame.path, 0, "").path, break_text.plain_function(frame.function)
+                self._causes[path, name, frame.line] = site
+                if number:
+                    self._causes[path, name, 0] = site
+
+
+def _root_of(event: events.Compiled, stack: Sequence[break_text.TextFrame], above: Sequence[events.Frame]) -> int:
+    """Where in a stack the compiled frame is: what is above it ran before Dynamo began."""
+    wanted = (event.path, break_text.plain_function(event.function))
+    found = [
+        number
+        for number, frame in enumerate(stack)
+        if (frame.path, break_text.plain_function(frame.function)) == wanted and frame.line >= event.line
+    ]
+    callers = {(frame.path, frame.line) for frame in above[:-1]}
+    below = [number for number in found if (stack[number].path, stack[number].line) not in callers]
+    return (below or found or [len(stack) - 1])[0]
+
+
+def _finished(site: _Site) -> Site:
+    return Site(
+        id=site.id,
+        place=site.place,
+        column=site.column,
+        end_column=site.end_column,
+        source=site.source,
+        own=site.own,
+        own_source=site.own_source,
+        gb_id=site.first.gb_id,
+        kind=site.first.kind,
+        reason=site.first.reason,
+        hints=site.first.hints,
+        events=len(site.frames),
+        recompiled=site.recompiled,
+        frames=site.extra,
+        graphs=site.graphs,
+        seconds=round(site.seconds, 6),
+        skips=site.skips,
+        callers=tuple(site.callers)[:_CALLERS_KEPT],
+        stack=site.stack,
+        facts=tuple(_facts(site.facts)),
+        processes=len(site.processes),
+    )
+
+
+def _facts(every: Sequence[Mapping[str, Any]]) -> Iterable[Fact]:
+    """The facts of the first break, and whether they were the same at each."""
+    for name, fact in every[0].items() if every else ():
+        if not isinstance(fact, Mapping):
+            continue
+        sizes = fact.get("sizes")
+        yield Fact(
+            name=str(name),
+            type=str(fact.get("type") or ""),
+            dtype=str(fact.get("dtype") or ""),
+            sizes=tuple(sizes) if isinstance(sizes, list) else None,
+            device=str(fact.get("device") or ""),
+            requires_grad=fact.get("requires_grad"),
+            value=fact.get("value"),
+            always_same=all(each.get(name, fact) == fact for each in every),
+        )
+
+
+def _columns(frame: break_text.TextFrame, line: str) -> tuple[int | None, int | None]:
+    """Columns of the line on disk, from 1; the whole statement where Python marks no part of it."""
+    if not line.strip() or (frame.code and line.strip() != frame.code):
+        return None, None
+    indent = len(line) - len(line.lstrip())
+    if frame.column is None or frame.end_column is None:
+        return indent + 1, len(line.rstrip()) + 1
+    marked = frame.code[frame.column : frame.end_column].rstrip(": ")  # an `if` is marked with its colon
+    return indent + frame.column + 1, indent + frame.column + len(marked) + 1
+
+
+def _identity(place: Place, text: break_text.BreakText, code: str) -> str:
+    """What stays the same when lines above come and go."""
+    parts = "\0".join((place.path, place.function, text.gb_id or text.kind, " ".join(code.split())))
+    return hashlib.sha256(parts.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _recompiled(place: Place, every: Sequence[tuple[float, str]]) -> Recompiled:
+    reasons = guards.reasons(text for _, text in every)
+    return Recompiled(place, len(every), round(sum(seconds for seconds, _ in every), 6), reasons)
+
+
+def _by_cost(site: Site) -> tuple[object, ...]:
+    return (-site.seconds, -site.events, site.place.path, site.place.line, site.column or 0)
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")

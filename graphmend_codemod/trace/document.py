@@ -1,0 +1,250 @@
+"""`trace.json`: what Dynamo did in a run, each place that broke a graph once. Plain frozen values, no torch.
+
+The file holds no tensor values, no environment and no arguments of the command. Paths are relative to the project, or
+begin at `site-packages` or at Python's own library.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from graphmend_codemod import GraphmendError
+from graphmend_codemod.source import SourceError, read_bytes
+
+SCHEMA = 1
+OWN, LIBRARY, TORCH = "own", "library", "torch"
+MOST_BYTES = 256 * 2**20
+
+Item = TypeVar("Item")
+
+
+class TraceError(GraphmendError):
+    """A trace that cannot be read. The text is one line: file, cause, way out."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a function. `where` says whose it is: `own`, `library` or `torch`."""
+
+    path: str
+    line: int
+    function: str
+    where: str = OWN
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What Dynamo knew of a local variable at a break. A hint, for it was so in this run.
+
+    `type` is the class with its module. Tensors have the rest as well; `sizes` holds "s" for a size that varies.
+    `value` is kept of `None`, `True` and `False` alone.
+    """
+
+    name: str
+    type: str
+    dtype: str = ""
+    sizes: tuple[int | str, ...] | None = None
+    device: str = ""
+    requires_grad: bool | None = None
+    value: bool | None = None
+    always_same: bool = True
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place that breaks the graph, once, however many frames and processes it broke.
+
+    `place` is the innermost frame that Dynamo traced, `column` and `end_column` count characters from 1 and are None
+    where Python does not tell. `own` is the innermost frame of the project, which may be the same. `events` counts the
+    frames that it broke, `recompiled` how often a recompilation met it again. `graphs` and `seconds` are what would not
+    have been compiled without it: frames that continue behind the break, functions around which it opened the
+    graph, and tracing that was thrown away. `skips` says that the whole function runs without a graph because of it.
+    """
+
+    id: str
+    place: Place
+    column: int | None
+    end_column: int | None
+    source: str
+    own: Place | None
+    own_source: str
+    gb_id: str
+    kind: str
+    reason: str
+    hints: tuple[str, ...]
+    events: int
+    recompiled: int
+    frames: int
+    graphs: int
+    seconds: float
+    skips: bool
+    callers: tuple[Place, ...]
+    stack: tuple[Place, ...]
+    facts: tuple[Fact, ...]
+    processes: int
+
+    @property
+    def where(self) -> str:
+        """Whose code breaks the graph."""
+        return self.place.where
+
+    @property
+    def shown(self) -> Place:
+        """Where the user can do something: the line of the project, else the innermost one."""
+        return self.own or self.place
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A guard that failed, in torch's words, and how often."""
+
+    guard: str
+    words: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Recompiled:
+    """A function that was compiled again."""
+
+    place: Place
+    count: int
+    seconds: float
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A function that Dynamo gave up and left to Python as a whole."""
+
+    place: Place
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """One compilation of one frame, in the order of the run. `site` is the id of what ends its graph, or None.
+
+    `because` is the id of the site without which it would not have been needed. `operations` is None where there is no
+    graph. `call` numbers the outermost compiled calls of a process.
+    """
+
+    process: int
+    id: str
+    place: Place
+    operations: int | None
+    seconds: float
+    call: int
+    site: str | None = None
+    because: str | None = None
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of the run that compiled something. `finished` is False where it was killed."""
+
+    program: str
+    rank: str | None
+    torch: str
+    python: str
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Sums over the run."""
+
+    sites: int
+    events: int
+    graphs: int
+    compilations: int
+    recompilations: int
+    skipped: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All of it. `command` is the program that was run, without its arguments, or where logs were read."""
+
+    graphmend: str
+    command: str
+    has_source: bool
+    processes: tuple[Process, ...]
+    totals: Totals
+    sites: tuple[Site, ...]
+    recompiled: tuple[Recompiled, ...]
+    skipped: tuple[Skipped, ...]
+    compilations: tuple[Compilation, ...]
+
+
+def as_json(trace: Trace) -> str:
+    """The file's text."""
+    return json.dumps({"schema": SCHEMA, **dataclasses.asdict(trace)}, indent=1) + "\n"
+
+
+def read(path: Path) -> Trace:
+    """The trace in a file. Raises `TraceError`, which names the file, when it is none that can be read."""
+    try:
+        data = json.loads(read_bytes(path, MOST_BYTES, "make it smaller with --no-source"))
+    except SourceError as error:
+        raise TraceError(
+            f"{path}: {error}; record one with `graphmend trace -o {path} -- python your_script.py`"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise TraceError(f"{path}: is not a trace: {str(error).splitlines()[0]}") from error
+    if not isinstance(data, dict) or not isinstance(data.get("schema"), int):
+        raise TraceError(f"{path}: is not a trace: it has no schema; record one with `graphmend trace`")
+    if data["schema"] != SCHEMA:
+        raise TraceError(
+            f"{path}: has schema {data['schema']}, and this graphmend reads {SCHEMA}; record it again, or "
+            "install the version that wrote it"
+        )
+    try:
+        return _of(Trace, data)
+    except (KeyError, TypeError, ValueError) as error:
+        raise TraceError(f"{path}: is not a whole trace: {error}; record it again") from error
+
+
+def _of(kind: type[Item], data: Any) -> Item:
+    if not isinstance(data, Mapping):
+        raise TypeError(f"{kind.__name__} must be an object")
+    hints = get_type_hints(kind)
+    values = {}
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        if field.name in data:
+            values[field.name] = _value(hints[field.name], data[field.name], field.name)
+        elif field.default is dataclasses.MISSING:
+            raise KeyError(f"{kind.__name__} has no {field.name}")
+    return kind(**values)
+
+
+def _value(kind: Any, value: Any, name: str) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        return _of(kind, value)
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        if not isinstance(value, list):
+            raise TypeError(f"{name} must be a list")
+        return tuple(_value(arguments[0], each, name) for each in value)
+    if arguments:  # a union: the first that fits
+        for one in arguments:
+            try:
+                return _value(one, value, name)
+            except (TypeError, KeyError):
+                continue
+        raise TypeError(f"{name} has a value of another type")
+    if kind is type(None):
+        if value is None:
+            return None
+    elif isinstance(value, kind) and not (kind is int and isinstance(value, bool)):
+        return value
+    raise TypeError(f"{name} must be {kind.__name__}")

@@ -1,0 +1,96 @@
+"""Failed guards, which torch writes in its own language, in words."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+from graphmend_codemod.trace.document import Reason
+
+_NUMBER = re.compile(r"^\d+/\d+: ")
+_SAID = re.compile(r"\s+#\s.*$")
+_LIMIT = 300
+
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (
+        re.compile(r"^tensor '(.+)' size mismatch at index (\d+)\. expected (\S+), actual (\S+)$"),
+        lambda m: (
+            f"size {m[2]} of {_name(m[1])} changed from {m[3]} to {m[4]}; if it varies, mark it with "
+            "`torch._dynamo.mark_dynamic` or compile with `dynamic=True`"
+        ),
+    ),
+    (
+        re.compile(r"^tensor '(.+)' stride mismatch at index (\d+)\. expected (\S+), actual (\S+)$"),
+        lambda m: f"stride {m[2]} of {_name(m[1])} changed from {m[3]} to {m[4]}: another memory layout",
+    ),
+    (
+        re.compile(r"^tensor '(.+)' rank mismatch\. expected (\S+), actual (\S+)$"),
+        lambda m: f"{_name(m[1])} has {m[3]} dimensions and had {m[2]}",
+    ),
+    (
+        re.compile(r"^tensor '(.+)' dtype mismatch\. expected (\S+), actual (\S+)$"),
+        lambda m: f"the dtype of {_name(m[1])} changed from {m[2]} to {m[3]}",
+    ),
+    (
+        re.compile(r"^tensor '(.+)' requires_grad mismatch\. expected requires_grad=(\S+)$"),
+        lambda m: f"{_name(m[1])} is no longer a tensor with requires_grad={m[2]}",
+    ),
+    (
+        re.compile(r"^tensor '(.+)' dispatch key set mismatch\. .*$"),
+        lambda m: f"{_name(m[1])} is on another device, or gradients were turned on or off",
+    ),
+    (
+        re.compile(r"^___check_(?:obj_id|type_id)\((.+?), \d+.*\)$"),
+        lambda m: f"{_name(m[1])} is another object than before",
+    ),
+    (
+        re.compile(r"^(?:GLOBAL_STATE changed|___check_global_state\(\)).*$"),
+        lambda m: "a global state of torch changed: gradients, autocast, the number of threads, or deterministic mode",
+    ),
+    (
+        re.compile(r"^not (.+)$"),
+        lambda m: f"{_name(m[1])} was false and is true",
+    ),
+    (
+        re.compile(r"^(\S.*?) == (.+)$"),
+        lambda m: (
+            f"{_name(m[1])} was {m[2]} and is not any more: a Python value that changes from call to call is compiled "
+            "anew for each"
+        ),
+    ),
+)
+
+
+def reasons(texts: Iterable[str]) -> tuple[Reason, ...]:
+    """The guards that failed, the most frequent first. Each text holds a line for each earlier compilation."""
+    counted: Counter[str] = Counter()
+    for text in texts:
+        counted.update(set(_guards(text)))
+    return tuple(Reason(guard, in_words(guard), count) for guard, count in counted.most_common())
+
+
+def in_words(guard: str) -> str:
+    """What a guard that failed means; the guard itself where its form is not known."""
+    for pattern, words in _FORMS:
+        match = pattern.match(guard)
+        if match is not None:
+            return words(match)
+    return guard
+
+
+def _guards(text: str) -> Iterator[str]:
+    for line in text.splitlines():
+        guard = _SAID.sub("", _NUMBER.sub("", line.strip())).strip()
+        if guard and not guard.startswith("#"):
+            yield guard[:_LIMIT]
+
+
+def _name(source: str) -> str:
+    """`L['self']._modules['a']` as its author would write it, as code."""
+    if source.strip().startswith(("___stack", "L['___stack")):
+        return "an intermediate value"
+    source = re.sub(r"^[LG]\['(\w+)'\]", r"\1", source.strip())
+    source = re.sub(r"\.(?:_modules|_parameters|_buffers)\['([^']+)'\]", r".\1", source)
+    source = re.sub(r"^___(?:from_numpy|check_\w+)\((.+)\)$", r"\1", source)
+    return f"`{source}`"

@@ -1,0 +1,177 @@
+"""What graphmend can do about the places where a run broke: each site beside the finding on its line."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphmend_codemod import runner
+from graphmend_codemod.findings import Finding, Safety, Span
+from graphmend_codemod.reporting.diff import unified
+from graphmend_codemod.settings import Settings
+from graphmend_codemod.source import SourceError, SourceFile
+from graphmend_codemod.trace.document import OWN, TORCH, Place, Site, Trace
+
+_ANSWERS = Path(__file__).with_name("answers.json")
+# A rule that says why no other rule has anything for a line: less than any of those.
+_LAST = "GM703"
+
+
+class Verdict(enum.Enum):
+    """What can be done about a site."""
+
+    FIX = "fix"
+    UNSAFE = "unsafe fix"
+    DECLINED = "not applied"
+    ADVICE = "advice"
+    NONE = "no rule"
+    LIBRARY = "in a library"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What graphmend says of a site.
+
+    `code` and `message` are those of the finding on its line, empty where there is none. `reason` is why there is no
+    fix, `diff` the fix as a unified diff, `steps` are what to do by hand, the best first.
+    """
+
+    verdict: Verdict
+    code: str = ""
+    slug: str = ""
+    message: str = ""
+    reason: str = ""
+    diff: str = ""
+    steps: tuple[str, ...] = ()
+    finding: Finding | None = None
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A trace with an answer for each of its sites, by the site's number in the trace."""
+
+    trace: Trace
+    answers: tuple[Answer, ...]
+
+    def count(self, *verdicts: Verdict) -> int:
+        """How many sites have one of these verdicts."""
+        return sum(answer.verdict in verdicts for answer in self.answers)
+
+
+def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Joined:
+    """Look for the findings on the lines of the trace's sites. Reads the project, writes nothing."""
+    root = settings.root
+    places = [site.own for site in trace.sites if site.own is not None]
+    paths = sorted({place.path for place in places if (root / place.path).is_file()})
+    found: tuple[Finding, ...] = ()
+    if paths:
+        found = runner.check([root / path for path in paths], settings, jobs=jobs, cache=cache).findings
+    by_path: dict[str, list[Finding]] = {}
+    for finding in found:
+        by_path.setdefault(finding.path, []).append(finding)
+    return Joined(trace, tuple(_answer(site, by_path, settings) for site in trace.sites))
+
+
+def matching(place: Place, findings: Iterable[Finding], settings: Settings) -> Finding | None:
+    """The finding that speaks of a line: one that can be fixed before one that cannot, the closest one first."""
+    here = [finding for finding in findings if _covers(finding, place.line)]
+    return min(here, key=lambda each: _rank(each, settings), default=None)
+
+
+def _covers(finding: Finding, line: int) -> bool:
+    spans = [finding.span]
+    if finding.edit is not None:
+        spans += [replacement.span for replacement in finding.edit.replacements]
+    return any(span.start_line <= line <= max(span.end_line, span.start_line) for span in spans)
+
+
+def _rank(finding: Finding, settings: Settings) -> tuple[object, ...]:
+    span = finding.span
+    return (
+        not finding.is_applied(settings.unsafe_fixes),
+        not finding.fixable,
+        finding.code == _LAST,
+        finding.safety is Safety.ADVICE,
+        span.end_line - span.start_line,
+        span,
+    )
+
+
+def _answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Settings) -> Answer:
+    finding = None if site.own is None else matching(site.own, by_path.get(site.own.path, ()), settings)
+    if finding is None:
+        verdict = Verdict.NONE if site.where == OWN else Verdict.LIBRARY
+        return Answer(verdict, steps=tuple(_steps(site)))
+    diff = _diff(finding, settings) if finding.edit is not None else ""
+    reason = finding.declined or ""
+    if finding.safety is Safety.ADVICE:
+        verdict = Verdict.ADVICE if site.where == OWN else Verdict.LIBRARY
+    elif finding.edit is None or not diff:
+        verdict = Verdict.DECLINED
+        reason = reason or "the edit cannot be made here"
+    else:
+        verdict = Verdict.FIX if finding.is_applied(False) else Verdict.UNSAFE
+    steps = () if diff else tuple(_steps(site))
+    return Answer(verdict, finding.code, finding.slug, finding.message, reason, diff, steps, finding)
+
+
+def _diff(finding: Finding, settings: Settings) -> str:
+    """The fix as a diff; empty where it cannot be made."""
+    from graphmend_codemod.rewriting import apply
+
+    try:
+        source = SourceFile.below(str(settings.root), finding.path)
+        assert finding.edit is not None
+        applied = apply(source, [finding.edit])
+        if applied.text == source.text:
+            return ""
+        after = source.with_text(applied.text)
+    except SourceError:
+        return ""
+    return unified(finding.path, source.raw, after.raw).decode("utf-8", "replace")
+
+
+def _steps(site: Site) -> Iterable[str]:
+    """What to do by hand: graphmend's word about the kind, then torch's own hints."""
+    if site.where != OWN:
+        yield _elsewhere(site)
+    answers = _answers()
+    setting, topic = answers["settings"].get(site.gb_id), answers["kinds"].get(site.gb_id)
+    if setting:
+        yield f"{setting[:1].upper()}{setting[1:]}."
+    if topic:
+        yield answers["topics"][topic]
+    for hint in site.hints:
+        if not hint.startswith(("This graph break is fundamental", "It may be possible to write Dynamo tracing rules")):
+            yield hint
+    if site.skips:
+        yield "The whole function runs in eager mode: move the statement out of the `try`, `with` or loop around it."
+
+
+def _elsewhere(site: Site) -> str:
+    if site.where == TORCH:
+        return "The break is inside torch: see its page; without a setting, keep the call outside the compiled region."
+    package = site.place.path.removeprefix("site-packages/").partition("/")[0]
+    return (
+        f"The break is in {package}, not in this project: look for a newer version of it, report it there, or let "
+        "`graphmend migrate` work on a checkout of it."
+    )
+
+
+@functools.cache
+def _answers() -> Mapping[str, Mapping[str, str]]:
+    data: Mapping[str, Mapping[str, str]] = json.loads(_ANSWERS.read_text(encoding="utf-8"))
+    return data
+
+
+def spans_of(trace: Trace) -> Mapping[str, Sequence[Span]]:
+    """The lines of the project on which the run broke, by path."""
+    spans: dict[str, list[Span]] = {}
+    for site in trace.sites:
+        if site.own is not None:
+            spans.setdefault(site.own.path, []).append(Span(site.own.line, 0, site.own.line, 0))
+    return spans

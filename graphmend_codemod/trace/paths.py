@@ -1,0 +1,71 @@
+"""Paths of stacks, made fit for a file that travels: relative to the project, or from `site-packages` on."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+from pathlib import Path
+
+from graphmend_codemod.trace.document import LIBRARY, OWN, TORCH, Place
+
+_INSTALLED = re.compile(r".*/(site-packages|dist-packages)/(?P<rest>.+)$")
+_PYTHON = re.compile(r".*/lib/(python3\.\d+/.+)$")
+_TORCH = re.compile(r"^(site-packages/torch/|.*/torch/(_dynamo|_inductor|_functorch|nn/modules|utils|autograd|optim)/)")
+_MADE = ("<frozen ", "<string>", "<eval_with_key>")
+_GUIDES = re.compile(r"graphmend_evaluation/tracing/|/runpy\.py$")
+
+
+class Paths:
+    """Paths of one process. `cwd` is where it began, which is what its relative paths are relative to."""
+
+    def __init__(self, root: Path, cwd: str) -> None:
+        self._root = root.resolve()
+        self._cwd = cwd or str(self._root)
+        self._known: dict[str, tuple[str, str, str]] = {}
+
+    def place(self, path: str, line: int, function: str) -> Place:
+        """The place as the trace has it."""
+        shown, where, _ = self._look_up(path)
+        return Place(shown, line, function, where)
+
+    def line(self, path: str, number: int) -> str:
+        """A line of source as it is on disk now, without its newline; empty where there is none."""
+        return linecache.getline(self._look_up(path)[2], number).rstrip("\r\n")
+
+    def is_noise(self, path: str) -> bool:
+        """True for frames that only lead to the program: of the interpreter, and of graphmend itself."""
+        return path.startswith(_MADE) or _GUIDES.search(path.replace(os.sep, "/")) is not None
+
+    def _look_up(self, path: str) -> tuple[str, str, str]:
+        if path not in self._known:
+            self._known[path] = self._judge(path)
+        return self._known[path]
+
+    def _judge(self, path: str) -> tuple[str, str, str]:
+        if not path or path.startswith("<"):
+            return path, LIBRARY, path
+        absolute = os.path.normpath(os.path.join(self._cwd, path))
+        slashed = absolute.replace(os.sep, "/")
+        if match := _INSTALLED.match(slashed):
+            shown = f"site-packages/{match['rest']}"
+            return shown, TORCH if _TORCH.match(shown) else LIBRARY, absolute
+        if _TORCH.match(slashed):
+            return slashed[slashed.rindex("/torch/") + 1 :], TORCH, absolute
+        if not os.path.exists(absolute) and (found := self._moved(slashed)) is not None:
+            return found, OWN, str(self._root / found)
+        real = Path(absolute).resolve()
+        if real.is_relative_to(self._root):
+            return real.relative_to(self._root).as_posix(), OWN, str(real)
+        if match := _PYTHON.match(slashed):
+            return match[1], LIBRARY, absolute
+        return os.path.relpath(absolute, self._root).replace(os.sep, "/"), LIBRARY, absolute
+
+    def _moved(self, path: str) -> str | None:
+        """A file of the project that a log names by the path it has on another machine."""
+        parts = path.strip("/").split("/")
+        for number in range(len(parts)):
+            tail = "/".join(parts[number:])
+            if (self._root / tail).is_file():
+                return tail
+        return None

@@ -1,0 +1,168 @@
+"""A trace for people: each site with its source, its cost, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.reporting.report import plural
+from graphmend_codemod.terminal import printable
+from graphmend_codemod.trace import break_text
+from graphmend_codemod.trace.document import OWN, Place, Recompiled, Site, Trace
+from graphmend_codemod.trace.join import Answer, Joined, Verdict
+
+_CALLERS_SHOWN = 3
+_DIFF_LINES = 30
+_STEPS_SHOWN = 3
+_SHOWN = 15
+
+
+def full(joined: Joined, paint: Paint, *, new: frozenset[str] | None = None) -> Iterator[str]:
+    """Lines of text. With `new`, only the sites with these ids are shown in full."""
+    trace = joined.trace
+    numbered = [
+        (number, site, answer)
+        for number, (site, answer) in enumerate(zip(trace.sites, joined.answers, strict=True), 1)
+        if new is None or site.id in new
+    ]
+    for title, group in (
+        ("", [each for each in numbered if each[1].where == OWN]),
+        ("In libraries and torch", [each for each in numbered if each[1].where != OWN]),
+    ):
+        if title and group:
+            yield from (paint.bold(title), "")
+        for number, site, answer in group:
+            yield from _site(number, site, answer, trace, paint)
+            yield ""
+    yield from _recompiled(trace.recompiled, paint)
+    yield from _skipped(trace, paint)
+    yield summary(joined)
+
+
+def summary(joined: Joined) -> str:
+    """One line: what broke, what it cost, and what can be done."""
+    trace = joined.trace
+    totals = trace.totals
+    compiled = (
+        f"{plural(totals.graphs, 'graph')} in {plural(totals.compilations, 'compilation')}, {seconds(totals.seconds)}"
+    )
+    if not trace.sites:
+        if not totals.compilations:
+            return "Nothing was compiled."
+        return f"No graph breaks: {compiled}."
+    cost = sum(site.seconds for site in trace.sites)
+    parts = [f"{joined.count(Verdict.FIX)} fixable with `graphmend fix --trace`"] if joined.count(Verdict.FIX) else []
+    for verdict, words in (
+        (Verdict.UNSAFE, "with --unsafe-fixes"),
+        (Verdict.DECLINED, "declined"),
+        (Verdict.ADVICE, "advice"),
+        (Verdict.NONE, "without a rule"),
+        (Verdict.LIBRARY, "in libraries"),
+    ):
+        if joined.count(verdict):
+            parts.append(f"{joined.count(verdict)} {words}")
+    return (
+        f"{plural(totals.sites, 'break site')}, {plural(totals.events, 'graph break')}: {', '.join(parts)}. "
+        f"{compiled}, of which {seconds(cost)} for the breaks."
+    )
+
+
+def seconds(value: float) -> str:
+    """A time as people say it."""
+    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
+
+
+def cost(site: Site) -> str:
+    """How often it broke and what that cost, in words."""
+    parts = [f"broke {plural(site.events, 'frame')}"]
+    if site.recompiled:
+        parts.append(f"again in {plural(site.recompiled, 'recompilation')}")
+    if site.frames:
+        parts.append(f"{plural(site.frames, 'more compilation')} ({plural(site.graphs, 'graph')})")
+    if site.seconds >= 0.0005:
+        parts.append(f"{seconds(site.seconds)} of compiling")
+    if site.processes > 1:
+        parts.append(f"in {site.processes} processes")
+    if site.skips:
+        parts.append("the function runs without a graph")
+    return ", ".join(parts)
+
+
+def _site(number: int, site: Site, answer: Answer, trace: Trace, paint: Paint) -> Iterator[str]:
+    shown = site.place
+    column = f":{site.column}" if site.column else ""
+    colon = paint.cyan(":")
+    head = f"{paint.bold(printable(shown.path))}{colon}{shown.line}{column}{colon} "
+    yield f"{head}{paint.red(site.gb_id or 'graph break')} {printable(site.kind)}"
+    yield from _excerpt(site, paint)
+    if site.own is not None and site.own != site.place:
+        yield _note("called in", f"{_where(site.own)}  {printable(site.own_source)}".rstrip(), paint)
+    yield _note("cost", cost(site), paint)
+    if site.callers:
+        more = len(site.callers) - _CALLERS_SHOWN
+        names = ", ".join(_where(each) for each in site.callers[:_CALLERS_SHOWN])
+        yield _note("called by", names + (f" and {more} more" if more > 0 else ""), paint)
+    yield _note("because", printable(site.reason), paint)
+    yield from _answer(answer, paint)
+    if site.gb_id:
+        yield _note("see", break_text.page(site.gb_id), paint)
+
+
+def _excerpt(site: Site, paint: Paint) -> Iterator[str]:
+    if not site.source.strip():
+        return
+    width = len(str(site.place.line))
+    bar = paint.blue("|")
+    yield f"{paint.blue(str(site.place.line))} {bar} {printable(site.source)}"
+    if site.column is not None and site.end_column is not None:
+        before = printable(site.source[: site.column - 1])
+        inside = printable(site.source[site.column - 1 : site.end_column - 1])
+        yield f"{'':{width}} {bar} {' ' * len(before)}{paint.red('^' * max(1, len(inside)))}"
+
+
+def _answer(answer: Answer, paint: Paint) -> Iterator[str]:
+    if answer.code:
+        yield _note("graphmend", f"{answer.code} {printable(answer.message)}", paint)
+    if answer.reason:
+        yield _note("not applied", printable(answer.reason), paint)
+    if answer.diff:
+        how = "`graphmend fix --trace` writes" if answer.verdict is Verdict.FIX else "`--unsafe-fixes` writes"
+        yield _note("fix", how, paint)
+        lines = [line for line in answer.diff.splitlines() if not line.startswith(("--- ", "+++ "))]
+        for line in lines[:_DIFF_LINES]:
+            colour = paint.green if line[:1] == "+" else paint.red if line[:1] == "-" else paint.cyan
+            yield "      " + (colour(printable(line)) if line[:1] in "+-@" else printable(line))
+        if len(lines) > _DIFF_LINES:
+            yield f"      and {len(lines) - _DIFF_LINES} lines more: `graphmend fix --trace --diff`"
+    for step in answer.steps[:_STEPS_SHOWN]:
+        yield _note("try", printable(step), paint)
+
+
+def _note(name: str, words: str, paint: Paint) -> str:
+    return f"  = {paint.yellow(name)}: {words}"
+
+
+def _where(place: Place) -> str:
+    return f"{printable(place.path)}:{place.line} {printable(place.function)}"
+
+
+def _recompiled(every: Sequence[Recompiled], paint: Paint) -> Iterator[str]:
+    if not every:
+        return
+    yield paint.bold("Recompiled")
+    for each in every[:_SHOWN]:
+        yield f"  {_where(each.place)}: {plural(each.count, 'time')}, {seconds(each.seconds)}"
+        for reason in each.reasons[:_STEPS_SHOWN]:
+            yield f"    {printable(reason.words)}" + (f" ({plural(reason.count, 'time')})" if reason.count > 1 else "")
+    if len(every) > _SHOWN:
+        yield f"  and {len(every) - _SHOWN} more, in the trace"
+    yield ""
+
+
+def _skipped(trace: Trace, paint: Paint) -> Iterator[str]:
+    if not trace.skipped:
+        return
+    yield paint.bold("Left to Python as a whole")
+    for each in trace.skipped[:_SHOWN]:
+        yield f"  {_where(each.place)}: {printable(each.reason)}"
+    yield ""

@@ -1,0 +1,100 @@
+"""A run to a trace: each site once, with the compilations that it caused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphmend_codemod.trace import document, events
+from graphmend_codemod.trace.collect import Collector
+from graphmend_codemod.trace.document import TraceError
+from tests.trace.samples import project, run, traced
+
+
+def test_site_three_frames_deep_is_one_site(tmp_path: Path) -> None:
+    found = traced(project(tmp_path))
+    assert [(site.place.path, site.place.line, site.column, site.gb_id) for site in found.sites] == [
+        ("model.py", 6, 8, "GB0170"),
+        ("model.py", 14, 9, "GB0059"),
+    ]
+    assert [site.events for site in found.sites] == [2, 1]
+    assert [(caller.line, caller.function) for caller in found.sites[0].callers] == [(13, "forward")]
+
+
+def test_each_compilation_has_the_break_that_caused_it(tmp_path: Path) -> None:
+    found = traced(project(tmp_path))
+    branch, printed = (site.id for site in found.sites)
+    assert [each.because for each in found.compilations] == [None, branch, branch, branch, printed]
+    assert [each.site for each in found.compilations] == [branch, branch, None, printed, None]
+    assert {each.call for each in found.compilations} == {1}
+
+
+def test_cost_is_what_was_compiled_for_a_break_and_what_was_thrown_away(tmp_path: Path) -> None:
+    branch, printed = traced(project(tmp_path)).sites
+    assert (branch.frames, branch.graphs, branch.seconds) == (3, 2, 3.25)
+    assert (printed.frames, printed.graphs, printed.seconds) == (1, 1, 1.0)
+
+
+def test_two_processes_at_one_site_are_one_site(tmp_path: Path) -> None:
+    collector = Collector(project(tmp_path))
+    for _ in range(2):
+        collector.add(run(str(tmp_path / "model.py")))
+    found = collector.trace("torchrun")
+    assert [(site.events, site.processes) for site in found.sites] == [(4, 2), (2, 2)]
+    assert len(found.processes) == 2
+
+
+def test_site_is_known_again_when_lines_above_come_and_go(tmp_path: Path) -> None:
+    first = traced(project(tmp_path))
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    project(moved)
+    collector = Collector(moved)
+    shifted = [
+        event._replace(text=event.text.replace("line 6,", "line 9,")) if isinstance(event, events.Break) else event
+        for event in run(str(moved / "model.py"))
+    ]
+    collector.add(shifted)
+    assert collector.trace("").sites[0].id == first.sites[0].id
+
+
+def test_trace_without_source_holds_none(tmp_path: Path) -> None:
+    text = document.as_json(traced(project(tmp_path), source=False))
+    assert "x.sum()" not in text
+    assert "helper(x + 1)" not in text
+
+
+def test_trace_holds_no_path_of_this_machine(tmp_path: Path) -> None:
+    assert str(tmp_path) not in document.as_json(traced(project(tmp_path)))
+
+
+def test_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
+    found = traced(project(tmp_path))
+    (tmp_path / "trace.json").write_text(document.as_json(found))
+    assert document.read(tmp_path / "trace.json") == found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not a trace"),
+        ("{}", "it has no schema; record one with `graphmend trace`"),
+        ('{"schema": 99}', "has schema 99, and this graphmend reads 1"),
+        ('{"schema": 1}', "is not a whole trace: .*; record it again"),
+    ],
+)
+def test_file_that_is_no_trace_is_named_with_the_way_out(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text(text)
+    with pytest.raises(TraceError, match=message):
+        document.read(path)
+
+
+def test_number_of_the_wrong_kind_is_refused(tmp_path: Path) -> None:
+    data = json.loads(document.as_json(traced(project(tmp_path))))
+    data["sites"][0]["events"] = "many"
+    (tmp_path / "trace.json").write_text(json.dumps(data))
+    with pytest.raises(TraceError, match="events must be int"):
+        document.read(tmp_path / "trace.json")

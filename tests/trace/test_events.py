@@ -1,0 +1,105 @@
+"""What processes wrote: our own lines, torch's logs, and torch's words for a break."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphmend_codemod.trace import break_text, events, guards
+from graphmend_codemod.trace.document import TraceError
+from graphmend_codemod.trace.run import imported
+from tests.trace.samples import branch, message_print, project
+
+RECORDED = [
+    {"e": "process", "program": "train.py", "cwd": "/tmp", "torch": "2.13.0", "python": "3.11.7", "rank": None},
+    {"e": "break", "f": 0, "c": 0, "a": 0, "text": "Graph break", "locals": {"x": {"type": "int"}}},
+    {"e": "compiled", "f": 0, "c": 0, "co_name": "f", "co_filename": "a.py", "co_firstlineno": 3, "graph_op_count": 2},
+]
+
+
+def log(path: str) -> str:
+    """A log as torch writes it: a head in the manner of glog, JSON, and payload lines behind tabs."""
+    head = "V1122 16:00:00.000000 7 torch/_dynamo/symbolic_convert.py:1] "
+    artifact = {"artifact": {"name": "dynamo_graph_break_reason"}, "frame_id": 0, "frame_compile_id": 0}
+    metrics = {
+        "compilation_metrics": {
+            "co_name": "helper",
+            "co_filename": path,
+            "co_firstlineno": 5,
+            "graph_op_count": 2,
+            "entire_frame_compile_time_s": 1.5,
+        },
+        "frame_id": 0,
+        "frame_compile_id": 0,
+    }
+    payload = "".join(f"\t{line}\n" for line in branch(path).splitlines())
+    return f"{head}{json.dumps(artifact)}\n{payload}{head}{json.dumps(metrics)}\n{head}{{broken\n"
+
+
+def test_message_is_taken_apart() -> None:
+    text = break_text.parse(branch("model.py", '  File "model.py", line 13, in forward\n    y = helper(x + 1)\n'))
+    assert (text.gb_id, text.kind) == ("GB0170", "Data-dependent branching")
+    assert text.reason.startswith("Detected data-dependent branching")
+    assert text.hints == ("Use `torch.cond` to express dynamic control flow.",)
+    assert [(frame.line, frame.function) for frame in text.frames] == [(13, "forward"), (6, "helper")]
+    assert (text.frames[-1].column, text.frames[-1].end_column) == (3, 14)
+    assert text.frames[0].column is None
+    assert not text.skips
+
+
+def test_kind_on_the_line_of_the_reason_is_found() -> None:
+    assert break_text.parse(message_print("model.py", "forward")).kind == "Failed to trace builtin operator"
+
+
+def test_message_of_another_form_costs_nothing_but_its_parts() -> None:
+    text = break_text.parse("something new")
+    assert (text.gb_id, text.kind, text.frames) == ("", "something new", ())
+
+
+def test_line_that_a_killed_process_left_half_is_left_out() -> None:
+    lines = [json.dumps(each) for each in RECORDED]
+    found = list(events.of_lines([*lines, lines[-1][:-9], "[]", ""]))
+    assert [type(each).__name__ for each in found] == ["Process", "Break", "Compiled"]
+
+
+def test_process_that_compiled_nothing_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "1.jsonl").write_text(json.dumps(RECORDED[0]) + "\n")
+    assert list(events.recorded(tmp_path)) == []
+
+
+def test_log_of_another_machine_names_files_of_this_project(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "dedicated_log_torch_trace_rank_1_x.log").write_text(log("/app/release/model.py"))
+    (logs / "other.txt").write_text("nothing of torch\n")
+    trace = imported(logs, project(tmp_path))
+    (site,) = trace.sites
+    assert (site.place.path, site.place.line, site.column) == ("model.py", 6, 8)
+    assert [process.rank for process in trace.processes] == ["1"]
+    assert trace.totals.seconds == 1.5
+
+
+def test_folder_without_logs_is_told_of(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="holds no log of TORCH_TRACE; run the program with"):
+        imported(tmp_path, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("guard", "words"),
+    [
+        ("tensor 'x' size mismatch at index 0. expected 2, actual 3", "size 0 of `x` changed from 2 to 3"),
+        ("L['self']._modules['a'].training == True", "`self.a.training` was True and is not any more"),
+        ("not L['flag']", "`flag` was false and is true"),
+        (
+            "tensor '___stack0' dtype mismatch. expected Float, actual Half",
+            "the dtype of an intermediate value changed",
+        ),
+        ("a guard of tomorrow", "a guard of tomorrow"),
+    ],
+)
+def test_guard_is_told_in_words(guard: str, words: str) -> None:
+    (reason,) = guards.reasons([f"3/0: {guard}"])
+    assert reason.guard == guard
+    assert reason.words.startswith(words)

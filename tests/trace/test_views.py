@@ -1,0 +1,134 @@
+"""A trace beside the findings of its lines, in each form, and against a baseline."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphmend_codemod.cli.main import main
+from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.settings import load_settings
+from graphmend_codemod.trace import document, documents, text
+from graphmend_codemod.trace.document import LIBRARY, Place
+from graphmend_codemod.trace.join import Joined, Verdict, join
+from tests.trace.samples import project, traced
+
+Captured = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with its trace; the current folder."""
+    project(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    (tmp_path / "trace.json").write_text(document.as_json(traced(tmp_path)))
+    return tmp_path
+
+
+def joined(folder: Path) -> Joined:
+    return join(traced(folder), load_settings(folder), cache=False)
+
+
+def test_site_stands_beside_the_fix_of_its_line(folder: Path) -> None:
+    branch, printed = joined(folder).answers
+    assert (branch.verdict, branch.code) == (Verdict.FIX, "GM102")
+    assert "torch.where" in branch.diff
+    assert (printed.verdict, printed.code) == (Verdict.FIX, "GM201")
+
+
+def test_text_shows_source_cause_cost_and_fix(folder: Path) -> None:
+    lines = list(text.full(joined(folder), Paint()))
+    shown = "\n".join(lines)
+    assert lines[0] == "model.py:6:8: GB0170 Data-dependent branching"
+    assert lines[1] == "6 |     if x.sum() > 0:"
+    assert lines[2] == "  |        ^^^^^^^^^^^"
+    assert "= cost: broke 2 frames, 3 more compilations (2 graphs), 3.2 s of compiling" in shown
+    assert "= called by: model.py:13 forward" in shown
+    assert "gb/gb0170.html" in shown
+    assert lines[-1].startswith("2 break sites, 3 graph breaks: 2 fixable with `graphmend fix --trace`. 4 graphs in 5")
+
+
+def test_break_in_a_library_is_told_apart_with_the_line_that_calls_it(folder: Path) -> None:
+    found = traced(folder)
+    site = found.sites[1]
+    inner = Place("site-packages/zoo/layers.py", 7, "forward", LIBRARY)
+    moved = replace(site, place=inner, own=Place("model.py", 15, "forward"), own_source="return y - 1", source="")
+    answered = join(replace(found, sites=(found.sites[0], moved)), load_settings(folder), cache=False)
+    assert answered.answers[1].verdict is Verdict.LIBRARY
+    shown = "\n".join(text.full(answered, Paint()))
+    assert shown.index("In libraries and torch") > shown.index("model.py:6:8")
+    assert "= called in: model.py:15 forward  return y - 1" in shown
+    assert "The break is in zoo, not in this project" in shown
+
+
+def test_foreign_text_cannot_move_the_cursor(folder: Path) -> None:
+    found = traced(folder)
+    evil = replace(found.sites[0], source="x = '\x1b[2J\u202e'", kind="\x1b]0;title\x07", reason="\x1b[31m")
+    answered = Joined(replace(found, sites=(evil,)), joined(folder).answers[:1])
+    assert "\x1b" not in "".join(text.full(answered, Paint()))
+    assert "\x1b" not in "".join(documents.github_commands(answered, folder)) + documents.markdown(answered)
+
+
+def test_json_has_the_answer_in_each_site(folder: Path, capsys: Captured) -> None:
+    assert main(["trace", "--show", "trace.json", "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["sites"][0]["answer"]["code"] == "GM102"
+    assert data["sites"][0]["answer"]["diff"].startswith("--- a/model.py")
+
+
+def test_sarif_names_lines_columns_and_kinds(folder: Path, capsys: Captured) -> None:
+    assert main(["trace", "--show", "trace.json", "--format", "sarif"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    region = run["results"][0]["locations"][0]["physicalLocation"]["region"]
+    assert region == {"startLine": 6, "startColumn": 8, "endColumn": 19}
+    assert {rule["id"] for rule in run["tool"]["driver"]["rules"]} == {"GB0059", "GB0170"}
+
+
+def test_github_annotates_the_line(folder: Path, capsys: Captured) -> None:
+    assert main(["trace", "--show", "trace.json", "--format", "github"]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("::warning file=model.py,line=6,col=8,title=graph break GB0170::Data-dependent branching")
+
+
+def test_markdown_has_a_row_for_each_site_and_its_fix(folder: Path, capsys: Captured) -> None:
+    assert main(["trace", "--show", "trace.json", "--format", "markdown"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("| `model.py:") == 2
+    assert out.count("```diff") == 2
+
+
+def test_baseline_is_written_first_and_then_fails_on_a_new_site_alone(folder: Path, capsys: Captured) -> None:
+    show = ["trace", "--show", "trace.json", "--baseline", "breaks.json"]
+    assert main(show) == 0
+    assert main(show) == 0
+    data = json.loads((folder / "breaks.json").read_text())
+    data["sites"] = [row for row in data["sites"] if "GB0170" not in row["kind"]]
+    (folder / "breaks.json").write_text(json.dumps(data))
+    capsys.readouterr()
+    assert main(show) == 1
+    captured = capsys.readouterr()
+    assert "new graph break: model.py:6 in helper: GB0170 Data-dependent branching" in captured.err
+    assert "model.py:14" not in captured.out
+    assert main([*show, "--update-baseline"]) == 0
+    assert main(show) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "nothing to trace; write `graphmend trace -- python your_script.py`"),
+        (["--show", "trace.json", "--", "python"], "a command and --show cannot be traced together"),
+        (["--show", "trace.json", "--update-baseline"], "--update-baseline needs --baseline FILE"),
+        (["--show", "none.json"], "record one with `graphmend trace -o none.json -- python your_script.py`"),
+        (["--", "no-such-program"], "no-such-program: cannot be run"),
+    ],
+)
+def test_mistake_is_told_in_one_line(folder: Path, capsys: Captured, arguments: list[str], message: str) -> None:
+    assert main(["trace", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
