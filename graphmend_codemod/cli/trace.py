@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import options
-from graphmend_codemod.terminal import say
+from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
-    from graphmend_codemod.settings import Settings
+    from graphmend_codemod.core.settings import Settings
     from graphmend_codemod.trace.document import Trace
     from graphmend_codemod.trace.join import Joined
 
@@ -119,7 +119,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.update_baseline and args.baseline is None:
         raise options.CommandError("--update-baseline needs --baseline FILE")
     if args.open or args.html is not None:
-        from graphmend_codemod import extras
+        from graphmend_codemod.core import extras
 
         extras.require("eval", "the page")
 
@@ -178,7 +178,7 @@ def _show(args: argparse.Namespace, joined: Joined, settings: Settings, new: fro
         for line in documents.github_commands(joined, settings.root):
             say(line)
     else:
-        from graphmend_codemod.reporting.colour import paint_for
+        from graphmend_codemod.core.colour import paint_for
 
         for line in text.full(joined, paint_for(sys.stdout, os.environ), new=new):
             say(line)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod.source import SourceError, read_bytes
+from graphmend_codemod.core.source import SourceError, read_bytes
 from graphmend_codemod.trace.document import MOST_BYTES, Site, Trace, TraceError
 
 VERSION = 1

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from graphmend_codemod import GraphmendError
-from graphmend_codemod.source import SourceError, read_bytes
+from graphmend_codemod.core.source import SourceError, read_bytes
 
 SCHEMA = 1
 OWN, LIBRARY, TORCH = "own", "library", "torch"

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod import runner
-from graphmend_codemod.findings import Finding, Safety, Span
+from graphmend_codemod.core.findings import Finding, Safety, Span
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceError, SourceFile
+from graphmend_codemod.engine import api
 from graphmend_codemod.reporting.diff import unified
-from graphmend_codemod.settings import Settings
-from graphmend_codemod.source import SourceError, SourceFile
 from graphmend_codemod.trace.document import OWN, TORCH, Place, Site, Trace
 
 _ANSWERS = Path(__file__).with_name("answers.json")
@@ -69,7 +69,7 @@ def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
     paths = sorted({place.path for place in places if (root / place.path).is_file()})
     found: tuple[Finding, ...] = ()
     if paths:
-        found = runner.check([root / path for path in paths], settings, jobs=jobs, cache=cache).findings
+        found = api.check([root / path for path in paths], settings, jobs=jobs, cache=cache).findings
     by_path: dict[str, list[Finding]] = {}
     for finding in found:
         by_path.setdefault(finding.path, []).append(finding)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from graphmend_codemod.reporting.colour import Paint
+from graphmend_codemod.core.colour import Paint
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
-from graphmend_codemod.terminal import printable
 from graphmend_codemod.trace import break_text
 from graphmend_codemod.trace.document import OWN, Place, Recompiled, Site, Trace
 from graphmend_codemod.trace.join import Answer, Joined, Verdict

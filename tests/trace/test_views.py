@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.cli.main import main
-from graphmend_codemod.reporting.colour import Paint
-from graphmend_codemod.settings import load_settings
+from graphmend_codemod.core.colour import Paint
+from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.trace import document, documents, text
 from graphmend_codemod.trace.document import LIBRARY, Place
 from graphmend_codemod.trace.join import Joined, Verdict, join

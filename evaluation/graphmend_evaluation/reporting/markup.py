@@ -9,8 +9,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
-from graphmend_codemod.terminal import printable
 from graphmend_evaluation.reporting.words import dedented, diff_lines, shortened
 
 _LONGEST = 1500

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.reporting.report import plural
-from graphmend_codemod.settings import load_settings
 from graphmend_codemod.trace import break_text, text
 from graphmend_codemod.trace.document import Trace
 from graphmend_codemod.trace.join import Answer, Joined, Verdict, join

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from graphmend_codemod.settings import load_settings
+from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.trace import document, run
 from graphmend_codemod.trace.document import Trace
 from graphmend_evaluation.tracing.recorder import Recorder
