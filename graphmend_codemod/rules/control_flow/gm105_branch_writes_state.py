@@ -30,6 +30,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 from graphmend_codemod.rules.proofs.memory.cached_values import cached_value, why_it_is_needed, why_it_may_change
 from graphmend_codemod.rules.proofs.memory.growing_state import NotGrowing, alike, growing_edit, larger_of
+from graphmend_codemod.rules.proofs.select.identity import why_attributes_must_stay
 
 _SETUP = """
 import torch
@@ -219,11 +220,29 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
     message = f"writes attributes by the value of a tensor: `{speculation.short(node.test)}`"
     own = _self(site)
     try:
+        if (reason := why_attributes_must_stay(site, _replaced(site, node))) is not None:
+            raise _NotWritable(reason)
         if not node.orelse and own is not None and site.torch is not None and condition.verdict.impure is None:
             return Verdict(message, edit=growing_edit(site, node, own))
         return Verdict(message, edit=_edit(site, node, condition))
     except (_NotWritable, NotGrowing) as reason:
         return Verdict(message, declined=str(reason))
+
+
+def _replaced(site: Site, node: ast.If) -> set[str]:
+    """The attributes that get a tensor of the select, and those whose tensor they would have held."""
+    found: set[str] = set()
+    for part in [part for statement in [*node.body, *node.orelse] for part in walk(statement)]:
+        if isinstance(part, ast.Assign):
+            pairs: list[ast.expr] = [*part.targets, part.value]
+        elif isinstance(part, ast.Call) and _attribute(site, part.func) == "register_buffer" and part.args:
+            pairs = part.args[1:2]
+            name = part.args[0].value if isinstance(part.args[0], ast.Constant) else None
+            found |= {name} if isinstance(name, str) else set()
+        else:
+            continue
+        found |= {name for each in pairs if (name := _attribute(site, each)) is not None}
+    return found
 
 
 @rule.on(ast.Assign, candidate="test", when=lambda node: isinstance(node.value, ast.IfExp))

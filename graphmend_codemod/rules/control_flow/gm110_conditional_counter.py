@@ -137,7 +137,8 @@ class _Growth:
 @rule.on(ast.If, candidate="test")
 def growing_number(site: Site, node: ast.If) -> Verdict | None:
     """`if mask.sum().item() < n: count = count + 1`."""
-    if not any(_growth(statement) for statement in node.body) or site.torch is None:
+    growing = [growth[0] for statement in node.body if (growth := _growth(statement)) is not None]
+    if not growing or site.torch is None or all(site.value(ast.Name(name, ast.Load())).is_tensor for name in growing):
         return None
     tensors = {name for name in _used_as_tensors(node) if not site.value(ast.Name(name, ast.Load())).is_python}
     inner = site.with_env(_with_tensors(site, site.place.env, tensors))

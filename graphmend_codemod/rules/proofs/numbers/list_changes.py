@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from graphmend_codemod.analysis.aliasing import VIEWS
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR
@@ -12,6 +13,8 @@ from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR
 _CHANGES = frozenset("append extend insert pop remove clear sort reverse __setitem__ __delitem__ __iadd__".split())
 _READS = frozenset("len sum min max list tuple range zip enumerate isinstance int float sorted print str repr".split())
 _LEVELS = 6
+_TORCH = frozenset({"torch", "F"})
+"""How files spell the modules whose functions are views of their first argument."""
 
 
 class ListChanges:
@@ -68,7 +71,7 @@ class ListChanges:
             root = _root(called.value)
             if called.attr in _CHANGES and (root in whole | parts or _may_be_elsewhere(function, called.value)):
                 return True
-            if root in whole and called.attr.endswith("_") and not called.attr.endswith("__"):
+            if root in whole | parts and called.attr.endswith("_") and not called.attr.endswith("__"):
                 return True
         given = {_root(each) for part in _given(call) for each in _held(part)}
         if self._only_reads(call):
@@ -125,21 +128,31 @@ def _aliases(function: Definition, names: set[str]) -> tuple[set[str], set[str]]
     while True:
         known = len(whole) + len(parts)
         for node in walk_scope(function.node):
-            if isinstance(node, ast.Assign):
-                held = {_root(each) for each in _held(node.value)}
-                targets = {
-                    each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)
-                }
-                if not held.isdisjoint(whole) and not isinstance(node.value, ast.Subscript):
+            for value, targets in _bound(node):
+                held = {_root(each) for each in _held(value)}
+                if not held.isdisjoint(whole) and not isinstance(value, (ast.Subscript, ast.Call)):
                     whole |= targets
                 elif not held.isdisjoint(whole | parts):
                     parts |= targets
-            elif isinstance(node, ast.For) and any(
+            if isinstance(node, ast.For) and any(
                 isinstance(each, ast.Name) and each.id in whole | parts for each in ast.walk(node.iter)
             ):
                 parts |= {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
         if len(whole) + len(parts) == known:
             return whole, parts
+
+
+def _bound(node: ast.AST) -> Iterator[tuple[ast.expr, set[str]]]:
+    """The values that a statement or `:=` gives to names, with these names; a `match` may give its subject to any."""
+    if isinstance(node, ast.Assign):
+        names = {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+        yield node.value, names
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        yield node.value, {node.target.id} if isinstance(node.target, ast.Name) else set()
+    elif isinstance(node, ast.Match):
+        patterns = [part for case in node.cases for part in ast.walk(case.pattern)]
+        caught = (ast.MatchAs, ast.MatchStar)
+        yield node.subject, {part.name for part in patterns if isinstance(part, caught) and part.name is not None}
 
 
 def _held(value: ast.expr) -> Iterator[ast.expr]:
@@ -152,8 +165,12 @@ def _held(value: ast.expr) -> Iterator[ast.expr]:
     elif isinstance(value, ast.BoolOp):
         for each in value.values:
             yield from _held(each)
-    elif isinstance(value, ast.Starred):
+    elif isinstance(value, (ast.Starred, ast.NamedExpr)):
         yield from _held(value.value)
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in VIEWS:
+        yield value.func.value
+        if _root(value.func) in _TORCH:
+            yield from value.args[:1]
     elif isinstance(value, (ast.Name, ast.Subscript)):
         yield value
 
@@ -180,6 +197,6 @@ def _attributes(value: ast.expr) -> Iterator[ast.expr]:
 
 
 def _root(node: ast.expr) -> str | None:
-    while isinstance(node, (ast.Attribute, ast.Subscript)):
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.NamedExpr)):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None

@@ -22,6 +22,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+from graphmend_codemod.rules.proofs.select.identity import asked_of_names
 from graphmend_codemod.rules.proofs.select.selection import Arm, Assignment, NotSelectable, Selection
 
 _ROUNDS = 6
@@ -343,6 +344,8 @@ def gradient_leaves(site: Site, node: ast.expr, env: Env) -> list[ast.expr]:
 
 def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[str]) -> None:
     """NotSelectable where a tensor that eager mode leaves as it is may be written in place afterwards."""
+    if (told := asked_of_names(site, names)) is not None:
+        raise NotSelectable(f"`{told}` asks which tensor it is, and a select makes a new one")
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:

@@ -1,0 +1,75 @@
+"""Whether anyone asks which object a name or an attribute holds, and whether anyone writes into it in place.
+
+A select gives a new tensor where a branch would have kept an old one, so `y is x` and `y.mul_(2)` would tell.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.rules.framework.site import Site
+
+
+def asked(tree: ast.AST, meant: Callable[[ast.expr], bool]) -> str | None:
+    """The text of `a is b` or `id(a)` in `tree` where `a` is one of the expressions that are `meant`; None if none is.
+
+    Comparisons with constants, `a is None`, tell nothing of an object.
+    """
+    for node in walk(tree):
+        sides: list[ast.expr] = []
+        if isinstance(node, ast.Compare) and any(isinstance(sign, (ast.Is, ast.IsNot)) for sign in node.ops):
+            sides = [node.left, *node.comparators]
+            if any(isinstance(each, ast.Constant) for each in sides):
+                continue
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
+            sides = node.args
+        if any(map(meant, sides)):
+            return speculation.short(node)
+    return None
+
+
+def asked_of_names(site: Site, names: Iterable[str]) -> str | None:
+    """The place in the function where the object behind one of these names is asked for; None if there is none."""
+    wanted = frozenset(names)
+    return asked(site.evaluator.scope.node, lambda side: isinstance(side, ast.Name) and side.id in wanted)
+
+
+def why_attributes_must_stay(site: Site, attributes: Iterable[str]) -> str | None:
+    """Why a copy may not take the place of the tensors that these attributes hold; None if nothing in the project
+    asks for their identity or writes into one of them. NeedsProject if not all files were read.
+    """
+    wanted = frozenset(attributes)
+    tree = tree_of(site.source.text)
+    found = asked(tree, lambda side: isinstance(side, ast.Attribute) and side.attr in wanted)
+    if found is not None:
+        return f"`{found}` asks which tensor an attribute holds, and a select makes a new one"
+    for node in walk(tree):
+        if _written(node) in wanted:
+            return f"`{speculation.short(node)}` writes in place, and a select makes a new tensor"  # type: ignore[arg-type]
+    for name in sorted(wanted):
+        for path, write in site.evaluator.scope.index.writers(name):
+            if write.how == "changed" and path != site.summary.path:
+                return f"`{name}` is changed in place in {path}, and a select makes a new tensor"
+    return None
+
+
+def _written(node: ast.AST) -> str | None:
+    """`a` for `self.a.mul_(2)`, `self.a[0] = 1`, `self.a += 1` and `out=self.a`."""
+    target: ast.AST | None = None
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        in_place = node.func.attr.endswith("_") and not node.func.attr.startswith("_")
+        given = next((word.value for word in node.keywords if word.arg == "out"), None)
+        target = node.func.value if in_place and node.func.attr != "requires_grad_" else given
+    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        target = node.value
+    elif isinstance(node, ast.AugAssign):
+        target = node.target
+    while isinstance(target, ast.Subscript) or (
+        isinstance(target, ast.Attribute) and target.attr in {"data", "mT", "T"}
+    ):
+        target = target.value
+    return target.attr if isinstance(target, ast.Attribute) else None

@@ -1,0 +1,59 @@
+"""Selects make new tensors: where code asks which tensor it has, or writes into one later, there is none."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from tests.tools.fixes import fixed
+
+HEAD = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.ones(4))
+        self.register_buffer("other", torch.ones(4))
+        self.first = self.scale
+
+    def forward(self, x: torch.Tensor):
+"""
+
+
+def model(body: str) -> str:
+    return HEAD + "\n".join(f"        {line}" for line in dedent(body).splitlines()) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("y = x * 2\nz = y\nif x.sum() > 0:\n    y = y + 1\nreturn y if y is z else y * 3", "`y is z` asks"),
+        ("y = x * 2\nz = y\nif x.sum() > 0:\n    y = y + 1\nif z is not y:\n    y = y * 3\nreturn y", "`z is not y`"),
+        ("y = x * 2\nz = id(y)\nif x.sum() > 0:\n    y = y + 1\nreturn y, z == id(y)", "`id(y)` asks"),
+        ("if x.sum() > 0:\n    self.scale = self.other\nself.scale.mul_(2)\nreturn x", "`self.scale.mul_(2)` writes"),
+        ("if x.sum() > 0:\n    self.scale = self.other\nself.other[0] = 2\nreturn x", "`self.other[0]` writes"),
+        ("if x.sum() > 0:\n    self.scale = self.other\nself.other += 2\nreturn x", "`self.other += 2` writes"),
+        ("if x.sum() > 0:\n    self.scale = self.other\ntorch.add(x, 1, out=self.scale)\nreturn x", "writes in place"),
+        ("if x.sum() > 0:\n    self.scale = self.other\nreturn self.scale is self.first", "asks which tensor"),
+    ],
+)
+def test_a_select_is_refused_where_a_new_tensor_would_tell(body: str, told: str) -> None:
+    source = model(body)
+    after, result = fixed(source)
+    assert after == source
+    assert any(told in (finding.declined or "") for finding in result.remaining), result.remaining
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = x * 2\nif x.sum() > 0:\n    y = y + 1\nreturn y if y is not None else x",
+        "if x.sum() > 0:\n    self.scale = self.other\nreturn x * self.scale",
+    ],
+)
+def test_nothing_is_refused_where_nobody_asks(body: str) -> None:
+    assert "torch.where" in fixed(model(body))[0]
