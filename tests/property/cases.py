@@ -191,8 +191,8 @@ def _complaints(program: Program, fixed: Fixed, compiled: bool, expected: list[t
 def _compiled_complaints(program: Program, fixed: Fixed, expected: list[tuple[str, str]]) -> Iterator[str]:
     """Where compiled code is worse than that of the original, and no page tells of it; `expected` gets the others.
 
-    Gradients of a whole forward under `no_grad` are left out: there compiled inputs come back detached. So are arrays of
-    NumPy: Dynamo traces them as tensors, where eager mode raises, and the calls after one may take its branches.
+    Gradients of a whole forward under `no_grad` are left out: there compiled inputs come back detached. So are
+    arrays of NumPy: Dynamo traces them as tensors, where eager mode raises, and later calls may take their branches.
     """
     before, after = joined(program.text, program.company), joined(fixed.text, program.company)
     inputs, name = [given for given in program.inputs if ".numpy()" not in given], program.name

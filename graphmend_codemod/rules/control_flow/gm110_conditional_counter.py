@@ -137,7 +137,7 @@ class _Growth:
 @rule.on(ast.If, candidate="test")
 def growing_number(site: Site, node: ast.If) -> Verdict | None:
     """`if mask.sum().item() < n: count = count + 1`."""
-    growing = [growth[0] for statement in node.body if (growth := _growth(statement)) is not None]
+    growing = [grown[0] for statement in node.body if (grown := _growth(statement)) is not None]
     if not growing or site.torch is None or all(site.value(ast.Name(name, ast.Load())).is_tensor for name in growing):
         return None
     tensors = {name for name in _used_as_tensors(node) if not site.value(ast.Name(name, ast.Load())).is_python}

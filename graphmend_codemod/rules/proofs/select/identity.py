@@ -49,7 +49,7 @@ def why_attributes_must_stay(site: Site, attributes: Iterable[str]) -> str | Non
         return f"`{found}` asks which tensor an attribute holds, and a select makes a new one"
     for node in walk(tree):
         if _written(node) in wanted:
-            return f"`{speculation.short(node)}` writes in place, and a select makes a new tensor"  # type: ignore[arg-type]
+            return f"`{speculation.short(node)}` writes in place, and a select makes a new tensor"
     for name in sorted(wanted):
         for path, write in site.evaluator.scope.index.writers(name):
             if write.how == "changed" and path != site.summary.path:
