@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from graphmend_codemod import GraphmendError
 from graphmend_codemod.core.source import SourceError, read_bytes
 
-LOG_CALLS = ("once", "guard")
+LOG_CALLS = ("guard", "warnings", "once")
 GUARDS = ("assert", "skip", "advice")
 
 # Patterns are compiled where they are used: most runs need none, and the commit hook waits for each.
@@ -58,7 +58,7 @@ class Settings(NamedTuple):
     unsafe_fixes: bool = False
     one_path: bool = False
     module_bases: tuple[str, ...] = ()
-    log_calls: str = "once"
+    log_calls: str = "guard"
     guards: str = "assert"
     target_torch: tuple[int, int] | None = None
     models: tuple[str, ...] = ()

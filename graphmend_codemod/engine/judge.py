@@ -89,7 +89,7 @@ def _uncovered(findings: list[Finding]) -> list[Finding]:
 
 def _writes_path(edit: Edit) -> bool:
     """True when the compiler no longer runs the text that is edited."""
-    return bool(edit.helpers) or any("is_compiling()" in part for part in _written(edit))
+    return bool(edit.helpers) or any("compiling()" in part for part in _written(edit))
 
 
 def _is_inside(span: Span, around: Iterable[Span]) -> bool:

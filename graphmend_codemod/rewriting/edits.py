@@ -45,10 +45,12 @@ def apply(source: SourceFile, edits: Sequence[Edit]) -> Applied:
 
     Of two edits that overlap the earlier in the text is made; the other is skipped and will be found again in the new
     text. Nothing outside the edited statements changes, which is proven by comparing the trees; an edit for which
-    that fails is skipped. Imports and helpers are placed once.
+    that fails is skipped. Imports and helpers are placed once, and so is an edit that is given more than once.
     """
+    first: dict[Edit, int] = {}
+    same = [first.setdefault(edit, index) for index, edit in enumerate(edits)]
     blocks = Blocks(Layout(source), source.parse())
-    planned, skipped = _plan(blocks, edits)
+    planned, skipped = _plan(blocks, edits, list(first.values()))
     try:
         text = _made(blocks, planned)
     except RewriteError:
@@ -62,14 +64,18 @@ def apply(source: SourceFile, edits: Sequence[Edit]) -> Applied:
             except RewriteError as error:
                 skipped.append((plan.index, str(error)))
         planned = kept
-    return Applied(text, tuple(sorted(plan.index for plan in planned)), tuple(sorted(skipped)))
+    made, reasons = {plan.index for plan in planned}, dict(skipped)
+    applied = tuple(index for index, one in enumerate(same) if one in made)
+    return Applied(text, applied, tuple((index, reasons[one]) for index, one in enumerate(same) if one in reasons))
 
 
-def _plan(blocks: Blocks, edits: Sequence[Edit]) -> tuple[list[_Planned], list[tuple[int, str]]]:
+def _plan(
+    blocks: Blocks, edits: Sequence[Edit], indices: Sequence[int]
+) -> tuple[list[_Planned], list[tuple[int, str]]]:
     names = Names(blocks)
     planned: list[_Planned] = []
     skipped: list[tuple[int, str]] = []
-    for index in sorted(range(len(edits)), key=lambda index: _position(edits[index])):
+    for index in sorted(indices, key=lambda index: _position(edits[index])):
         try:
             plan = _planned(blocks, names, index, edits[index], planned)
         except RewriteError as error:

@@ -130,7 +130,7 @@ def test_given_config_that_is_missing_is_an_error(tmp_path: Path) -> None:
         ("[tool.graphmend]\nper-file-ignores = {'a.py' = 'GM1'}", 'per-file-ignores."a.py" must be a list of strings'),
         ("[tool.graphmend]\nper-file-ignores = {'a.py' = ['GM9']}", "per-file-ignores: unknown rule code `GM9`"),
         ("[tool.graphmend]\nunsafe-fixes = 'yes'", 'unsafe-fixes must be true or false, not "yes"'),
-        ("[tool.graphmend]\nlog-calls = 'never'", 'log-calls must be one of "once", "guard", not "never"'),
+        ("[tool.graphmend]\nlog-calls = 'never'", 'log-calls must be one of "guard", "warnings", "once", not "never"'),
         ("[tool.graphmend]\nguards = true", 'guards must be one of "assert", "skip", "advice", not true'),
         ("[tool.graphmend]\ntarget-torch = 2.10", 'target-torch must be a string such as "2.4", not the number 2.1'),
         ("[tool.graphmend]\ntarget-torch = '>=2.1'", 'target-torch must be a string such as "2.4", not ">=2.1"'),

@@ -98,7 +98,7 @@ def _fix(project: Path, use: str, named: bool) -> str:
     (project / "model.py").write_text(_MODEL)
     (project / "use.py").write_text(use)
     paths = [project / "model.py"] if named else [project]
-    api.fix(paths, Settings(project), write=True, cache=False)
+    api.fix(paths, Settings(project, log_calls="once"), write=True, cache=False)
     return (project / "model.py").read_text()
 
 

@@ -35,8 +35,8 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs import untraced
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
+from graphmend_codemod.rules.proofs.logging.log_guard import guard, guard_test
 from graphmend_codemod.rules.proofs.unproven import Unproven, asked_of_bytes, bool_checks, tensor_checks
-from graphmend_codemod.rules.side_effects.gm201_log_call import guard, guard_test
 
 _SETUP = """
 import torch
@@ -206,7 +206,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
-        return Verdict(message, edit=guard(site, node))
+        return Verdict(message, edit=guard(site, [node]))
     try:
         facts = _facts(site, condition)
         check = _check(site, condition, node.msg, inverse=False)

@@ -3,21 +3,26 @@
 Dynamo breaks the graph at every call of a `logging.Logger` method, of `warnings.warn` and of `print`, even where the
 level is disabled. Eager mode keeps the statement, its arguments and the place that the record reports.
 
-Under `torch.compile` a message that is known while the graph is traced is sent once per compilation, through a helper
-that Dynamo runs as it traces (`torch.compiler.assume_constant_result`). With `log-calls = "guard"`, and for every
-message that is not known then (sizes would specialise the graph on them), the call is left out of the compiled code.
-So it is in code that TorchScript compiles as well, which cannot compile the helper.
+Under `torch.compile` the call is left out: it stands under `not torch.compiler.is_compiling()`, added to the test of
+the `if` that holds nothing else where that fits the line. Calls that follow each other share one guard, and a file that
+imports a predicate of this meaning (`from .utils import is_torchdynamo_compiling`) keeps using it.
+
+With `log-calls = "once"`, a message that is known while the graph is traced is sent once per compilation instead,
+through a helper that Dynamo runs as it traces; with `log-calls = "warnings"`, only warnings and errors are. That has to
+be asked for, since the decorator of the helper (`torch.compiler.assume_constant_result`) imports the compiler: about
+1.5 s for everyone who imports the file. Messages that are not known while tracing (a size would specialise the graph
+on it), and those in code that TorchScript compiles as well, are left out all the same.
 """
 
 from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in
-from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments, why_it_is_read
+from graphmend_codemod.rules.proofs.logging.log_guard import effect, guard_calls, is_kept, why_not
+from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments
 
 _SETUP = """
 import logging
@@ -46,7 +51,7 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(
-        cost=Cost.NONE, compiled_logs="once per compilation, or dropped where the message is not known while tracing"
+        cost=Cost.NONE, compiled_logs="dropped; once per compilation where the setting `log-calls` asks for it"
     ),
     examples=(
         Example(
@@ -55,10 +60,8 @@ rule = Rule(
                 logger.warning("No mask given, everything is attended to.")
             """,
             after="""
-            if mask is None:
-                (_warning_while_tracing if torch.compiler.is_compiling() else logger.warning)(
-                    "No mask given, everything is attended to."
-                )
+            if mask is None and not torch.compiler.is_compiling():
+                logger.warning("No mask given, everything is attended to.")
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 4)",),
@@ -66,10 +69,12 @@ rule = Rule(
         Example(
             before="""
             logger.info(f"got {x.shape[0]} rows")
+            print("mask:", mask)
             """,
             after="""
             if not torch.compiler.is_compiling():
                 logger.info(f"got {x.shape[0]} rows")
+                print("mask:", mask)
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 4)",),
@@ -131,62 +136,16 @@ def log_statement(site: Site, node: ast.Expr) -> Verdict | None:
     if arguments.tensor is not None:
         return None
     message = f"`{call.what}` breaks the graph"
-    if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
-    reader = why_it_is_read(site, call)
-    if reader is not None:
-        return Verdict(message, declined=reader)
-    helper = helper_for(site, call)
-    known = arguments.constant and site.torch_at_import and not site.scripted and not _of_error(call)
-    if site.settings.log_calls == "guard" or helper is None or not known:
-        effect = effect_in(site, call.call)
-        if effect is not None:
-            return Verdict(message, declined=f"`{effect}` in its arguments would no longer happen under torch.compile")
-        return Verdict(message, edit=guard(site, node))
-    return Verdict(message, edit=_once(site, call, helper))
-
-
-def guard(site: Site, node: ast.stmt) -> Edit:
-    """The statement under `if not torch.compiler.is_compiling():`."""
-    parts = (f"if not {site.compiling}:\n    ", site.original(node, 1))
-    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
-
-
-def guard_test(site: Site, node: ast.If) -> Edit:
-    """The statement with `not torch.compiler.is_compiling()` before its test, so that the compiler reads neither."""
-    word = "elif" if site.is_elif(node) else "if"
-    parts = (f"{word} not {site.compiling} and ", *_asked(site, node, word))
-    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
-
-
-def _asked(site: Site, node: ast.If, word: str) -> list[str | Original]:
-    """The statement behind `if`, its test in parentheses where `and` would split it."""
-    span, test = site.span(node), site.span(node.test)
-    rest = Original(Span(test.end_line, test.end_column, span.end_line, span.end_column))
-    head = Span(span.start_line, span.start_column + len(word), test.start_line, test.start_column)
-    text = site.source.segment(head)
-    if text.strip():
-        first = head._replace(start_column=head.start_column + len(text) - len(text.lstrip(" \t")))
-        return [Original(first), site.original(node.test), rest]
-    if not isinstance(node.test, ast.BoolOp):
-        loose = isinstance(node.test, (ast.IfExp, ast.NamedExpr))
-        return ["(", site.original(node.test), ")", rest] if loose else [site.original(node.test), rest]
-    if isinstance(node.test.op, ast.Or):
-        return ["(", site.original(node.test), ")", rest]
-    # Behind another `and`, the operands of this one are no expression of their own.
-    pieces: list[str | Original] = []
-    line, column = test.start_line, test.start_column
-    for operand in node.test.values:
-        end = site.span(operand)
-        pieces.append(Original(Span(line, column, end.end_line, end.end_column)))
-        line, column = end.end_line, end.end_column
-    return [*pieces, Original(Span(line, column, test.end_line, test.end_column)), rest]
-
-
-def _of_error(call: LogCall) -> bool:
-    """True for a message that shows the exception at hand, which is another one, or none, while tracing."""
-    told = call.what.rpartition(".")[2] == "exception"
-    return told or any(word.arg in {"exc_info", "stack_info"} for word in call.call.keywords)
+    reason = why_not(site, call)
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    helper = helper_for(site, call) if is_kept(site, call) else None
+    if helper is not None:
+        return Verdict(message, edit=_once(site, call, helper))
+    reason = effect(site, call)
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    return Verdict(message, edit=guard_calls(site, node))
 
 
 def _once(site: Site, call: LogCall, helper: Helper) -> Edit:

@@ -14,9 +14,9 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
-from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in, effect_of
-from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments, why_it_is_read
-from graphmend_codemod.rules.side_effects.gm201_log_call import guard, guard_test
+from graphmend_codemod.rules.proofs.logging.argument_effects import effect_of
+from graphmend_codemod.rules.proofs.logging.log_guard import effect, guard_calls, guard_test, why_not
+from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments
 
 _SETUP = """
 import logging
@@ -96,19 +96,11 @@ def asked_for_a_message(site: Site, node: ast.If) -> Verdict | None:
 
 
 def _why_not(site: Site, node: ast.If, calls: list[LogCall]) -> str | None:
-    if site.torch is None:
-        return "the name `torch` is taken by something else in this module"
-    effect = effect_of(site, node.test)
-    if effect is not None:
-        return f"`{effect}` in the test would no longer happen under torch.compile"
-    for call in calls:
-        reader = why_it_is_read(site, call)
-        if reader is not None:
-            return reader
-        effect = effect_in(site, call.call)
-        if effect is not None:
-            return f"`{effect}` in its arguments would no longer happen under torch.compile"
-    return None
+    acting = effect_of(site, node.test)
+    if acting is not None:
+        return f"`{acting}` in the test would no longer happen under torch.compile"
+    reasons = (why_not(site, call) or effect(site, call) for call in calls)
+    return next((reason for reason in reasons if reason is not None), None)
 
 
 @rule.on(ast.Expr, candidate="log")
@@ -118,12 +110,7 @@ def tensor_log(site: Site, node: ast.Expr) -> Verdict | None:
     if call is None or judge_arguments(site, call.call).tensor is None:
         return None
     message = f"`{call.what}` with a tensor breaks the graph"
-    if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
-    reader = why_it_is_read(site, call)
-    if reader is not None:
-        return Verdict(message, declined=reader)
-    effect = effect_in(site, call.call)
-    if effect is not None:
-        return Verdict(message, declined=f"`{effect}` in its arguments would no longer happen under torch.compile")
-    return Verdict(message, edit=guard(site, node))
+    reason = why_not(site, call) or effect(site, call)
+    if reason is not None:
+        return Verdict(message, declined=reason)
+    return Verdict(message, edit=guard_calls(site, node))

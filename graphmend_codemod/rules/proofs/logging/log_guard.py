@@ -1,0 +1,206 @@
+"""Guards that keep log calls out of compiled code: one for consecutive calls, spelled as the file spells it.
+
+`if debug: print(x)` becomes `if debug and not torch.compiler.is_compiling(): print(x)` where the `if` holds nothing but
+log calls; elsewhere they are indented under an `if not torch.compiler.is_compiling():` of their own. A file that
+imports a predicate of this meaning (`from .utils import is_torchdynamo_compiling`) keeps using it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.torch_api import COMPILING_PREDICATES, PREDICATES_ELSEWHERE
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Span
+from graphmend_codemod.core.settings import selects
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in, effect_of
+from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments, why_it_is_read
+
+_WARNINGS = frozenset({"warn", "warning", "warning_once", "warning_advice", "error", "error_once", "critical"})
+_COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_LOOSE = (ast.IfExp, ast.Lambda, ast.NamedExpr)
+
+
+class Predicate(NamedTuple):
+    """How the file asks whether torch.compile traces, and the modules that have to be imported for it."""
+
+    text: str
+    imports: tuple[str, ...] = ()
+
+
+def predicate(site: Site) -> Predicate | None:
+    """The file's own predicate where it imports one, else `torch.compiler.is_compiling()`; None without `torch`."""
+    if not site.scripted:
+        for binding in site.summary.bindings:
+            if binding.kind == "import" and binding.name in PREDICATES_ELSEWHERE and _is_predicate(site, binding.name):
+                return Predicate(f"{binding.name}()")
+    return None if site.torch is None else Predicate(site.compiling, site.imports)
+
+
+def _is_predicate(site: Site, name: str) -> bool:
+    scope = site.evaluator.scope
+    bindings = [binding for binding in site.summary.bindings if binding.name == name]
+    if len(bindings) != 1 or bindings[0].conditional or scope.is_local(name) or not site.stays(name):
+        return False
+    qualified = scope.resolve_global(name)
+    if qualified is None or qualified in COMPILING_PREDICATES:
+        return qualified is not None
+    facts = scope.index.function(qualified)
+    return facts is not None and facts.compiling_predicate
+
+
+def why_not(site: Site, call: LogCall) -> str | None:
+    """Why a log call cannot be left out of compiled code; None where it can."""
+    if predicate(site) is None:
+        return "the name `torch` is taken by something else in this module"
+    reader = why_it_is_read(site, call)
+    if reader is not None:
+        return reader
+    for parent in site.place.parents:
+        above = site.at(parent) if isinstance(parent, ast.If) else None
+        if above is not None and isinstance(parent, ast.If) and above.value(parent.test).compiling is True:
+            return "it is in the compile path of its author, and would be left out everywhere"
+    return None
+
+
+def effect(site: Site, call: LogCall) -> str | None:
+    """Why the arguments of a log call may not be left out with it; None where they may."""
+    found = effect_in(site, call.call)
+    return None if found is None else f"`{found}` in its arguments would no longer happen under torch.compile"
+
+
+def is_kept(site: Site, call: LogCall) -> bool:
+    """True for a call that the setting `log-calls` sends once per compilation: its message is known while tracing."""
+    wanted = site.settings.log_calls
+    if wanted == "guard" or (wanted == "warnings" and call.what.rpartition(".")[2] not in _WARNINGS):
+        return False
+    known = call.logger is not None and judge_arguments(site, call.call).constant and not _of_error(call)
+    return known and site.torch is not None and site.torch_at_import and not site.scripted
+
+
+def _of_error(call: LogCall) -> bool:
+    """True for a message that shows the exception at hand, which is another one, or none, while tracing."""
+    told = call.what.rpartition(".")[2] == "exception"
+    return told or any(word.arg in {"exc_info", "stack_info"} for word in call.call.keywords)
+
+
+def guard_calls(site: Site, node: ast.stmt) -> Edit:
+    """The edit that leaves a log call out of compiled code, together with those around it that may be left out."""
+    calls = _neighbours(site, node)
+    parent = site.place.parents[-1] if site.place.parents else None
+    alone = isinstance(parent, ast.If) and calls == parent.body and not parent.orelse
+    folded = _into_test(site, parent) if alone and isinstance(parent, ast.If) else None
+    return folded or guard(site, calls)
+
+
+def guard(site: Site, statements: Sequence[ast.stmt]) -> Edit:
+    """Statements that follow each other under `if not torch.compiler.is_compiling():`."""
+    asked = _predicate(site)
+    first, last = site.span(statements[0]), site.span(statements[-1])
+    whole = Span(first.start_line, first.start_column, last.end_line, last.end_column)
+    return Edit((Replacement(whole, (f"if not {asked.text}:\n    ", Original(whole, 1))),), imports=asked.imports)
+
+
+def guard_test(site: Site, node: ast.If) -> Edit:
+    """The statement with `not torch.compiler.is_compiling()` before its test, so that the compiler reads neither."""
+    word = "elif" if site.is_elif(node) else "if"
+    asked = _predicate(site)
+    parts = (f"{word} not {asked.text} and ", *_asked(site, node, word))
+    return Edit((Replacement(site.span(node), parts),), imports=asked.imports)
+
+
+def _predicate(site: Site) -> Predicate:
+    return predicate(site) or Predicate(site.compiling, site.imports)
+
+
+def _neighbours(site: Site, node: ast.stmt) -> list[ast.stmt]:
+    """The statement with the log calls right before and after it that can share its guard."""
+    body, position = site.place.blocks[-1]
+    first = last = position
+    while first > 0 and _may_share(site, body[first - 1], body[first]):
+        first -= 1
+    while last + 1 < len(body) and _may_share(site, body[last + 1], body[last]):
+        last += 1
+    return list(body[first : last + 1]) if body[position] is node else [node]
+
+
+def _may_share(site: Site, other: ast.stmt, beside: ast.stmt) -> bool:
+    own_line = other.lineno > (beside.end_lineno or 0) or (other.end_lineno or 0) < beside.lineno
+    return own_line and site.remembered("guarded log call", other, lambda: _is_guarded(site, other), anywhere=True)
+
+
+def _is_guarded(site: Site, other: ast.stmt) -> bool:
+    """True for a log call that gets a guard where it is met by itself."""
+    there = site.at(other)
+    call = find_log_call(there, other.value) if there is not None and isinstance(other, ast.Expr) else None
+    if there is None or call is None or is_kept(there, call):
+        return False
+    code = "GM201" if judge_arguments(there, call.call).tensor is None else "GM202"
+    path = site.source.path
+    if not selects(site.settings, code, path) or site.source.suppressed(site.span(other), code):
+        return False
+    return why_not(there, call) is None and effect(there, call) is None
+
+
+def _into_test(site: Site, node: ast.If) -> Edit | None:
+    """The edit that adds the guard to the test of the `if` that holds the calls; None where the line is too long."""
+    above = site.at(node)
+    start, test = site.span(node), site.span(node.test)
+    if above is None or not start.start_line == test.start_line == test.end_line:
+        return None
+    word = "elif" if site.is_elif(node) else "if"
+    line = site.source.line(start.start_line).encode()
+    colon = line.find(b":", test.end_column)
+    if colon < 0 or line[test.end_column : colon].strip(b") \t"):
+        return None
+    asked = _predicate(site)
+    tested = line[start.start_column + len(word) : colon].decode().strip()
+    closed = tested.startswith("(") and test.start_column > start.start_column + len(word) + 1
+    if site.is_too_long(len(line.decode().rstrip()) + len(f" and not {asked.text}")):
+        return None
+    loose = isinstance(node.test, _LOOSE) or (isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or))
+    tested = f"({tested})" if loose and not closed else tested
+    first = _may_be_tensor(above, node.test) and effect_of(above, node.test) is None
+    header = f"{word} not {asked.text} and {tested}" if first else f"{word} {tested} and not {asked.text}"
+    rest = Original(Span(start.start_line, colon, start.end_line, start.end_column))
+    return Edit((Replacement(start, (header, rest)),), imports=asked.imports)
+
+
+def _may_be_tensor(site: Site, test: ast.expr) -> bool:
+    """True for a test that compares or computes something which may be a tensor."""
+    for part in walk(test):
+        if isinstance(part, ast.Compare):
+            strings = any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in part.comparators)
+            suspect = isinstance(part.ops[0], _COMPARISONS) and not strings
+        else:
+            suspect = isinstance(part, ast.Call)
+        if suspect and isinstance(part, ast.expr) and not site.value(part).is_python:
+            return True
+    return False
+
+
+def _asked(site: Site, node: ast.If, word: str) -> list[str | Original]:
+    """The statement behind `if`, its test in parentheses where `and` would split it."""
+    span, test = site.span(node), site.span(node.test)
+    rest = Original(Span(test.end_line, test.end_column, span.end_line, span.end_column))
+    head = Span(span.start_line, span.start_column + len(word), test.start_line, test.start_column)
+    text = site.source.segment(head)
+    if text.strip():
+        first = head._replace(start_column=head.start_column + len(text) - len(text.lstrip(" \t")))
+        return [Original(first), site.original(node.test), rest]
+    if not isinstance(node.test, ast.BoolOp):
+        loose = isinstance(node.test, (ast.IfExp, ast.NamedExpr))
+        return ["(", site.original(node.test), ")", rest] if loose else [site.original(node.test), rest]
+    if isinstance(node.test.op, ast.Or):
+        return ["(", site.original(node.test), ")", rest]
+    # Behind another `and`, the operands of this one are no expression of their own.
+    pieces: list[str | Original] = []
+    line, column = test.start_line, test.start_column
+    for operand in node.test.values:
+        end = site.span(operand)
+        pieces.append(Original(Span(line, column, end.end_line, end.end_column)))
+        line, column = end.end_line, end.end_column
+    return [*pieces, Original(Span(line, column, test.end_line, test.end_column)), rest]
