@@ -55,9 +55,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+_FORMER = {
+    "number-grows": "GM110",
+    "shifted-range": "GM404",
+    "end-of-range": "GM405",
+    "joined-sizes": "GM407",
+    "cut-to-the-last": "GM408",
+    "number-in-tensor": "GM410",
+    "rows-handed-down": "GM505",
+    "found-places": "GM507",
+    "rows-filled": "GM508",
+}
+"""Codes of rules by the names that they had before."""
+
+
 def _wanted(word: str, rules: tuple[Rule, ...]) -> Rule:
+    code = _FORMER.get(word.lower(), word.upper())
     for rule in rules:
-        if word.upper() == rule.code or word.lower() == rule.slug:
+        if code == rule.code or word.lower() == rule.slug:
             return rule
     import difflib
 

@@ -177,6 +177,11 @@ def test_a_rule_is_explained(word: str, capsys: Captured) -> None:
         assert part in out
 
 
+def test_a_rule_is_found_by_its_former_name(capsys: Captured) -> None:
+    assert main(["rule", "found-places"]) == 0
+    assert capsys.readouterr().out.startswith("GM507 index-from-mask ")
+
+
 def test_an_unknown_rule_is_told_with_close_ones(capsys: Captured) -> None:
     told = complaint(["rule", "GM1O1"], capsys)
     assert told.startswith("graphmend: error: there is no rule `GM1O1` (did you mean `GM")
