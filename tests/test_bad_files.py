@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.cli.main import main
-from graphmend_codemod.core.settings import Settings, SettingsError, load_settings
+from graphmend_codemod.core.errors import SettingsError
+from graphmend_codemod.core.settings import Settings, load_settings
 from graphmend_codemod.core.source import MOST_PARSED, MOST_READ, SourceError, SourceFile
 from graphmend_codemod.engine import api
 from tests.repository.tools import BROKEN, CHECKOUT

@@ -18,8 +18,9 @@ from graphmend_codemod.bot.ownership import Series, bot_series, new_series
 from graphmend_codemod.bot.publisher import Publisher
 from graphmend_codemod.bot.state_comment import Mark, mark_of, read_mark, title_digest
 from graphmend_codemod.bot.workspace import identity
+from graphmend_codemod.core.errors import SettingsError
 from graphmend_codemod.core.interruption import interruptible
-from graphmend_codemod.core.settings import PullRequestSettings, Settings, SettingsError
+from graphmend_codemod.core.settings import PullRequestSettings, Settings
 from graphmend_codemod.evaluation.port import Wanted
 from graphmend_codemod.forge.base import Forge, ForgeError, Project, Proposal, PullRequest, State
 from graphmend_codemod.forge.transfer import BranchMoved, Transfer

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from graphmend_codemod import __version__
 from graphmend_codemod.bot.split_markdown import split
-from graphmend_codemod.core.findings import Finding, Safety
+from graphmend_codemod.core.findings import Finding, Safety, why_left
 from graphmend_codemod.core.settings import PullRequestSettings
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.migrate.commit_message import breaks, measured_with
-from graphmend_codemod.migrate.outcome import Migration, why_left
+from graphmend_codemod.migrate.outcome import Migration
 from graphmend_codemod.migrate.report import headline
 from graphmend_codemod.reporting.markdown import code, escaped
 from graphmend_codemod.reporting.report import plural

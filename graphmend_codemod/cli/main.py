@@ -12,8 +12,9 @@ from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from typing import NoReturn
 
-from graphmend_codemod import GraphmendError, __version__
+from graphmend_codemod import __version__
 from graphmend_codemod.cli.options import HelpFormatter
+from graphmend_codemod.core.errors import GraphmendError
 
 COMMANDS = {
     "check": "graphmend_codemod.cli.check",

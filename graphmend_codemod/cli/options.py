@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from graphmend_codemod import GraphmendError
-from graphmend_codemod.core.settings import Settings, checked_codes, load_settings
+from graphmend_codemod.core.errors import GraphmendError
+from graphmend_codemod.core.settings import Overrides, Settings, overridden_settings
 from graphmend_codemod.core.terminal import printable, say
 
 if TYPE_CHECKING:
@@ -84,14 +84,8 @@ def add_run_options(parser: argparse.ArgumentParser, *, cached: bool = False) ->
 
 def settings_from(args: argparse.Namespace, start: Path) -> Settings:
     """The project's settings at `start` with the command line over them; SettingsError if they cannot be used."""
-    settings = load_settings(start, config=args.config, known_codes=known_codes)
-    if args.select:
-        settings = settings._replace(select=_codes(args.select, "--select"), ignore=())
-    if args.ignore:
-        settings = settings._replace(ignore=(*settings.ignore, *_codes(args.ignore, "--ignore")))
-    if args.unsafe_fixes is not None:
-        settings = settings._replace(unsafe_fixes=args.unsafe_fixes)
-    return settings
+    told = Overrides(tuple(args.select or ()), tuple(args.ignore or ()), args.unsafe_fixes, args.config)
+    return overridden_settings(told, known_codes, start)
 
 
 def known_codes() -> Collection[str]:
@@ -161,11 +155,6 @@ def print_notes(notes: Iterable[str]) -> None:
     """One line each on standard error, none of them twice."""
     for note in dict.fromkeys(notes):
         say(f"graphmend: note: {printable(note)}", sys.stderr)
-
-
-def _codes(values: Iterable[str], option: str) -> tuple[str, ...]:
-    codes = [code.strip() for value in values for code in value.split(",") if code.strip()]
-    return checked_codes(codes, known_codes(), option)
 
 
 def _positive(text: str) -> int:

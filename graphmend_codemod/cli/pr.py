@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import models, options
+from graphmend_codemod.core.errors import SettingsError
 from graphmend_codemod.core.extras import require
-from graphmend_codemod.core.settings import SettingsError
 from graphmend_codemod.core.terminal import printable, say
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from graphmend_codemod import GraphmendError
+from graphmend_codemod.core.errors import GraphmendError
 
 # Of each group, one module has to be there.
 _MODULES: dict[str, tuple[tuple[str, ...], ...]] = {

@@ -113,6 +113,17 @@ class Finding(NamedTuple):
         return self.safety is Safety.SAFE or unsafe_fixes or self.edit.form is Form.ONE_PATH
 
 
+def why_left(finding: Finding) -> str:
+    """Why a finding that is still there was not fixed."""
+    if finding.declined:
+        return finding.declined
+    if finding.fixable and finding.safety is Safety.SAFE:
+        return "its file could not be written"
+    if finding.fixable:
+        return "an unsafe fix: read it with `graphmend fix --unsafe-fixes --diff`"
+    return "advice: nothing is written for this site"
+
+
 class Problem(NamedTuple):
     """Something that kept a file from being checked: exit code 2, one line on standard error.
 

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphmend_codemod import GraphmendError
-from graphmend_codemod.core.source import SourceError, read_bytes
+from graphmend_codemod.core.errors import SettingsError
+from graphmend_codemod.core.source import MOST_CONFIGURED, SourceError, read_bytes
 
 LOG_CALLS = ("guard", "warnings", "once")
 GUARDS = ("assert", "skip", "advice")
@@ -21,14 +21,8 @@ _CODE = r"GM[0-9]{0,3}"
 _NAME = r"[^\W\d]\w*(\.[^\W\d]\w*)*"
 _MODEL = f"{_NAME}:{_NAME}"
 _VERSION = r"([0-9]{1,4})\.([0-9]{1,4})(\.[0-9]+)?"
-MOST_BYTES = 2 * 2**20  # of a file that settings or requirements are read from
-
 
 TITLE_NAMES = ("repository", "sites", "files")
-
-
-class SettingsError(GraphmendError):
-    """A setting that cannot be used. The text is one line: file, cause, way out."""
 
 
 class PullRequestSettings(NamedTuple):
@@ -63,6 +57,28 @@ class Settings(NamedTuple):
     target_torch: tuple[int, int] | None = None
     models: tuple[str, ...] = ()
     pull_request: PullRequestSettings = PullRequestSettings()
+
+
+class Overrides(NamedTuple):
+    """What a command line puts over a project's settings. `select` and `ignore` hold codes with commas between."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    unsafe_fixes: bool | None = None
+    config: Path | None = None
+
+
+def overridden_settings(overrides: Overrides, known_codes: Callable[[], Collection[str]], start: Path) -> Settings:
+    """The project's settings at `start` with `overrides` on them; SettingsError if either cannot be used."""
+    settings = load_settings(start, config=overrides.config, known_codes=known_codes)
+    if overrides.select:
+        settings = settings._replace(select=_split_codes(overrides.select, known_codes(), "--select"), ignore=())
+    if overrides.ignore:
+        ignored = _split_codes(overrides.ignore, known_codes(), "--ignore")
+        settings = settings._replace(ignore=(*settings.ignore, *ignored))
+    if overrides.unsafe_fixes is not None:
+        settings = settings._replace(unsafe_fixes=overrides.unsafe_fixes)
+    return settings
 
 
 def load_settings(
@@ -102,6 +118,10 @@ def checked_codes(codes: Sequence[str], known: Collection[str], where: str) -> t
                 "`graphmend rules` lists all codes"
             )
     return tuple(codes)
+
+
+def _split_codes(values: Sequence[str], known: Collection[str], option: str) -> tuple[str, ...]:
+    return checked_codes([code.strip() for value in values for code in value.split(",") if code.strip()], known, option)
 
 
 def selects(settings: Settings, code: str, path: str) -> bool:
@@ -318,7 +338,7 @@ def _mentions(path: Path, word: bytes) -> bool:
 
 def _read(path: Path) -> bytes:
     try:
-        return read_bytes(path, MOST_BYTES, "")
+        return read_bytes(path, MOST_CONFIGURED, "")
     except SourceError as error:
         raise SettingsError(f"{path}: {error}") from error
 

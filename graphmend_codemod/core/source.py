@@ -37,6 +37,7 @@ _SUPPRESSION = r"#\s*graphmend:\s*(?:(skip-file)|ignore(?:\s*\[([^\]]{0,999})\])
 # Text is read up to a size that no program has, and parsed up to one that takes some seconds.
 MOST_READ = 16 * 2**20
 MOST_PARSED = 4 * 2**20
+MOST_CONFIGURED = 2 * 2**20  # of a file that settings or requirements are read from
 # Of Python's own encodings: these take time by the square of the length, or are for pieces of text alone.
 _NOT_FOR_FILES = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape", "undefined"})
 

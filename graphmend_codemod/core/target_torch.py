@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphmend_codemod.core.settings import MOST_BYTES, SettingsError
-from graphmend_codemod.core.source import SourceError, parse_text, read_bytes
+from graphmend_codemod.core.errors import SettingsError
+from graphmend_codemod.core.source import MOST_CONFIGURED, SourceError, parse_text, read_bytes
 
 Version = tuple[int, int]
 
@@ -106,7 +106,7 @@ def _text(path: Path) -> str:
     if not os.path.isfile(path):
         return ""
     try:
-        data = read_bytes(path, MOST_BYTES, "")
+        data = read_bytes(path, MOST_CONFIGURED, "")
     except SourceError as error:
         raise SettingsError(f"{path}: {error}; or set target-torch") from error
     return data.decode("utf-8", "replace") if b"torch" in data else ""

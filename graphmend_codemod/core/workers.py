@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from graphmend_codemod import GraphmendError
+from graphmend_codemod.core.errors import GraphmendError
 from graphmend_codemod.core.interruption import uninterrupted
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ _OPERATOR = "custom_op("
 
 
 class Evaluating:
-    """A `measuring.Judge` that remembers what it measured, and every change that it sent back."""
+    """A `port.Judge` that remembers what it measured, and every change that it sent back."""
 
     def __init__(self, trees: Trees, wanted: Wanted, progress: Callable[[str], None]) -> None:
         self._trees = trees
@@ -66,7 +66,7 @@ class Evaluating:
         self._load = machine.load_average()
 
     def verdict(self, sites: Sites, changed: Sequence[str]) -> Measured:
-        """See `measuring.Judge.verdict`; paths are relative to the trees."""
+        """See `port.Judge.verdict`; paths are relative to the trees."""
         gathered = self._gather(changed)
         self._names = {names.shown(model.name): model.name for model in gathered.models}
         judgement = self._renamed(self._stage.judge(gathered.models, changed, _marks(sites)))
@@ -99,7 +99,7 @@ class Evaluating:
         )
 
     def finish(self, measured: Measured) -> Measured:
-        """See `measuring.Judge.finish`."""
+        """See `port.Judge.finish`."""
         evaluation = measured.evaluation
         if evaluation is None:
             return measured

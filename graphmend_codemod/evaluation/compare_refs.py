@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphmend_codemod.core.findings import why_left
 from graphmend_codemod.core.interruption import interruptible
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.evaluation import port
 from graphmend_codemod.evaluation.model_modules import missing_module
 from graphmend_codemod.evaluation.port import Measured, MeasuringError, Sites, Trees, Wanted
-from graphmend_codemod.migrate.outcome import why_left
-from graphmend_codemod.migrate.per_rule import applies
 from graphmend_codemod.repository.checkout import Checkout, Commit, open_checkout, resolve_commit
 from graphmend_codemod.repository.checkout_state import changed_meanwhile, checkout_state
 from graphmend_codemod.repository.git import GitFailed, RepositoryError, without_git_environment
@@ -141,8 +140,9 @@ def _measured(
         )
     progress("looking for break sites")
     checked = api.check((), settings, jobs=request.jobs, cache=request.cache)
-    fixed = tuple(finding for finding in checked.findings if applies(finding, settings))
-    left = tuple((finding, why_left(finding)) for finding in checked.findings if not applies(finding, settings))
+    unsafe = settings.unsafe_fixes
+    fixed = tuple(finding for finding in checked.findings if finding.is_applied(unsafe))
+    left = tuple((finding, why_left(finding)) for finding in checked.findings if not finding.is_applied(unsafe))
     judge = port.measure(trees, wanted, progress)
     return judge.finish(judge.verdict(Sites(fixed, left), changed))
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
+from graphmend_codemod.core.settings import Overrides, Settings, overridden_settings
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.fleet.jobs import Order
 from graphmend_codemod.fleet.results import Row
+from graphmend_codemod.rules.framework.ask_table import CODES
 
 _MANY = 20
 _LONG = 500
@@ -60,12 +62,8 @@ def _shown(text: str) -> str:
     return printable(without_temporary_folders(text))[:_LONG]
 
 
-def arguments(order: Order) -> argparse.Namespace:
-    """The order's options as the command line has them."""
+def settings_of(order: Order) -> Callable[[Path], Settings]:
+    """The settings at a path, with the order's options over them; SettingsError if they cannot be used."""
     told = order.options
-    return argparse.Namespace(
-        select=list(told.select),
-        ignore=list(told.ignore),
-        unsafe_fixes=told.unsafe_fixes,
-        config=None if told.config is None else Path(told.config),
-    )
+    config = None if told.config is None else Path(told.config)
+    return partial(overridden_settings, Overrides(told.select, told.ignore, told.unsafe_fixes, config), lambda: CODES)

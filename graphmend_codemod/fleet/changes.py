@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 
-from graphmend_codemod.cli import options as command_line
+from graphmend_codemod.core.findings import why_left
 from graphmend_codemod.evaluation.port import Arm
-from graphmend_codemod.fleet.answers import answer, arguments
+from graphmend_codemod.fleet.answers import answer, settings_of
 from graphmend_codemod.fleet.jobs import MIGRATE, Order
 from graphmend_codemod.fleet.results import ALREADY, CLEAN, FAILED, LEFT, MIGRATED, Row
 from graphmend_codemod.forge.location import looks_remote
 from graphmend_codemod.migrate import migration
 from graphmend_codemod.migrate.migration import MigrationError
-from graphmend_codemod.migrate.outcome import NOTHING_DONE, Migration, why_left
+from graphmend_codemod.migrate.outcome import NOTHING_DONE, Migration
 from graphmend_codemod.migrate.saved import earlier_migration
 from graphmend_codemod.repository.checkout import open_checkout, resolve_commit
 from graphmend_codemod.repository.git import RepositoryError
@@ -37,7 +36,7 @@ def _migrate(order: Order) -> Row:
     made = migration.migrate(
         migration.Request(
             repository=Path(order.location),
-            settings=partial(command_line.settings_from, arguments(order)),
+            settings=settings_of(order),
             branch=order.options.branch,
             evaluate=order.options.evaluate,
             dry_run=order.options.dry_run,
@@ -71,7 +70,7 @@ def _pull_request(order: Order) -> Row:
     told = order.options
     location, checkout = runner.find_repository(order.location, "origin", kind=told.forge, api=told.api)
     request = pull_request.Request(
-        settings=partial(command_line.settings_from, arguments(order)),
+        settings=settings_of(order),
         branch=told.branch,
         fork=told.fork,
         evaluate=told.evaluate,

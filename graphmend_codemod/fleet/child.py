@@ -8,9 +8,8 @@ import threading
 import time
 from pathlib import Path
 
-from graphmend_codemod.cli import options as command_line
-from graphmend_codemod.core.settings import SettingsError
-from graphmend_codemod.fleet.answers import answer, arguments
+from graphmend_codemod.core.errors import SettingsError
+from graphmend_codemod.fleet.answers import answer, settings_of
 from graphmend_codemod.fleet.jobs import CHECK, Order, order_from_json
 from graphmend_codemod.fleet.results import CLEAN, FAILED, FINDINGS, LEFT, Row
 from graphmend_codemod.fleet.snapshot import snapshot
@@ -40,7 +39,7 @@ def handle(order: Order) -> Row:
         from graphmend_codemod.fleet.changes import change
 
         return change(order)
-    except (ForgeError, RepositoryError, SettingsError, command_line.CommandError, OSError) as error:
+    except (ForgeError, RepositoryError, SettingsError, OSError) as error:
         return answer(order, FAILED, error=order.scrubbed(str(error)))
 
 
@@ -52,12 +51,12 @@ def _end_with(parent: int) -> None:
 
 
 def _check(order: Order) -> Row:
+    from graphmend_codemod.core.findings import why_left
     from graphmend_codemod.engine.api import check
-    from graphmend_codemod.migrate.outcome import why_left
 
     with temporary_folder() as folder, without_git_environment():
         root = snapshot(order, folder)
-        settings = command_line.settings_from(arguments(order), root)
+        settings = settings_of(order)(root)
         result = check([root], settings, jobs=1, cache=False)
     findings, problems = result.findings, result.problems
     if problems and not findings and len({one.path for one in problems}) >= result.files:

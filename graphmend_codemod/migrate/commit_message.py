@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.evaluation.port import Arm, ModelResult
-from graphmend_codemod.migrate.outcome import Migration
-from graphmend_codemod.migrate.revert import TakenBack
+from graphmend_codemod.migrate.outcome import Migration, TakenBack
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.reporting.rules import cost, explanation, summary
 from graphmend_codemod.rules.framework.rule import Rule

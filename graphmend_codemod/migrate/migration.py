@@ -14,17 +14,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphmend_codemod import __version__
-from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.core.errors import SettingsError
+from graphmend_codemod.core.findings import Finding, why_left
 from graphmend_codemod.core.interruption import interruptible, uninterrupted
-from graphmend_codemod.core.settings import Settings, SettingsError
+from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.evaluation import port
 from graphmend_codemod.evaluation.model_modules import missing_module
 from graphmend_codemod.evaluation.port import Culprit, Judge, Measure, Measured, MeasuringError, Sites, Trees, Wanted
 from graphmend_codemod.migrate import commit_message
 from graphmend_codemod.migrate import report as views
-from graphmend_codemod.migrate.outcome import Migration, RuleCommit, why_left
+from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
 from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule
-from graphmend_codemod.migrate.revert import TakenBack, TakingBack
+from graphmend_codemod.migrate.revert import TakingBack
 from graphmend_codemod.migrate.shared_session import reading_once
 from graphmend_codemod.repository.checkout import (
     Checkout,

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphmend_codemod.core.findings import Finding, Problem, Safety
+from graphmend_codemod.core.findings import Finding, Problem, why_left
 from graphmend_codemod.evaluation.port import Measured, ModelResult
-from graphmend_codemod.migrate.revert import TakenBack
 from graphmend_codemod.repository.checkout import Commit
 from graphmend_codemod.rules.framework.rule import Rule
 
@@ -25,6 +24,14 @@ class RuleCommit:
     oid: str | None
     applied: tuple[Finding, ...]
     files: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TakenBack:
+    """A fix that was reverted after evaluation. `finding` has the path and lines of the base."""
+
+    finding: Finding
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -79,14 +86,3 @@ class Migration:
         for finding in self.remaining:
             reasons.setdefault((finding.code, finding.slug), Counter())[why_left(finding)] += 1
         return dict(sorted(reasons.items()))
-
-
-def why_left(finding: Finding) -> str:
-    """Why a finding that is still there was not fixed."""
-    if finding.declined:
-        return finding.declined
-    if finding.fixable and finding.safety is Safety.SAFE:
-        return "its file could not be written"
-    if finding.fixable:
-        return "an unsafe fix: read it with `graphmend fix --unsafe-fixes --diff`"
-    return "advice: nothing is written for this site"

@@ -25,13 +25,13 @@ Opcode = tuple[str, int, int, int, int]  # of difflib: what, lines of the base, 
 
 
 class Check(Protocol):
-    """`runner.check`."""
+    """`api.check`."""
 
     def __call__(self, paths: Sequence[Path], settings: Settings, *, jobs: int, cache: bool) -> CheckResult: ...
 
 
 class Fix(Protocol):
-    """`runner.fix`."""
+    """`api.fix`."""
 
     def __call__(
         self,

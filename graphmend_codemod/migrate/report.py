@@ -11,11 +11,11 @@ from urllib.parse import quote
 
 from graphmend_codemod import __version__
 from graphmend_codemod.core.colour import Paint
-from graphmend_codemod.core.findings import Finding, Safety
+from graphmend_codemod.core.findings import Finding, Safety, why_left
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.evaluation.port import Arm, ModelResult
 from graphmend_codemod.migrate.commit_message import before_and_after, breaks, measured_with
-from graphmend_codemod.migrate.outcome import Migration, RuleCommit, why_left
+from graphmend_codemod.migrate.outcome import Migration, RuleCommit
 from graphmend_codemod.reporting.markdown import code, escaped
 from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.reporting.rules import cost

@@ -13,18 +13,11 @@ from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine.fixpoint import Veto, first_line
 from graphmend_codemod.evaluation.port import Culprit
+from graphmend_codemod.migrate.outcome import TakenBack
 from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule
 from graphmend_codemod.repository.worktree import Worktree
 
 _NEARBY = 3
-
-
-@dataclass(frozen=True)
-class TakenBack:
-    """A fix that was taken back after evaluation. `finding` has the path and lines of the base."""
-
-    finding: Finding
-    reason: str
 
 
 @dataclass

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from graphmend_codemod.core.findings import Finding, Problem, Safety, Span
 from graphmend_codemod.evaluation.port import Arm, Measured, ModelResult
 from graphmend_codemod.migrate.migration import MigrationError
-from graphmend_codemod.migrate.outcome import Migration, RuleCommit
+from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
 from graphmend_codemod.migrate.report import SCHEMA_VERSION
-from graphmend_codemod.migrate.revert import TakenBack
 from graphmend_codemod.repository.checkout import Checkout, Commit
 from graphmend_codemod.repository.git import Git, GitFailed, without_git_environment
 from graphmend_codemod.rules.framework.registry import all_rules

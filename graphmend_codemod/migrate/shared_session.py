@@ -28,13 +28,13 @@ def reading_once() -> Engine:
 
 
 class _Project:
-    """`runner.check` and `runner.fix` with one checker behind both."""
+    """`api.check` and `api.fix` with one checker behind both."""
 
     def __init__(self) -> None:
         self._checker: _Checker | None = None
 
     def check(self, paths: Sequence[Path], settings: Settings, *, jobs: int, cache: bool) -> CheckResult:
-        """See `runner.check`."""
+        """See `api.check`."""
         if self._checker is None or not self._checker.knows(paths, settings):
             self._checker = _Checker(discover(paths, settings).files, settings, jobs=jobs, cache=cache)
         self._checker.begin(settings)
@@ -50,7 +50,7 @@ class _Project:
         cache: bool,
         vetoes: Sequence[Veto],
     ) -> FixResult:
-        """See `runner.fix`."""
+        """See `api.fix`."""
         if self._checker is None or not self._checker.knows(paths, settings):
             return api.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
         self._checker.begin(settings)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from graphmend_codemod import GraphmendError
+from graphmend_codemod.core.errors import GraphmendError
 from graphmend_codemod.core.source import SourceError, read_bytes
 
 SCHEMA = 1

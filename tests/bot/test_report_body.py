@@ -9,7 +9,8 @@ import pytest
 
 from graphmend_codemod.bot import report_body as views
 from graphmend_codemod.bot.state_comment import mark_of, read_mark, with_mark
-from graphmend_codemod.core.settings import PullRequestSettings, Settings, SettingsError, load_settings
+from graphmend_codemod.core.errors import SettingsError
+from graphmend_codemod.core.settings import PullRequestSettings, Settings, load_settings
 from graphmend_codemod.evaluation.port import Measured
 from graphmend_codemod.migrate import migration
 from graphmend_codemod.migrate.outcome import Migration

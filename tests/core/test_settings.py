@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.core.settings import Settings, SettingsError, load_settings, matches_glob, selects
+from graphmend_codemod.core.errors import SettingsError
+from graphmend_codemod.core.settings import Settings, load_settings, matches_glob, selects
 
 KNOWN = ("GM101", "GM102", "GM201", "GM301")
 
