@@ -19,7 +19,8 @@ LAYERS = """
     project
     analysis
     rewriting
-    rules.framework rules.proofs
+    rules.framework
+    rules.proofs
     rules.control_flow rules.side_effects rules.guards rules.readback rules.dynamic_shapes rules.python rules.advice
     engine
     reporting
