@@ -18,7 +18,7 @@ _INTRODUCTION = """\
 # What a fleet takes
 
 Written by `evaluation/benchmarks/fleet.py`; do not edit. The raw numbers are in `{results}`.
-[bot.md](bot.md) is the guide.
+[fleets.md](fleets.md) is the guide.
 """
 _HOW = """\
 CPU seconds are user and system time of all processes; of a cluster, without what its idle processes take to start and
