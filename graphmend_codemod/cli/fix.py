@@ -27,6 +27,7 @@ could not be handled. Commit hooks rely on the 1; --exit-zero turns it into 0.
 examples:
   graphmend fix src/models
   graphmend fix --diff --unsafe-fixes
+  graphmend fix --trace trace.json
   graphmend fix - --stdin-filename model.py < model.py > fixed.py
 """
 
@@ -43,6 +44,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     options.add_paths(parser)
     options.add_rule_options(parser)
+    options.add_trace_option(parser)
     parser.add_argument("--diff", action="store_true", help="print a unified diff and write nothing")
     parser.add_argument(
         "--exit-non-zero-on-fix",
@@ -67,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 def _fix_files(args: argparse.Namespace) -> tuple[bool, bool]:
     from graphmend_codemod.engine import api
 
-    groups = options.projects(args)
+    groups = [(options.only_traced(args, settings), paths) for settings, paths in options.projects(args)]
     first = groups[0][0]
     results = []
     for settings, paths in groups:

@@ -7,9 +7,13 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphmend_codemod.cli import models, options
 from graphmend_codemod.core.terminal import say
+
+if TYPE_CHECKING:
+    from graphmend_codemod.core.settings import Settings
 
 _DESCRIPTION = """\
 Fix a whole repository on a new branch, one commit a rule, and report what was
@@ -67,6 +71,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--report", metavar="DIR", help="where to write report.md and report.json [default: in .git]")
     parser.add_argument("--dry-run", action="store_true", help="say what would be committed; make no branch")
     options.add_rule_options(parser)
+    options.add_trace_option(parser)
     options.add_run_options(parser)
 
 
@@ -80,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
     request = Request(
         repository=Path(args.repository),
-        settings=partial(options.settings_from, args),
+        settings=partial(_settings, args),
         base=args.base,
         branch=args.branch,
         paths=tuple(Path(path) for path in args.paths),
@@ -106,3 +111,9 @@ def run(args: argparse.Namespace) -> int:
     options.print_notes(outcome.remarks)
     options.print_problems(outcome.problems, outcome.top or Path())
     return outcome.exit_code
+
+
+def _settings(args: argparse.Namespace, start: Path) -> Settings:
+    """The settings in the work tree. A trace that is configured may not be there; one that is named is read."""
+    settings = options.settings_from(args, start)
+    return settings if args.trace is None else options.only_traced(args, settings)

@@ -72,6 +72,16 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_trace_option(parser: argparse.ArgumentParser) -> None:
+    """Which sites to fix: those of a recorded run."""
+    parser.add_argument(
+        "--trace",
+        metavar="FILE",
+        type=Path,
+        help="fix only what broke in a run that `graphmend trace` recorded, what cost most first",
+    )
+
+
 def add_run_options(parser: argparse.ArgumentParser, *, cached: bool = False) -> None:
     """How to run. Commands that are not `cached` take `--no-cache` as well and have no use for it."""
     parser.add_argument(
@@ -86,6 +96,16 @@ def settings_from(args: argparse.Namespace, start: Path) -> Settings:
     """The project's settings at `start` with the command line over them; SettingsError if they cannot be used."""
     told = Overrides(tuple(args.select or ()), tuple(args.ignore or ()), args.unsafe_fixes, args.config)
     return overridden_settings(told, known_codes, start)
+
+
+def only_traced(args: argparse.Namespace, settings: Settings) -> Settings:
+    """The settings with the sites of the trace that was named or configured, if one was. Raises TraceError."""
+    if args.trace is None and settings.trace is None:
+        return settings
+    from graphmend_codemod.trace.selection import only_traced as selected
+
+    path = args.trace if args.trace is not None else settings.root / str(settings.trace)
+    return selected(path, settings, jobs=workers(args), cache=not args.no_cache)
 
 
 def known_codes() -> Collection[str]:

@@ -42,7 +42,11 @@ class PullRequestSettings(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """Frozen settings of one run. `target_torch` is (major, minor)."""
+    """Frozen settings of one run. `target_torch` is (major, minor).
+
+    `trace` names the file of a recorded run. `only_sites` are the path, code, function and first line of the sites that
+    may be fixed, None for all; no project sets it, but commands that are given a trace do.
+    """
 
     root: Path
     select: tuple[str, ...] = ("GM",)
@@ -57,6 +61,8 @@ class Settings(NamedTuple):
     target_torch: tuple[int, int] | None = None
     models: tuple[str, ...] = ()
     pull_request: PullRequestSettings = PullRequestSettings()
+    trace: str | None = None
+    only_sites: frozenset[tuple[str, str, str, str]] | None = None
 
 
 class Overrides(NamedTuple):
@@ -286,6 +292,7 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "target-torch": _version,
     "models": _matching(_MODEL, "package.module:factory"),
     "pull-request": _pull_request,
+    "trace": _text,
 }
 
 

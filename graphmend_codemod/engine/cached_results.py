@@ -11,10 +11,13 @@ from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine.analyze import Analysed
 from graphmend_codemod.project.index.facts import ReachedFunction
 
+# What no finding depends on.
+_OF_FIXES = frozenset({"root", "trace", "only_sites"})
+
 
 def settings_key(settings: Settings) -> str:
     """The settings that findings depend on, in one text."""
-    return repr([(name, value) for name, value in settings._asdict().items() if name != "root"])
+    return repr([(name, value) for name, value in settings._asdict().items() if name not in _OF_FIXES])
 
 
 def findings_key(settings: Settings, digest: str, functions: Sequence[ReachedFunction]) -> str:

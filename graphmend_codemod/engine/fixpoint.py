@@ -91,6 +91,10 @@ class Fixing:
                 yield FileFix(path, fixed.before, fixed.source.raw, tuple(fixed.applied))
 
     def _unless_forbidden(self, finding: Finding) -> Finding:
+        only = self._settings.only_sites
+        key = (finding.path, finding.code, finding.function, "" if only is None else self._statement(finding))
+        if only is not None and key not in only and self._applies(finding):
+            return _declined(finding, "did not break in the recorded run")
         for veto in self._vetoes:
             if finding.path == veto.path and veto.forbids(finding, self._statement(finding)):
                 return _declined(finding, veto.reason)

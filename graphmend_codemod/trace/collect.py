@@ -125,7 +125,11 @@ class Collector:
             own_line = "" if own is None else frames[own].code or paths.line(frames[own].path, frames[own].line).strip()
             self._sites[key] = _Site(
                 id=_identity(place, text, inner.code or line.strip()),
-                first=text,
+                first=text._replace(
+                    kind=paths.tidy(text.kind),
+                    reason=paths.tidy(text.reason),
+                    hints=tuple(map(paths.tidy, text.hints)),
+                ),
                 place=place,
                 column=column,
                 end_column=end_column,
@@ -214,9 +218,9 @@ class _ProcessReader:
             for site in ended:
                 site.seconds += min(event.thrown_away, event.seconds) / len(ended)
         if event.compilation:
-            self._collector.recompiled(place, event.seconds, self._reasons.get(key, ""))
+            self._collector.recompiled(place, event.seconds, self._paths.tidy(self._reasons.get(key, "")))
         if event.failed:
-            self._collector.skipped(place, _first_line(event.failed))
+            self._collector.skipped(place, self._paths.tidy(_first_line(event.failed)))
         self._collector.compiled(
             Compilation(
                 process=self._number,

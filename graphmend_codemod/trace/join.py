@@ -78,11 +78,12 @@ def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
 
 def matching(place: Place, findings: Iterable[Finding], settings: Settings) -> Finding | None:
     """The finding that speaks of a line: one that can be fixed before one that cannot, the closest one first."""
-    here = [finding for finding in findings if _covers(finding, place.line)]
+    here = [finding for finding in findings if covers(finding, place.line)]
     return min(here, key=lambda each: _rank(each, settings), default=None)
 
 
-def _covers(finding: Finding, line: int) -> bool:
+def covers(finding: Finding, line: int) -> bool:
+    """Whether a finding, or the edit that mends it, speaks of a line."""
     spans = [finding.span]
     if finding.edit is not None:
         spans += [replacement.span for replacement in finding.edit.replacements]
@@ -155,6 +156,8 @@ def _steps(site: Site) -> Iterable[str]:
 def _elsewhere(site: Site) -> str:
     if site.where == TORCH:
         return "The break is inside torch: see its page; without a setting, keep the call outside the compiled region."
+    if site.place.path.startswith("python3."):
+        return "The break is in Python's own library: keep the call outside the compiled region."
     package = site.place.path.removeprefix("site-packages/").partition("/")[0]
     return (
         f"The break is in {package}, not in this project: look for a newer version of it, report it there, or let "

@@ -10,6 +10,7 @@ from pathlib import Path
 from graphmend_codemod.trace.document import LIBRARY, OWN, TORCH, Place
 
 _INSTALLED = re.compile(r".*/(site-packages|dist-packages)/(?P<rest>.+)$")
+_INSTALLED_IN_TEXT = re.compile(r"/[^\s`'\"]*/(site-packages|dist-packages)/")
 _PYTHON = re.compile(r".*/lib/(python3\.\d+/.+)$")
 _TORCH = re.compile(r"^(site-packages/torch/|.*/torch/(_dynamo|_inductor|_functorch|nn/modules|utils|autograd|optim)/)")
 _MADE = ("<frozen ", "<string>", "<eval_with_key>")
@@ -32,6 +33,11 @@ class Paths:
     def line(self, path: str, number: int) -> str:
         """A line of source as it is on disk now, without its newline; empty where there is none."""
         return linecache.getline(self._look_up(path)[2], number).rstrip("\r\n")
+
+    def tidy(self, text: str) -> str:
+        """Words of torch without the folders of this machine."""
+        text = _INSTALLED_IN_TEXT.sub(r"\1/", text)
+        return text.replace(f"{self._root}{os.sep}", "")
 
     def is_noise(self, path: str) -> bool:
         """True for frames that only lead to the program: of the interpreter, and of graphmend itself."""

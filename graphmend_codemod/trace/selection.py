@@ -1,0 +1,59 @@
+"""The sites of a recorded run among the findings: what `fix --trace` writes, and nothing else.
+
+Lines may have moved since the run: a site is looked for by the text of its line, the nearest one first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.source import SourceError, SourceFile
+from graphmend_codemod.engine import api
+from graphmend_codemod.engine.fixpoint import first_line
+from graphmend_codemod.trace import document
+from graphmend_codemod.trace.document import Site, Trace
+from graphmend_codemod.trace.join import covers
+
+Key = tuple[str, str, str, str]
+
+
+def only_traced(path: Path, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Settings:
+    """The settings with the sites of the trace in a file as `only_sites`. Raises `TraceError` if it cannot be read."""
+    trace = document.read(path)
+    return settings._replace(only_sites=frozenset(keys(trace, settings, jobs=jobs, cache=cache)))
+
+
+def keys(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Iterator[Key]:
+    """Path, code, function and first line of each finding on the line of a site, those of the dearest sites first."""
+    root = settings.root
+    places = [site.own.path for site in trace.sites if site.own is not None]
+    paths = [path for path in dict.fromkeys(places) if (root / path).is_file()]
+    if not paths:
+        return
+    found: dict[str, list[Finding]] = {}
+    for finding in api.check([root / path for path in paths], settings, jobs=jobs, cache=cache).findings:
+        found.setdefault(finding.path, []).append(finding)
+    for site in trace.sites:
+        if site.own is None or site.own.path not in found:
+            continue
+        try:
+            source = SourceFile.below(str(root), site.own.path)
+        except SourceError:
+            continue
+        line = line_now(site, source.text.splitlines())
+        for finding in found[site.own.path]:
+            if line is not None and covers(finding, line):
+                yield finding.path, finding.code, finding.function, first_line(source.text, finding.span.start_line)
+
+
+def line_now(site: Site, lines: Sequence[str]) -> int | None:
+    """Where the site's line is now, from 1; None where it is gone. Without source in the trace, where it was."""
+    assert site.own is not None
+    was, text = site.own.line, site.own_source.strip()
+    if not text:
+        return was
+    same = [number for number, line in enumerate(lines, 1) if line.strip() == text]
+    return min(same, key=lambda number: abs(number - was), default=None)

@@ -1,0 +1,69 @@
+"""`--trace`: only what broke in a recorded run is fixed, wherever its lines are by now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graphmend_codemod.cli.main import main
+from graphmend_codemod.trace import document
+from tests.trace.samples import MODEL, project, traced
+
+Captured = pytest.CaptureFixture[str]
+ELSEWHERE = (
+    "\n\nclass Other(nn.Module):\n    def forward(self, x: torch.Tensor):\n        print('other')\n        return x\n"
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a site that no run has met, and the trace of a run; the current folder."""
+    project(tmp_path)
+    (tmp_path / "trace.json").write_text(document.as_json(traced(tmp_path)))
+    (tmp_path / "model.py").write_text(MODEL + ELSEWHERE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fixed(folder: Path) -> str:
+    return (folder / "model.py").read_text()
+
+
+def test_only_what_broke_is_fixed(folder: Path) -> None:
+    assert main(["fix", "--no-cache", "--trace", "trace.json"]) == 1
+    assert "torch.where" in fixed(folder)
+    assert "is_compiling() else print" in fixed(folder)
+    assert "        print('other')\n" in fixed(folder)
+
+
+def test_second_run_changes_nothing(folder: Path) -> None:
+    main(["fix", "--no-cache", "--trace", "trace.json"])
+    assert main(["fix", "--no-cache", "--trace", "trace.json"]) == 0
+
+
+def test_lines_above_may_have_moved(folder: Path) -> None:
+    (folder / "model.py").write_text("import os  # new\n\n\n" + fixed(folder))
+    assert main(["fix", "--no-cache", "--trace", "trace.json"]) == 1
+    assert "torch.where" in fixed(folder)
+    assert "        print('other')\n" in fixed(folder)
+
+
+def test_statement_that_was_rewritten_since_is_left(folder: Path) -> None:
+    (folder / "model.py").write_text(fixed(folder).replace("x.sum() > 0", "x.sum() > 1"))
+    main(["fix", "--no-cache", "--trace", "trace.json"])
+    assert "torch.where" not in fixed(folder)
+
+
+def test_trace_of_the_settings_serves_every_fix(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.graphmend]\ntrace = "trace.json"\n')
+    assert main(["fix", "--no-cache", "model.py"]) == 1
+    assert "torch.where" in fixed(folder)
+    assert "        print('other')\n" in fixed(folder)
+
+
+def test_trace_that_is_not_there_is_told_of_and_nothing_is_fixed(folder: Path, capsys: Captured) -> None:
+    before = fixed(folder)
+    assert main(["fix", "--no-cache", "--trace", "none.json"]) == 2
+    assert "none.json" in capsys.readouterr().err
+    assert fixed(folder) == before
