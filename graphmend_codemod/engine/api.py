@@ -12,7 +12,7 @@ from graphmend_codemod.core.discovery import discover, relative_path
 from graphmend_codemod.core.findings import Finding, Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import MOST_READ, SourceError, SourceFile
-from graphmend_codemod.engine.fixpoint import FileFix, Fixing, Veto
+from graphmend_codemod.engine.fixpoint import FileFix, Fixing, Proof, Veto
 from graphmend_codemod.engine.session import Checker
 from graphmend_codemod.project.loading import without_cyclic_collector
 
@@ -73,17 +73,19 @@ def fix(
     cache: bool = True,
     vetoes: Sequence[Veto] = (),
     checker: Checker | None = None,
+    proof: Proof | None = None,
 ) -> FixResult:
     """Fix files to a fixpoint: safe fixes, with `settings.unsafe_fixes` unsafe ones too. Writes only if `write`.
 
-    What `vetoes` forbid is left, with the veto's reason. `checker` may know some findings already.
+    What `vetoes` forbid is left, with the veto's reason. `checker` may know some findings already. A file whose new
+    text fails `proof` is left alone, and a problem says so.
     """
     files = discover(paths, settings)
     root = os.path.abspath(settings.root)
     folders = {os.path.dirname(path) for path in files.files} if write else ()
     leftovers = tuple(remove_leftovers(os.path.join(root, folder) for folder in sorted(folders)))
     checker = checker or Checker(settings, jobs=jobs, cache=cache, remember=True)
-    fixing = Fixing(checker, settings, vetoes)
+    fixing = Fixing(checker, settings, vetoes, proof)
     with without_cyclic_collector():
         fixing.run(files.files, named=files.named)
     fixes = []
@@ -100,14 +102,14 @@ def fix(
     return FixResult(tuple(fixes), fixing.remaining, tuple(problems), len(files.files), notes)
 
 
-def fix_text(text: bytes, path: Path, settings: Settings) -> FixResult:
-    """Fix one text as if it stood at `path`; nothing is written."""
+def fix_text(text: bytes, path: Path, settings: Settings, *, proof: Proof | None = None) -> FixResult:
+    """Fix one text as if it stood at `path`; nothing is written. See `fix` for `proof`."""
     source = _source(text, path, settings)
     if isinstance(source, Problem):
         return FixResult((), (), (source,), 1)
     checker = Checker(settings, remember=True)
     checker.overlay(source)
-    fixing = Fixing(checker, settings)
+    fixing = Fixing(checker, settings, proof=proof)
     with without_cyclic_collector():
         fixing.run((source.path,), named=True)
     return FixResult(tuple(fixing.changes()), fixing.remaining, tuple(fixing.problems), 1)

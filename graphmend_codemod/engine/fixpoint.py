@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.core.findings import Finding, Problem
+from graphmend_codemod.core.findings import Edit, Finding, Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine.session import Checker
 
 _MOST_PASSES = 20
+
+Proof = Callable[[SourceFile, SourceFile, Sequence[Edit]], None]
+"""Raises RewriteError unless the second text is the first with these edits and nothing else."""
 
 
 class FileFix(NamedTuple):
@@ -45,7 +48,7 @@ class Veto(NamedTuple):
 
 class _Fixed:
     def __init__(self, source: SourceFile) -> None:
-        self.before = source.raw
+        self.before = source
         self.source = source
         self.applied: list[Finding] = []
 
@@ -53,10 +56,14 @@ class _Fixed:
 class Fixing:
     """One run of fixes. Texts change in memory only; `remaining` and `problems` tell about the last of them."""
 
-    def __init__(self, checker: Checker, settings: Settings, vetoes: Sequence[Veto] = ()) -> None:
+    def __init__(
+        self, checker: Checker, settings: Settings, vetoes: Sequence[Veto] = (), proof: Proof | None = None
+    ) -> None:
         self._checker = checker
         self._settings = settings
         self._vetoes = vetoes
+        self._proof = proof
+        self._unproven: dict[str, Problem] = {}
         self._fixed: dict[str, _Fixed] = {}
         self.remaining: tuple[Finding, ...] = ()
         self.problems: tuple[Problem, ...] = ()
@@ -66,7 +73,7 @@ class Fixing:
         for _ in range(_MOST_PASSES):
             found = self._checker.check(files, named=named)
             found = found._replace(findings=tuple(self._unless_forbidden(each) for each in found.findings))
-            self.problems = found.problems
+            self.problems = (*found.problems, *self._unproven.values())
             refused: dict[Finding, str] = {}
             if not self._pass(found.findings, refused):
                 self.remaining = tuple(
@@ -87,8 +94,8 @@ class Fixing:
     def changes(self) -> Iterator[FileFix]:
         """What changed, in order of path."""
         for path, fixed in sorted(self._fixed.items()):
-            if fixed.source.raw != fixed.before:
-                yield FileFix(path, fixed.before, fixed.source.raw, tuple(fixed.applied))
+            if fixed.source.raw != fixed.before.raw:
+                yield FileFix(path, fixed.before.raw, fixed.source.raw, tuple(fixed.applied))
 
     def _unless_forbidden(self, finding: Finding) -> Finding:
         only = self._settings.only_sites
@@ -113,13 +120,13 @@ class Fixing:
     def _pass(self, findings: Sequence[Finding], refused: dict[Finding, str]) -> bool:
         by_path: dict[str, list[Finding]] = {}
         for finding in findings:
-            if self._applies(finding):
+            if self._applies(finding) and finding.path not in self._unproven:
                 by_path.setdefault(finding.path, []).append(finding)
         changed = [self._edit(path, wanted, refused) for path, wanted in sorted(by_path.items())]
         return any(changed)
 
     def _edit(self, path: str, findings: list[Finding], refused: dict[Finding, str]) -> bool:
-        from graphmend_codemod.rewriting import apply
+        from graphmend_codemod.rewriting import RewriteError, apply
 
         try:
             source = self._checker.source(path)
@@ -128,6 +135,11 @@ class Fixing:
                 refused.update({findings[number]: reason for number, reason in applied.skipped})
                 return False
             after = source.with_text(applied.text)
+            if self._proof is not None:
+                made = (findings[number].edit for number in applied.applied)
+                self._proof(source, after, [edit for edit in made if edit is not None])
+        except RewriteError as error:
+            return self._leave_alone(path, str(error))
         except SourceError as error:
             self.problems = (*self.problems, Problem(path, str(error), error.line))
             return False
@@ -139,6 +151,16 @@ class Fixing:
         fixed.applied += [findings[number] for number in applied.applied]
         self._checker.overlay(after)
         return True
+
+    def _leave_alone(self, path: str, reason: str) -> bool:
+        """Give a file its first text back for good; True if that changes it."""
+        problem = Problem(path, f"is left alone, since its fix cannot be verified: {reason}; please report it")
+        self._unproven[path] = problem
+        self.problems = (*self.problems, problem)
+        fixed = self._fixed.pop(path, None)
+        if fixed is not None:
+            self._checker.overlay(fixed.before)
+        return fixed is not None
 
 
 def first_line(text: str, line: int) -> str:

@@ -19,6 +19,7 @@ from graphmend_codemod.engine.fixpoint import Veto
 from graphmend_codemod.engine.session import Checker, Found
 from graphmend_codemod.migrate.per_rule import Engine
 from graphmend_codemod.project.loading import digest_of
+from graphmend_codemod.rewriting.concrete import verify_concrete
 
 
 def reading_once() -> Engine:
@@ -38,7 +39,7 @@ class _Project:
         if self._checker is None or not self._checker.knows(paths, settings):
             self._checker = _Checker(discover(paths, settings).files, settings, jobs=jobs, cache=cache)
         self._checker.begin(settings)
-        return api.check(paths, settings, checker=self._checker)
+        return api.check(paths, settings, checker=self._checker, proof=verify_concrete)
 
     def fix(
         self,
@@ -52,9 +53,11 @@ class _Project:
     ) -> FixResult:
         """See `api.fix`."""
         if self._checker is None or not self._checker.knows(paths, settings):
-            return api.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes)
+            return api.fix(
+                paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes, proof=verify_concrete
+            )
         self._checker.begin(settings)
-        return api.fix(paths, settings, write=write, vetoes=vetoes, checker=self._checker)
+        return api.fix(paths, settings, write=write, vetoes=vetoes, checker=self._checker, proof=verify_concrete)
 
 
 class _Checker(Checker):

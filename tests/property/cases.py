@@ -14,6 +14,7 @@ from pathlib import Path
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.engine.api import FixResult
+from graphmend_codemod.rewriting.concrete import verify_concrete
 from tests.property.company import joined
 from tests.property.generator import generate
 from tests.property.program import Program, shrink

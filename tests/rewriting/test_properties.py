@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.rewriting import apply
+from graphmend_codemod.rewriting.concrete import verify_concrete
 from tests.rewriting.tools import edit, from_text, original, span_of
 
 _SIMPLE = [
@@ -129,9 +130,11 @@ def test_a_moved_statement_says_the_same_and_everything_else_stays(text: str, rn
     nodes = _statements(source)
     assume(nodes)
     node = rng.choice(nodes)
-    applied = apply(source, [_wrapped(node)])
+    wrapped = _wrapped(node)
+    applied = apply(source, [wrapped])
     assert applied.skipped == ()
     moved = source.with_text(applied.text)
+    verify_concrete(source, moved, [wrapped])
     found = [other for other in ast.walk(moved.parse()) if isinstance(other, ast.If) and other.lineno >= node.lineno]
     assert any(ast.dump(other.body[0]) == ast.dump(node) for other in found)
     expected = _words(source)
@@ -178,8 +181,10 @@ def test_many_edits_at_once_are_made_or_wait(text: str, rng: random.Random) -> N
     nodes = _statements(source)
     assume(nodes)
     rng.shuffle(nodes)
-    applied = apply(source, [_wrapped(node) for node in nodes])
+    wrapped = [_wrapped(node) for node in nodes]
+    applied = apply(source, wrapped)
     assert applied.applied
+    verify_concrete(source, source.with_text(applied.text), [wrapped[number] for number in applied.applied])
     assert all("has to wait for the next pass" in reason for _, reason in applied.skipped)
     assert len(applied.applied) + len(applied.skipped) == len(nodes)
     ours = [other for other in ast.walk(source.with_text(applied.text).parse()) if isinstance(other, ast.If)]
