@@ -39,7 +39,7 @@ class _Project:
         if self._checker is None or not self._checker.knows(paths, settings):
             self._checker = _Checker(discover(paths, settings).files, settings, jobs=jobs, cache=cache)
         self._checker.begin(settings)
-        return api.check(paths, settings, checker=self._checker, proof=verify_concrete)
+        return api.check(paths, settings, checker=self._checker)
 
     def fix(
         self,
@@ -53,9 +53,7 @@ class _Project:
     ) -> FixResult:
         """See `api.fix`."""
         if self._checker is None or not self._checker.knows(paths, settings):
-            return api.fix(
-                paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes, proof=verify_concrete
-            )
+            return api.fix(paths, settings, write=write, jobs=jobs, cache=cache, vetoes=vetoes, proof=verify_concrete)
         self._checker.begin(settings)
         return api.fix(paths, settings, write=write, vetoes=vetoes, checker=self._checker, proof=verify_concrete)
 

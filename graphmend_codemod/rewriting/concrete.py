@@ -24,13 +24,17 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from graphmend_codemod.findings import Edit, Form
-from graphmend_codemod.rewriting.concrete_statements import Comparison, Differs, Group, Touched, comments, words
+from graphmend_codemod.core.findings import Edit, Form
+from graphmend_codemod.core.source import SourceError, SourceFile
+from graphmend_codemod.rewriting.concrete_nodes import comments, words
+from graphmend_codemod.rewriting.concrete_statements import Comparison, Differs, Group, Touched
 from graphmend_codemod.rewriting.text import NEWLINE, RewriteError
-from graphmend_codemod.source import SourceError, SourceFile
 
 _CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
-_SENTINEL = "pass"  # before and behind what is parsed: so each comment and blank line belongs to a statement
+# Statements before and behind what is parsed: so each comment and blank line belongs to a statement, and the first
+# indentation and newline, which libcst takes for the usual ones, are the same in both texts.
+_FIRST = ("if 0:", "pass")
+_LAST = "pass"
 
 
 class _Text(NamedTuple):
@@ -101,13 +105,12 @@ def _parsed(source: SourceFile, like: SourceFile, segments: Sequence[tuple[int, 
         text, newline = NEWLINE.sub("\n", text), "\n"
     if text and not text.endswith(("\n", "\r")):
         text += newline
-    lines = [0]
+    lines = [0] * len(_FIRST)
     for a, b in segments:
         first = source.line_at(a)
         lines += range(first, source.line_at(max(a, b - 1)) + 1)
     try:
-        config = cst.PartialParserConfig(default_indent=like.indent, default_newline=newline)
-        module = cst.parse_module(f"{_SENTINEL}{newline}{text}{_SENTINEL}{newline}", config)
+        module = cst.parse_module(f"{_FIRST[0]}{newline}{like.indent}{_FIRST[1]}{newline}{text}{_LAST}{newline}")
     except (cst.ParserSyntaxError, cst.CSTValidationError, UnicodeError, RecursionError, ValueError) as error:
         said = str(error).partition("\n")[0]
         raise RewriteError(f"libcst cannot parse it, so the edit cannot be verified: {said}") from error

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-import io
-import re
-import tokenize
 from collections.abc import Iterator, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple, cast
 
 import libcst as cst
 
-_NEWLINE = re.compile(r"\r\n?|\n")
-_LAYOUT = frozenset(
-    {tokenize.INDENT, tokenize.DEDENT, tokenize.NL, tokenize.NEWLINE, tokenize.ENDMARKER, tokenize.COMMENT}
+from graphmend_codemod.rewriting.concrete_nodes import (
+    PARTS,
+    Clause,
+    Lines,
+    children_of,
+    comments_at_end,
+    header_text,
+    is_one_line,
+    leading,
+    same,
+    words,
 )
-_PARTS = ("body", "handlers", "orelse", "finalbody", "cases")
-_Clause = cst.BaseStatement | cst.Else | cst.Finally | cst.ExceptHandler | cst.ExceptStarHandler | cst.MatchCase
-_Children = list[tuple[str, "cst.BaseSuite | _Clause"]]
 
 
 class Differs(Exception):
@@ -46,49 +47,14 @@ class Group(NamedTuple):
     beside: bool = False
 
 
-class _Lines:
-    """How many lines each node of a module has; each is counted once."""
-
-    def __init__(self, module: cst.Module) -> None:
-        self.module = module
-        self._known: dict[int, int] = {}
-
-    def of(self, node: cst.CSTNode) -> int:
-        """How many lines end in a node's code. A block begins with the end of its header's line."""
-        found = self._known.get(id(node))
-        if found is None:
-            found = self._known[id(node)] = self._counted(node)
-        return found
-
-    def of_header(self, node: _Clause) -> int:
-        """How many lines end before the first block begins."""
-        if isinstance(node, cst.Match):
-            return len(node.leading_lines) + self._in_code(node.subject) + 1
-        if isinstance(node, (cst.Try, cst.TryStar)):
-            return len(node.leading_lines)
-        return len(_NEWLINE.findall(header_text(self.module, node))) - 1
-
-    def _counted(self, node: cst.CSTNode) -> int:
-        if isinstance(node, cst.IndentedBlock):
-            return 1 + sum(map(self.of, node.body)) + len(node.footer)
-        children = _children(node)
-        if not children:
-            return self._in_code(node)
-        footer = len(node.footer) if isinstance(node, cst.Match) else 0
-        return self.of_header(cast(_Clause, node)) + sum(self.of(each) for _, each in children) + footer
-
-    def _in_code(self, node: cst.CSTNode) -> int:
-        return len(_NEWLINE.findall(self.module.code_for_node(node)))
-
-
 class _Item:
     """A statement with its lines, those of the comments above it left out. Text and lines are made when asked for."""
 
-    def __init__(self, lines: _Lines, node: _Clause, line: int) -> None:
+    def __init__(self, lines: Lines, node: Clause, line: int) -> None:
         self.lines = lines
         self.node = node
         self.line = line
-        self.first = line + len(_leading(node))
+        self.first = line + len(leading(node))
 
     @cached_property
     def text(self) -> str:
@@ -103,14 +69,14 @@ class _Item:
     @property
     def last(self) -> int:
         """The last line of code: comments may follow at the end of a block."""
-        return self.line + self.count - 1 - _comments_at_end(self.node)
+        return self.line + self.count - 1 - comments_at_end(self.node)
 
     def below(self, other: _Item) -> _Item:
         """This statement with what stands above another one in place of its own comments and blank lines."""
         if not hasattr(self.node, "leading_lines"):
             return self
-        node = self.node.with_changes(leading_lines=_leading(other.node))
-        return _Item(self.lines, node, self.first - len(_leading(node)))
+        node = self.node.with_changes(leading_lines=leading(other.node))
+        return _Item(self.lines, node, self.first - len(leading(node)))
 
 
 class Comparison:
@@ -121,8 +87,8 @@ class Comparison:
     ) -> None:
         self._old = old
         self._new = new
-        self._lines = _Lines(old)
-        self._new_lines = _Lines(new)
+        self._lines = Lines(old)
+        self._new_lines = Lines(new)
         self._touched = touched
         self._imports = frozenset(imports)
         self._names = tuple(names)
@@ -145,7 +111,7 @@ class Comparison:
 
     def touches_end(self, node: cst.CSTNode, line: int) -> bool:
         """True if an edit replaces the last code of what begins at a line: comments below may have moved with it."""
-        end = line + self._lines.of(node) - 1 - _comments_at_end(node)
+        end = line + self._lines.of(node) - 1 - comments_at_end(node)
         return bool(self._touches(end, end))
 
     def inserts(self, first: int, last: int) -> bool:
@@ -170,7 +136,7 @@ class Comparison:
         return walk.groups()
 
     def _is_kept(self, old: _Item, new: _Item) -> bool:
-        return not self._touches(old.first, old.last) and _same(old.node, new.node)
+        return not self._touches(old.first, old.last) and same(old.node, new.node)
 
     def is_expected(self, item: _Item) -> bool:
         """True for an import or a definition that edits bring along; a number may be added to a definition's name."""
@@ -185,7 +151,7 @@ class Comparison:
         found = self._touches(item.first, item.last)
         if any(each.first <= item.first and item.last <= each.last for each in found):
             return found
-        return [] if _children(item.node) and not _is_one_line(item.node) else found
+        return [] if children_of(item.node) and not is_one_line(item.node) else found
 
     def inside(self, old: _Item, new: _Item) -> list[Group] | None:
         """What became of a statement with blocks in which edits lie; None if more changed than edits did."""
@@ -193,8 +159,8 @@ class Comparison:
             return None
         return self._clause(old.node, new.node, old.line)
 
-    def _clause(self, old: _Clause, new: _Clause, line: int) -> list[Group] | None:
-        was, now = _children(old), _children(new)
+    def _clause(self, old: Clause, new: Clause, line: int) -> list[Group] | None:
+        was, now = children_of(old), children_of(new)
         if type(old) is not type(new) or [name for name, _ in was] != [name for name, _ in now]:
             return self.fail(line)
         header = self._lines.of_header(old)
@@ -212,19 +178,19 @@ class Comparison:
             at += self._lines.of(before)
         return groups
 
-    def _part(self, old: cst.BaseSuite | _Clause, new: cst.BaseSuite | _Clause, line: int) -> list[Group] | None:
+    def _part(self, old: cst.BaseSuite | Clause, new: cst.BaseSuite | Clause, line: int) -> list[Group] | None:
         count = self._lines.of(old)
         if isinstance(old, cst.IndentedBlock) and isinstance(new, cst.IndentedBlock):
-            same = _same(old.header, new.header) and old.indent == new.indent
+            alike = same(old.header, new.header) and old.indent == new.indent
             footer = [self._old.code_for_node(each) for each in old.footer]
             kept = footer == [self._new.code_for_node(each) for each in new.footer]
-            if not same or not (kept or self.touches_end(old, line)):
+            if not alike or not (kept or self.touches_end(old, line)):
                 return self.fail(line)
             groups = self._statements(old.body, new.body, line + 1, definitions=False)
             ends = Group("".join(footer), "".join(self._new.code_for_node(each) for each in new.footer))
             return groups if groups is None or kept else [*groups, ends]
         if not self._touches(line, line + count - 1):
-            return [] if _same(old, new) else self.fail(line)
+            return [] if same(old, new) else self.fail(line)
         if isinstance(old, cst.BaseSuite) or isinstance(new, cst.BaseSuite):
             return [Group(self._old.code_for_node(old), self._new.code_for_node(new))]
         if isinstance(old, cst.If) and (covering := self.covers(_Item(self._lines, old, line))):  # an `elif`
@@ -232,17 +198,17 @@ class Comparison:
             return [Group(self._old.code_for_node(old), self._new.code_for_node(new), beside)]
         return self._clause(old, new, line)
 
-    def _same_apart_from(self, old: _Clause, new: _Clause) -> bool:
+    def _same_apart_from(self, old: Clause, new: Clause) -> bool:
         """True if all but the blocks is deeply equal."""
         return all(
-            _same(getattr(old, name), getattr(new, name))
+            same(getattr(old, name), getattr(new, name))
             for name in old.__dataclass_fields__
-            if name not in _PARTS and name != "__slots__"
+            if name not in PARTS and name != "__slots__"
         )
 
-    def _header(self, old: _Clause, new: _Clause, first: int, last: int) -> list[Group] | None:
+    def _header(self, old: Clause, new: Clause, first: int, last: int) -> list[Group] | None:
         """The header as replaced text, where an edit touches it."""
-        touching = self._touches(first + len(_leading(old)), last)
+        touching = self._touches(first + len(leading(old)), last)
         if not touching:
             return self.fail(first)
         beside = any(each.beside for each in touching)
@@ -289,7 +255,7 @@ class _Walk:
                 moved: list[Group] = []
                 if after_new:  # what stood above this statement may stand above the new one
                     moved, new = [Group(_above(old), _above(new))], new.below(old)
-                if _same(old.node, new.node):
+                if same(old.node, new.node):
                     yield moved, i + 1, j + 1, False
                 elif (found := self._comparison.inside(old, new)) is not None:
                     yield [*moved, *found], i + 1, j + 1, self._comparison.touches_end(old.node, old.line)
@@ -321,89 +287,13 @@ class _Walk:
         return self._definitions and self._comparison.is_expected(new)
 
 
-def words(text: str) -> list[str]:
-    """The words of a piece of code as they are spelled, without layout and comments; `elif` counts as `if`."""
-    found = [token.string for token in _tokens(text) if token.type not in _LAYOUT and token.string != ";"]
-    return ["if" if word == "elif" else word for word in found]
-
-
-def comments(text: str) -> list[str]:
-    """The comments in a piece of code."""
-    return [token.string for token in _tokens(text) if token.type == tokenize.COMMENT] if "#" in text else []
-
-
-def _comments_at_end(node: cst.CSTNode) -> int:
-    """How many lines follow the code of a statement in its last blocks."""
-    footer = node.footer if isinstance(node, (cst.IndentedBlock, cst.Match)) else ()
-    below = list(node.body) if isinstance(node, cst.IndentedBlock) else [each for _, each in _children(node)]
-    return len(footer) + (_comments_at_end(below[-1]) if below else 0)
-
-
-def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
-    return tokenize.generate_tokens(io.StringIO(_NEWLINE.sub("\n", text)).readline)
-
-
-def _items(lines: _Lines, nodes: Sequence[cst.CSTNode], line: int, *, counted: bool = True) -> list[_Item]:
+def _items(lines: Lines, nodes: Sequence[cst.CSTNode], line: int, *, counted: bool = True) -> list[_Item]:
     found = []
     for node in nodes:
-        found.append(_Item(lines, cast(_Clause, node), line))
+        found.append(_Item(lines, cast(Clause, node), line))
         line += found[-1].count if counted else 0
     return found
 
 
-def _children(node: cst.CSTNode) -> _Children:
-    """The blocks of a statement or clause, and the clauses that follow its first block, in their order."""
-    found: _Children = []
-    for name in _PARTS:
-        part = getattr(node, name, None)
-        if isinstance(part, (cst.BaseSuite, cst.If, cst.Else, cst.Finally)):
-            found.append((name, part))
-        elif name in ("handlers", "cases") and part is not None:
-            found += [(name, each) for each in part]
-    return found
-
-
-def _is_one_line(node: cst.CSTNode) -> bool:
-    return any(isinstance(each, cst.SimpleStatementSuite) for _, each in _children(node))
-
-
-def _leading(node: cst.CSTNode) -> Sequence[cst.EmptyLine]:
-    found: Sequence[cst.EmptyLine] = getattr(node, "leading_lines", ())
-    return found
-
-
 def _above(item: _Item) -> str:
-    return "".join(item.lines.module.code_for_node(each) for each in _leading(item.node))
-
-
-def header_text(module: cst.Module, node: _Clause) -> str:
-    """A statement without what its blocks hold."""
-    empty: dict[str, object] = {"body": cst.SimpleStatementSuite([cst.Pass()])}
-    if hasattr(node, "orelse"):
-        empty["orelse"] = None
-    return module.code_for_node(node.with_changes(**empty))
-
-
-@cache
-def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    return tuple(each.name for each in dataclasses.fields(kind) if each.compare)
-
-
-def _same(old: object, new: object) -> bool:
-    """Deeply equal, white space and comments included: `CSTNode.deep_equals` in a fifth of its time."""
-    waiting = [(old, new)]
-    while waiting:
-        left, right = waiting.pop()
-        if left is right:
-            continue
-        if type(left) is not type(right):
-            return False
-        if isinstance(left, cst.CSTNode):
-            waiting += [(getattr(left, name), getattr(right, name)) for name in _fields(type(left))]
-        elif isinstance(left, (tuple, list)):
-            if len(left) != len(cast(Sequence[object], right)):
-                return False
-            waiting += zip(left, cast(Sequence[object], right), strict=True)
-        elif left != right:
-            return False
-    return True
+    return "".join(item.lines.module.code_for_node(each) for each in leading(item.node))

@@ -144,7 +144,7 @@ def fix(text: str, company: str = "") -> Fixed:
 
 
 def _fixed_alone(text: str) -> FixResult:
-    return api.fix_text(text.encode(), SUBJECT_PATH, settings_with())
+    return api.fix_text(text.encode(), SUBJECT_PATH, settings_with(), proof=verify_concrete)
 
 
 def _fixed_in_project(text: str, company: str) -> FixResult:
@@ -152,7 +152,7 @@ def _fixed_in_project(text: str, company: str) -> FixResult:
         root = Path(place).resolve()
         (root / SUBJECT_PATH.name).write_text(text, encoding="utf-8")
         (root / "company.py").write_text(company, encoding="utf-8")
-        return api.fix([root / SUBJECT_PATH.name], Settings(root=root), write=False, cache=False)
+        return api.fix([root / SUBJECT_PATH.name], Settings(root=root), write=False, cache=False, proof=verify_concrete)
 
 
 def _parses(text: str) -> bool:
