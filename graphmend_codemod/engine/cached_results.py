@@ -1,15 +1,22 @@
-"""Findings as plain data and back, and the names under which they are remembered."""
+"""Cached results: of one file's functions, valid while all that they depend on is the same, and of complete runs.
+
+Findings are kept as plain data, under names that tell what they depend on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphmend_codemod.core.cache import hashed
+from graphmend_codemod.core.cache import Cache, hashed
 from graphmend_codemod.core.findings import Edit, Finding, Form, Helper, Original, Problem, Replacement, Safety, Span
 from graphmend_codemod.core.settings import Settings
-from graphmend_codemod.engine.analyze import Analysed
+from graphmend_codemod.engine.analyze import Analysed, Task
 from graphmend_codemod.project.index.facts import ReachedFunction
+
+if TYPE_CHECKING:
+    from graphmend_codemod.project.index.dependency_tracking import Answers
+    from graphmend_codemod.project.index.project_index import ProjectIndex
 
 # What no finding depends on.
 _OF_FIXES = frozenset({"root", "trace", "only_sites"})
@@ -24,6 +31,91 @@ def findings_key(settings: Settings, digest: str, functions: Sequence[ReachedFun
     """What a file's findings depend on besides the answers of the index."""
     return hashed(
         settings_key(settings), digest, repr([(each.qualname, each.line, each.class_qualified) for each in functions])
+    )
+
+
+class Memory:
+    """Results of this run, and with a cache those of earlier ones.
+
+    A result is known again when the file's text, the functions asked about, the settings and the answers that the
+    index gave are all the same.
+    """
+
+    def __init__(self, settings: Settings, cache: Cache | None) -> None:
+        self._settings = settings
+        self._cache = cache
+        self._known: dict[str, tuple[str, Analysed]] = {}
+
+    def recall(self, task: Task, answers: Answers) -> Analysed | None:
+        """The result of a task, if it is known and `answers` are as they were."""
+        key = self._key(task)
+        kept, known = self._known.get(task.path, ("", None))
+        if kept != key:
+            known = self._cache.read("findings", task.path, key, analysed_from_json) if self._cache else None
+        if known is None or any(answers.name(question) != answer for question, answer in known.answers):
+            return None
+        return known
+
+    def keep(self, task: Task, analysed: Analysed) -> None:
+        """Remember a result, unless it is that something went wrong."""
+        if analysed.problem is None:
+            key = self._key(task)
+            self._known[task.path] = (key, analysed)
+            if self._cache is not None:
+                self._cache.write("findings", task.path, key, analysed_to_json(analysed))
+
+    def answers(self, index: ProjectIndex) -> Answers:
+        """The answers of an index, to compare results with."""
+        from graphmend_codemod.project.index.dependency_tracking import Answers  # not for a whole run that is known
+
+        return Answers(index)
+
+    def _key(self, task: Task) -> str:
+        return findings_key(self._settings, task.digest, task.functions)
+
+
+class Remembered(NamedTuple):
+    """The result of a run. `others` are the digests of files that it read although they are not listed."""
+
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...]
+    others: tuple[tuple[str, str], ...]
+
+
+class WholeRun:
+    """The entry of one question (settings and files) about one state of the project (digests by path)."""
+
+    def __init__(self, cache: Cache, settings: Settings, files: Sequence[str], digests: Mapping[str, str]) -> None:
+        self._cache = cache
+        self._digests = digests
+        self._name = hashed(settings_key(settings), *files)
+        self._key = hashed(self._name, *(f"{path}\0{digest}" for path, digest in sorted(digests.items())))
+
+    def read(self, digest: Callable[[str], str]) -> Remembered | None:
+        """What the run found, if nothing has changed since; `digest` tells about files that are not listed."""
+        known = self._cache.read("runs", self._name, self._key, _run_from_json)
+        if known is None or any(digest(path) != before for path, before in known.others):
+            return None
+        return known
+
+    def write(self, findings: Sequence[Finding], problems: Sequence[Problem], digests: Mapping[str, str]) -> None:
+        """Remember what was found, unless a file was not read (`digests`) as it was when the run began."""
+        if any(self._digests.get(path, digest) != digest for path, digest in digests.items()):
+            return
+        others = [[path, digest] for path, digest in sorted(digests.items()) if path not in self._digests]
+        data = [[*map(finding_to_json, findings)], [*map(problem_to_json, problems)], others]
+        self._cache.write("runs", self._name, self._key, data)
+        self._cache.trim_runs()
+        for kind in ("summaries", "findings"):
+            self._cache.forget_others(kind, digests)
+
+
+def _run_from_json(data: Any) -> Remembered:
+    findings, problems, others = data
+    return Remembered(
+        tuple(map(finding_from_json, findings)),
+        tuple(map(problem_from_json, problems)),
+        tuple((str(path), str(digest)) for path, digest in others),
     )
 
 

@@ -18,7 +18,7 @@ from graphmend_codemod.project.summary.records import ModuleSummary
 
 if TYPE_CHECKING:
     from graphmend_codemod.core.cache import Cache
-    from graphmend_codemod.engine.cached_functions import Memory
+    from graphmend_codemod.engine.cached_results import Memory
     from graphmend_codemod.project.index.definitions import Module
     from graphmend_codemod.project.index.dependency_tracking import Answers
     from graphmend_codemod.project.index.facts import ReachedFunction
@@ -77,7 +77,7 @@ class Checker:
     def _memory(self) -> Memory | None:
         if not self._remember and self._cache is None:
             return None
-        from graphmend_codemod.engine.cached_functions import Memory
+        from graphmend_codemod.engine.cached_results import Memory
 
         # Fixes are never made from what a cache says that came with the repository.
         return Memory(self._settings, None if self._remember else self._cache)
@@ -228,7 +228,7 @@ class Checker:
             return found
         run = None
         if self._cache is not None and not self._remember:
-            from graphmend_codemod.engine.cached_runs import WholeRun
+            from graphmend_codemod.engine.cached_results import WholeRun
 
             run = WholeRun(self._cache, self._settings, files, {path: self._digest(path) for path in every})
             remembered = run.read(self._digest)

@@ -1,0 +1,1 @@
+"""Rules by family, with their framework and proofs."""
