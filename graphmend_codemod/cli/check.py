@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graphmend_codemod.core.findings import Finding, Problem
     from graphmend_codemod.reporting.report import Report
 
-FORMATS = ("full", "concise", "json", "sarif", "github", "markdown")
+FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
 
 _DESCRIPTION = """\
 List the places where TorchDynamo breaks the graph. Nothing is written.
@@ -49,18 +49,30 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     options.add_paths(parser)
     options.add_rule_options(parser)
+    options.add_project_options(parser)
     parser.add_argument("--output-format", choices=FORMATS, default="full", help="how to show findings [default: full]")
     parser.add_argument("--statistics", action="store_true", help="show counts for each rule in place of findings")
+    parser.add_argument("--watch", action="store_true", help="check again whenever a file changes, until interrupted")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for findings that cannot be fixed, too")
     parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     options.add_run_options(parser, cached=True)
+    options.add_talk_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check, show, and return the exit code."""
     if args.statistics and args.output_format not in ("full", "concise", "json"):
         raise options.CommandError("--statistics goes with --output-format full, concise or json")
-    report = _report(args)
+    if args.watch:
+        from graphmend_codemod.cli.watching import watch
+
+        return watch(args, _show)
+    return _show(args)
+
+
+def _show(args: argparse.Namespace) -> int:
+    with options.telling(args, "checking"):
+        report = _report(args)
     for line in _view(args, report):
         say(line)
     options.print_problems(report.problems, report.root)
@@ -90,7 +102,10 @@ def _report(args: argparse.Namespace) -> Report:
         problems += options.rebased(result.problems, settings.root, first.root)
         notes += result.notes
         files += result.files
-    options.print_notes(notes)
+    if not args.quiet:
+        options.print_notes(notes)
+    if args.verbose:
+        options.print_details((settings for settings, _ in groups), files)
     return Report.of(findings, problems, files, first)
 
 
@@ -116,7 +131,8 @@ def _view(args: argparse.Namespace, report: Report) -> Iterable[str]:
     if args.output_format in ("full", "concise"):
         from graphmend_codemod.reporting import text
 
-        return text.full(report, paint) if args.output_format == "full" else text.concise(report, paint)
+        view = text.full if args.output_format == "full" else text.concise
+        return view(report, paint, summarized=not args.quiet)
     return _DOCUMENTS[args.output_format](report)
 
 
@@ -139,6 +155,18 @@ def _github(report: Report) -> Iterable[str]:
     return github.render(report)
 
 
+def _gitlab(report: Report) -> Iterable[str]:
+    from graphmend_codemod.reporting import gitlab
+
+    return [gitlab.render(report)]
+
+
+def _junit(report: Report) -> Iterable[str]:
+    from graphmend_codemod.reporting import junit
+
+    return [junit.render(report)]
+
+
 def _markdown(report: Report) -> Iterable[str]:
     from graphmend_codemod.reporting import markdown
 
@@ -149,5 +177,7 @@ _DOCUMENTS: dict[str, Callable[[Report], Iterable[str]]] = {
     "json": _json,
     "sarif": _sarif,
     "github": _github,
+    "gitlab": _gitlab,
+    "junit": _junit,
     "markdown": _markdown,
 }

@@ -45,6 +45,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_paths(parser)
     options.add_rule_options(parser)
     options.add_trace_option(parser)
+    options.add_project_options(parser)
     parser.add_argument("--diff", action="store_true", help="print a unified diff and write nothing")
     parser.add_argument(
         "--exit-non-zero-on-fix",
@@ -55,6 +56,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--exit-zero", action="store_true", help="exit with 0 even if files were changed; wins over the option above"
     )
     options.add_run_options(parser, cached=True)
+    options.add_talk_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,18 +74,23 @@ def _fix_files(args: argparse.Namespace) -> tuple[bool, bool]:
     groups = [(options.only_traced(args, settings), paths) for settings, paths in options.projects(args)]
     first = groups[0][0]
     results = []
-    for settings, paths in groups:
-        jobs, cache = options.workers(args), not args.no_cache
-        result = api.fix(paths, settings, write=not args.diff, jobs=jobs, cache=cache)
-        results.append(_rebased(result, settings.root, first.root))
-    options.print_notes(note for result in results for note in result.notes)
+    with options.telling(args, "fixing"):
+        for settings, paths in groups:
+            jobs, cache = options.workers(args), not args.no_cache
+            result = api.fix(paths, settings, write=not args.diff, jobs=jobs, cache=cache)
+            results.append(_rebased(result, settings.root, first.root))
     total = results[0] if len(results) == 1 else _joined(results)
+    if not args.quiet:
+        options.print_notes(note for result in results for note in result.notes)
+    if args.verbose:
+        options.print_details((settings for settings, _ in groups), total.files)
     if args.diff:
         _print_diff(total, first.root)
-    else:
+    elif not args.quiet:
         _print_files(total, first.root)
     # The diff must stay a diff when it is sent to a file.
-    say(_summary(total, first, args.diff), sys.stderr if args.diff else sys.stdout)
+    if not args.quiet:
+        say(_summary(total, first, args.diff), sys.stderr if args.diff else sys.stdout)
     options.print_problems(total.problems, first.root)
     return bool(total.fixes), any(not problem.aside for problem in total.problems)
 

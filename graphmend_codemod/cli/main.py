@@ -18,9 +18,11 @@ from graphmend_codemod.core.errors import GraphmendError
 
 COMMANDS = {
     "check": "graphmend_codemod.cli.check",
+    "completion": "graphmend_codemod.cli.completion",
     "evaluate": "graphmend_codemod.cli.evaluate",
     "fix": "graphmend_codemod.cli.fix",
     "fleet": "graphmend_codemod.cli.fleet",
+    "init": "graphmend_codemod.cli.init",
     "migrate": "graphmend_codemod.cli.migrate",
     "pr": "graphmend_codemod.cli.pr",
     "rule": "graphmend_codemod.cli.rules",
@@ -44,10 +46,12 @@ exit codes:
   130  interrupted
 
 examples:
+  graphmend init                   write settings and a commit hook for this repository
   graphmend check                  list the break sites below the current folder
   graphmend fix src/models         fix them in place
   graphmend fix --diff             show what would change
   graphmend rule GM101             explain a rule
+  graphmend help check             explain a command
   graphmend migrate                put all fixes on a branch, one commit a rule
   graphmend pr --dry-run           show the pull request that would be opened
 """
@@ -57,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; a usage error exits with 2, as argparse does."""
     # Imports and syntax trees leave little garbage; looking for it less often makes the commit hook 8% faster.
     gc.set_threshold(100_000, 20, 20)
-    arguments = sys.argv[1:] if argv is None else list(argv)
+    arguments = _without_help_command(sys.argv[1:] if argv is None else list(argv))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a strange file name must not end the run
@@ -85,6 +89,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _trace(arguments)
         return _complain(f"error: {_internal(error)}")
     return code
+
+
+def _without_help_command(arguments: list[str]) -> list[str]:
+    """`help check` as `check --help`, `help` as `--help`."""
+    return [*arguments[1:], "--help"] if arguments[:1] == ["help"] else arguments
 
 
 def _trace(arguments: Sequence[str]) -> None:
@@ -119,9 +128,15 @@ def _keeping_everything() -> Iterator[None]:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
+        from graphmend_codemod.cli.suggestions import with_suggestion
         from graphmend_codemod.core.terminal import printable
 
-        super().error(printable(message))
+        super().error(printable(with_suggestion(message, self)))
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """The parser with the options of every command."""
+    return _parser(())
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
@@ -133,7 +148,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"graphmend {__version__}")
+    parser.add_argument("--version", "-V", action="version", version=f"graphmend {__version__}")
     parser.add_argument(TRACEBACK, action="store_true", help=_TRACEBACK_HELP)
     subparsers = parser.add_subparsers(prog="graphmend", dest="command", metavar="command", required=True)
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)

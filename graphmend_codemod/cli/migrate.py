@@ -72,6 +72,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--dry-run", action="store_true", help="say what would be committed; make no branch")
     options.add_rule_options(parser)
     options.add_trace_option(parser)
+    options.add_project_options(parser)
     options.add_run_options(parser)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from graphmend_codemod.core.errors import GraphmendError
-from graphmend_codemod.core.settings import Overrides, Settings, overridden_settings
+from graphmend_codemod.core.settings import Overrides, Settings, overridden_settings, with_target_torch
 from graphmend_codemod.core.terminal import printable, say
 
 if TYPE_CHECKING:
@@ -82,6 +84,26 @@ def add_trace_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_project_options(parser: argparse.ArgumentParser) -> None:
+    """What the settings file says of the project as a whole."""
+    parser.add_argument(
+        "--exclude",
+        action="append",
+        metavar="GLOBS",
+        help="leave these files and folders out, with commas between; adds to the configured exclude",
+    )
+    parser.add_argument(
+        "--target-torch", metavar="X.Y", help="the lowest torch that the project supports [default: its requirements]"
+    )
+
+
+def add_talk_options(parser: argparse.ArgumentParser) -> None:
+    """How much to say."""
+    talk = parser.add_mutually_exclusive_group()
+    talk.add_argument("--quiet", "-q", action="store_true", help="findings and errors only: no summary, no notes")
+    talk.add_argument("--verbose", "-v", action="store_true", help="say which settings were used and how long it took")
+
+
 def add_run_options(parser: argparse.ArgumentParser, *, cached: bool = False) -> None:
     """How to run. Commands that are not `cached` take `--no-cache` as well and have no use for it."""
     parser.add_argument(
@@ -95,7 +117,12 @@ def add_run_options(parser: argparse.ArgumentParser, *, cached: bool = False) ->
 def settings_from(args: argparse.Namespace, start: Path) -> Settings:
     """The project's settings at `start` with the command line over them; SettingsError if they cannot be used."""
     told = Overrides(tuple(args.select or ()), tuple(args.ignore or ()), args.unsafe_fixes, args.config)
-    return overridden_settings(told, known_codes, start)
+    settings = overridden_settings(told, known_codes, start)
+    if globs := getattr(args, "exclude", None):
+        settings = settings._replace(exclude=(*settings.exclude, *_separated(globs)))
+    if version := getattr(args, "target_torch", None):
+        settings = with_target_torch(settings, version)
+    return settings
 
 
 def only_traced(args: argparse.Namespace, settings: Settings) -> Settings:
@@ -171,10 +198,38 @@ def print_problems(problems: Iterable[Problem], root: Path) -> None:
         say(f"graphmend: error: {printable(str(shown))}", sys.stderr)
 
 
+@contextmanager
+def telling(args: argparse.Namespace, what: str) -> Iterator[None]:
+    """Show on a terminal that a run goes on which takes more than two seconds; with --verbose, say how long it took."""
+    start = time.perf_counter()
+    if args.quiet or not sys.stderr.isatty():
+        yield
+    else:
+        from graphmend_codemod.core.progress import ticking
+
+        with ticking(sys.stderr, what):
+            yield
+    if args.verbose:
+        say(f"graphmend: {what} took {time.perf_counter() - start:.2f} s", sys.stderr)
+
+
+def print_details(every: Iterable[Settings], files: int) -> None:
+    """What --verbose says: the projects with their settings, and how many files were looked at."""
+    for settings in every:
+        torch = ".".join(map(str, settings.target_torch or ())) or "any"
+        told = f"select {','.join(settings.select)}, ignore {','.join(settings.ignore) or 'nothing'}, torch {torch}"
+        say(f"graphmend: project {printable(str(settings.root))}: {told}", sys.stderr)
+    say(f"graphmend: {files} Python files", sys.stderr)
+
+
 def print_notes(notes: Iterable[str]) -> None:
     """One line each on standard error, none of them twice."""
     for note in dict.fromkeys(notes):
         say(f"graphmend: note: {printable(note)}", sys.stderr)
+
+
+def _separated(values: Iterable[str]) -> list[str]:
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
 
 def _positive(text: str) -> int:

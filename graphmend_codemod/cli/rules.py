@@ -76,7 +76,10 @@ def _wanted(word: str, rules: tuple[Rule, ...]) -> Rule:
             return rule
     import difflib
 
+    from graphmend_codemod.core.settings import looks_like_a_code
+
     names = {name: rule.code for rule in rules for name in (rule.code, rule.slug)}
-    close = [*difflib.get_close_matches(word.upper(), names), *difflib.get_close_matches(word.lower(), names)]
+    codes = difflib.get_close_matches(word.upper(), names) if looks_like_a_code(word) else []
+    close = [*codes, *difflib.get_close_matches(word.lower(), [rule.slug for rule in rules])]
     hint = f" (did you mean {' or '.join(f'`{name}`' for name in dict.fromkeys(close))}?)" if close else ""
     raise options.CommandError(f"there is no rule `{word}`{hint}; `graphmend rules` lists all of them")

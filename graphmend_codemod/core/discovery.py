@@ -18,14 +18,19 @@ from graphmend_codemod.core.settings import Settings
 
 _VENDORED = frozenset(
     {
+        "3rd_party", "3rdparty",
         ".bzr", ".direnv", ".eggs", ".git", ".graphmend_cache", ".hg", ".ipynb_checkpoints", ".mypy_cache", ".nox",
         ".pants.d", ".pytest_cache", ".pytype", ".ruff_cache", ".svn", ".tox", ".venv", "__pycache__", "__pypackages__",
         "_vendor", "_vendored", "buck-out", "node_modules", "site-packages", "third-party", "third_party", "thirdparty",
         "vendor", "vendored", "venv",
     }
 )  # fmt: skip
+_BUILT = frozenset({"_build", "build", "dist"})
+"""Folders of build tools, unless they are packages."""
 _GENERATED = re.compile(
-    rb"@generated\b|^[#\s\"']*(?:Code )?[Gg]enerated by (?:the protocol buffer compiler|\S+)", re.MULTILINE
+    rb"@generated\b|(?i:^#.*\bauto-?generated\b.*\bdo not edit\b)|"
+    rb"^[#\s\"']*(?:Code )?[Gg]enerated by (?:the protocol buffer compiler|\S+)",
+    re.MULTILINE,
 )
 _STILL_SOURCE = re.compile(rb"automatically generated from \S+\.py\b|@not-?generated")
 _HEAD = 600
@@ -50,35 +55,62 @@ class Discovered(NamedTuple):
 
 
 class Filter:
-    """Which relative paths the settings and the usual vendored folders leave in."""
+    """Which relative paths the settings and the usual vendored folders leave in.
 
-    def __init__(self, exclude: Iterable[str]) -> None:
+    `include` names what is looked at although it is in a vendored or build folder; `root` is the project's folder.
+    """
+
+    def __init__(self, exclude: Iterable[str], include: Iterable[str] = (), root: str = "") -> None:
         self._exclude = tuple(pattern.rstrip("/") for pattern in exclude if pattern.rstrip("/"))
+        self._include = tuple(pattern.rstrip("/") for pattern in include if pattern.rstrip("/"))
+        self._root = root
+        self._packages: dict[str, bool] = {}
 
     @cached_property
     def _patterns(self) -> re.Pattern[str] | None:
-        if not self._exclude:
-            return None
-        from fnmatch import translate
+        return _pattern(self._exclude)
 
-        return re.compile("|".join(translate(pattern.removeprefix("./")) for pattern in self._exclude))
+    @cached_property
+    def _included(self) -> re.Pattern[str] | None:
+        return _pattern(self._include)
 
     def keeps(self, path: str) -> bool:
-        """False for a path that is excluded itself or stands in an excluded or vendored folder.
+        """False for a path that is excluded itself or stands in an excluded, vendored or build folder.
 
         A pattern is a glob in which `*` also matches `/`; it is held against the path, each folder above it, and each
         of their last parts.
         """
         parts = path.split("/")
-        if not _VENDORED.isdisjoint(parts[:-1]):
+        if self._is_foreign(parts) and not _matches(self._included, parts):
             return False
-        patterns = self._patterns
-        if patterns is None:
+        return not _matches(self._patterns, parts)
+
+    def _is_foreign(self, parts: Sequence[str]) -> bool:
+        """True for a path in a folder whose files others write: vendored code, or what a build makes."""
+        if not _VENDORED.isdisjoint(parts[:-1]):
             return True
-        return not any(
-            patterns.match("/".join(parts[:count])) or patterns.match(parts[count - 1])
-            for count in range(1, len(parts) + 1)
-        )
+        built = [count for count, part in enumerate(parts[:-1], 1) if part in _BUILT]
+        return any(not self._is_package("/".join(parts[:count])) for count in built)
+
+    def _is_package(self, folder: str) -> bool:
+        if folder not in self._packages:
+            self._packages[folder] = os.path.isfile(os.path.join(self._root, folder, "__init__.py"))
+        return self._packages[folder]
+
+
+def _pattern(globs: Sequence[str]) -> re.Pattern[str] | None:
+    if not globs:
+        return None
+    from fnmatch import translate
+
+    return re.compile("|".join(translate(pattern.removeprefix("./")) for pattern in globs))
+
+
+def _matches(pattern: re.Pattern[str] | None, parts: Sequence[str]) -> bool:
+    """True when the path, a folder above it, or the last part of one of these matches."""
+    return pattern is not None and any(
+        pattern.match("/".join(parts[:count])) or pattern.match(parts[count - 1]) for count in range(1, len(parts) + 1)
+    )
 
 
 def gives_scripts(raw: bytes) -> bool:
@@ -89,7 +121,7 @@ def gives_scripts(raw: bytes) -> bool:
 def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
     """The Python files at `paths`; those of the whole project when there are none."""
     root = os.path.abspath(settings.root)
-    keeps = Filter(settings.exclude).keeps
+    keeps = Filter(settings.exclude, settings.include, root).keeps
     files: set[str] = set()
     problems: list[Problem] = []
     named = bool(paths)
@@ -98,7 +130,7 @@ def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
         relative = relative_path(absolute, root)
         if os.path.isdir(absolute):
             named = False
-            files.update(found for found in _below(absolute, root) if keeps(found))
+            files.update(found for found in _below(absolute, root, bool(settings.include)) if keeps(found))
         elif not os.path.lexists(absolute):
             problems.append(Problem(relative, "does not exist; check the path"))
         elif not os.path.isfile(absolute):
@@ -136,9 +168,9 @@ def relative_path(absolute: str, root: str) -> str:
     return inside.replace(os.sep, "/")
 
 
-def _below(folder: str, root: str) -> Iterator[str]:
+def _below(folder: str, root: str, vendored: bool) -> Iterator[str]:
     names = _from_git(folder)
-    for name in _from_walk(folder) if names is None else names:
+    for name in _from_walk(folder, vendored) if names is None else names:
         absolute = os.path.join(folder, name)
         if not os.path.islink(absolute) and os.path.isfile(absolute):
             yield relative_path(absolute, root)
@@ -172,9 +204,10 @@ def git_lists(folder: str, *options: str) -> list[str] | None:
     return sorted({os.fsdecode(name) for name in listed.stdout.split(b"\0") if name})
 
 
-def _from_walk(folder: str) -> Iterator[str]:
+def _from_walk(folder: str, vendored: bool) -> Iterator[str]:
     for current, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in _VENDORED and not name.startswith("."))
+        wanted = (name for name in folders if vendored or name not in _VENDORED)
+        folders[:] = sorted(name for name in wanted if not name.startswith("."))
         for name in sorted(names):
             if name.endswith(".py"):
                 yield os.path.relpath(os.path.join(current, name), folder)

@@ -53,6 +53,7 @@ class Settings(NamedTuple):
     ignore: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
     unsafe_fixes: bool = False
     one_path: bool = False
     module_bases: tuple[str, ...] = ()
@@ -119,15 +120,24 @@ def checked_codes(codes: Sequence[str], known: Collection[str], where: str) -> t
     for code in codes:
         if not re.fullmatch(_CODE, code) or not any(one.startswith(code) for one in known):
             families = {one[:3] for one in known}
-            raise SettingsError(
-                f"{where}: unknown rule code `{code}`{_did_you_mean(code.upper(), {*known, *families})}; "
-                "`graphmend rules` lists all codes"
-            )
+            hint = _did_you_mean(code.upper(), {*known, *families}) if looks_like_a_code(code) else ""
+            raise SettingsError(f"{where}: unknown rule code `{code}`{hint}; `graphmend rules` lists all codes")
     return tuple(codes)
 
 
 def _split_codes(values: Sequence[str], known: Collection[str], option: str) -> tuple[str, ...]:
     return checked_codes([code.strip() for value in values for code in value.split(",") if code.strip()], known, option)
+
+
+def looks_like_a_code(word: str) -> bool:
+    """True for what may be a slip for a code: `E501` is another tool's, and no slip for `GM501`."""
+    letters = re.match(r"[^\d]*", word.upper())
+    return letters is not None and letters[0] in {"GM", "G", "M", "MG", "GN", "GMM", "GGM"}
+
+
+def with_target_torch(settings: Settings, version: str) -> Settings:
+    """The settings with the lowest torch that `--target-torch` names; SettingsError if it is no version."""
+    return settings._replace(target_torch=_version(version, "--target-torch"))
 
 
 def selects(settings: Settings, code: str, path: str) -> bool:
@@ -284,6 +294,7 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "ignore": _codes,
     "per-file-ignores": _per_file_ignores,
     "exclude": _strings,
+    "include": _strings,
     "unsafe-fixes": _boolean,
     "one-path": _boolean,
     "module-bases": _matching(_NAME, "mylib.layers.BaseModule"),

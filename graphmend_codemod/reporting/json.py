@@ -6,6 +6,7 @@ import json
 
 from graphmend_codemod import __version__
 from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.reporting.pages import address
 from graphmend_codemod.reporting.report import Kind, Report, Texts, count_kinds, kind_of
 
 FORMAT_VERSION = 1
@@ -44,4 +45,5 @@ def _finding(finding: Finding, report: Report, texts: Texts) -> dict[str, object
         "kind": kind_of(finding).value,
         "fixable": report.actionable(finding),
         "not_applied": finding.declined,
+        "url": address(finding.code, finding.slug),
     }

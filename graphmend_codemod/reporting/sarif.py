@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from graphmend_codemod import __version__
 from graphmend_codemod.core.findings import Finding, Problem, Safety, Span
+from graphmend_codemod.reporting import pages
 from graphmend_codemod.reporting import rules as rule_pages
 from graphmend_codemod.reporting.report import Report, Texts, kind_of
 from graphmend_codemod.rules.framework.rule import Rule
@@ -49,7 +50,8 @@ def repository_root(root: Path) -> Path:
 
 def _rule(rule: Rule) -> Object:
     summary, explanation = rule_pages.summary(rule), rule_pages.explanation(rule)
-    return {
+    page = pages.address(rule.code, rule.slug)
+    return ({} if page is None else {"helpUri": page}) | {
         "id": rule.code,
         "name": "".join(part.capitalize() for part in rule.slug.split("-")),
         "shortDescription": {"text": summary},
@@ -66,9 +68,9 @@ def _results(report: Report, rules: tuple[Rule, ...], base: Path) -> list[Object
     seen: Counter[str] = Counter()
     results = []
     for finding in report.findings:
-        identity = _identity(finding, texts)
-        seen[identity] += 1
-        fingerprint = hashlib.sha256(f"{identity}\0{seen[identity]}".encode("utf-8", "surrogatepass")).hexdigest()
+        same = identity(finding, texts)
+        seen[same] += 1
+        fingerprint = hashlib.sha256(f"{same}\0{seen[same]}".encode("utf-8", "surrogatepass")).hexdigest()
         result: Object = {
             "ruleId": finding.code,
             "level": "warning" if report.actionable(finding) else "note",
@@ -83,7 +85,7 @@ def _results(report: Report, rules: tuple[Rule, ...], base: Path) -> list[Object
     return results
 
 
-def _identity(finding: Finding, texts: Texts) -> str:
+def identity(finding: Finding, texts: Texts) -> str:
     """What stays the same when lines above the site come and go."""
     line = texts.line(finding.path, finding.span.start_line) or ""
     return "\0".join((finding.code, finding.path, finding.function, line.strip()))

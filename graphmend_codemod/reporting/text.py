@@ -8,29 +8,32 @@ from collections.abc import Iterator
 from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.terminal import printable
+from graphmend_codemod.reporting.pages import address
 from graphmend_codemod.reporting.report import Kind, Report, Texts, count_kinds, kind_of, plural, shown_path
 
 _LINES_SHOWN = 5
 
 
-def full(report: Report, paint: Paint) -> Iterator[str]:
-    """Lines of text: each finding with an excerpt and what came of it, then the summary."""
+def full(report: Report, paint: Paint, *, summarized: bool = True) -> Iterator[str]:
+    """Lines of text: each finding with an excerpt, what came of it and the rule's page, then the summary."""
     texts = report.texts()
     for finding in report.findings:
         yield _headline(finding, report, texts, paint)
         yield from _excerpt(finding, texts, paint)
         yield from _notes(finding, report, paint)
         yield ""
-    yield summary(report)
+    if summarized:
+        yield summary(report)
 
 
-def concise(report: Report, paint: Paint) -> Iterator[str]:
+def concise(report: Report, paint: Paint, *, summarized: bool = True) -> Iterator[str]:
     """Lines of text: one for each finding, then the summary."""
     texts = report.texts()
     for finding in report.findings:
         reason = f" (not applied: {printable(finding.declined)})" if finding.declined else ""
         yield _headline(finding, report, texts, paint) + paint.yellow(reason)
-    yield summary(report)
+    if summarized:
+        yield summary(report)
 
 
 def summary(report: Report) -> str:
@@ -123,3 +126,4 @@ def _notes(finding: Finding, report: Report, paint: Paint) -> Iterator[str]:
         yield f"  = {paint.yellow('not applied')}: unsafe; see it with `graphmend fix --unsafe-fixes --diff`"
     if finding.function:
         yield f"  = {paint.bold('in')}: {printable(finding.function)}"
+    yield f"  = {paint.bold('help')}: {address(finding.code, finding.slug) or f'graphmend rule {finding.code}'}"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -155,3 +158,49 @@ def test_each_project_keeps_its_own_settings(project: Path, before: str, capsys:
     assert main(["check", "--output-format", "concise", "other/model.py", "model.py", "third/model.py"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition(":")[0] for line in lines[:-1]] == ["model.py"] * 2 + ["third/model.py"] * 2
+
+
+def test_quiet_leaves_findings_alone_on_the_screen(project: Path, capsys: Captured) -> None:
+    assert main(["check", "-q", "--output-format", "concise"]) == 1
+    captured = capsys.readouterr()
+    assert [line.split()[1] for line in captured.out.splitlines()] == ["GM201", "GM201"]
+    assert captured.err == ""
+
+
+def test_verbose_names_the_project_its_settings_and_the_time(project: Path, capsys: Captured) -> None:
+    assert main(["check", "-v", "--target-torch", "2.4", "--exclude", "model.py,other"]) == 0
+    err = capsys.readouterr().err
+    assert f"graphmend: project {project}: select GM, ignore nothing, torch 2.4\n" in err
+    assert "graphmend: 1 Python files\n" in err
+    assert "graphmend: checking took 0." in err
+
+
+def test_a_finding_names_the_page_of_its_rule(project: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    main(["check"])
+    assert "  = help: graphmend rule GM201\n" in capsys.readouterr().out
+    monkeypatch.setenv("GRAPHMEND_DOCS_URL", "https://docs.example.org/graphmend/")
+    main(["check"])
+    assert "  = help: https://docs.example.org/graphmend/rules/GM201-log-call.md\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["check", "fix"])
+def test_a_target_on_the_command_line_wins(command: str, project: Path, capsys: Captured) -> None:
+    assert main([command, "--target-torch", "2.0"]) == 0
+    assert main([command, "--target-torch", "2.1"]) == 1
+
+
+def test_a_change_is_checked_again_while_watching(project: Path) -> None:
+    command = [sys.executable, "-u", "-m", "graphmend_codemod", "check", "--watch", "-q", "--output-format", "concise"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent.parent)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=project, env=environment
+    ) as child:
+        assert child.stdout
+        assert child.stderr
+        assert [child.stdout.readline().split()[1] for _ in range(2)] == ["GM201", "GM201"]
+        assert "watching" in child.stderr.readline()
+        (project / "model.py").write_text((project / "clean.py").read_text() + "        print(x)\n")
+        assert "watching" in child.stderr.readline()
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=20)
+    assert (child.returncode, err) == (130, "graphmend: interrupted\n")

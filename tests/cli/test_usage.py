@@ -55,6 +55,37 @@ def test_help_lists_all_commands(capsys: Captured) -> None:
     assert all(f"    {command} " in out for command in COMMANDS)
 
 
+def test_the_version_has_a_short_option_and_help_is_a_command(capsys: Captured) -> None:
+    for arguments, told in ((["-V"], __version__), (["help", "fix"], "usage: graphmend fix"), (["help"], "examples:")):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        assert stopped.value.code == 0
+        assert told in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_name_of_the_command_is_a_module(project: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "graphmend", "-V"], capture_output=True, check=True, text=True, cwd=project
+    )
+    assert done.stdout == f"graphmend {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["chekc"], "`check`"),
+        (["check", "--selct", "GM1"], "`--select`"),
+        (["fix", "--dif"], "`--diff`"),
+        (["check", "--output-format=jason"], "`json`"),
+    ],
+)
+def test_a_misspelled_word_is_told_what_may_be_meant(arguments: list[str], meant: str, capsys: Captured) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert f"did you mean {meant}?" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [[], ["chekc"], ["check", "--nope"], ["fix", "--jobs", "0"], ["rule"]])
 def test_wrong_usage_ends_with_2(arguments: list[str], capsys: Captured) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -69,6 +100,8 @@ def test_wrong_usage_ends_with_2(arguments: list[str], capsys: Captured) -> None
     [
         (["--select", "GM999"], "--select: unknown rule code `GM999`"),
         (["--select", "gm101"], "--select: unknown rule code `gm101` (did you mean `GM101`"),
+        (["--select", "E501"], "--select: unknown rule code `E501`; `graphmend rules` lists all codes"),
+        (["--target-torch", "new"], '--target-torch must be a string such as "2.4", not "new"'),
         (["--ignore", "W605"], "--ignore: unknown rule code `W605`; `graphmend rules` lists all codes"),
         (["--config", "gone.toml"], "gone.toml: cannot be read: No such file or directory"),
         (["--stdin-filename", "a.py"], "--stdin-filename needs `-` in place of PATHS"),
@@ -186,3 +219,30 @@ def test_an_unknown_rule_is_told_with_close_ones(capsys: Captured) -> None:
     told = complaint(["rule", "GM1O1"], capsys)
     assert told.startswith("graphmend: error: there is no rule `GM1O1` (did you mean `GM")
     assert "`GM101`" in told
+
+
+def test_the_code_of_another_tool_is_no_slip_for_a_rule(capsys: Captured) -> None:
+    assert "did you mean" not in complaint(["rule", "E501"], capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [(["check", "--out"], "--output-format"), (["check", "--output-format", "js"], "json"), (["mig"], "migrate")],
+)
+def test_bash_completes_commands_options_and_choices(
+    words: list[str], expected: str, tmp_path: Path, capsys: Captured
+) -> None:
+    assert main(["completion", "bash"]) == 0
+    (tmp_path / "script").write_text(capsys.readouterr().out)
+    line = " ".join(["graphmend", *words])
+    program = f'source ./script; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _graphmend; echo "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", program], capture_output=True, check=True, text=True, cwd=tmp_path)
+    assert done.stdout.split() == [expected]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_every_command_with_its_help(shell: str, capsys: Captured) -> None:
+    assert main(["completion", shell]) == 0
+    out = capsys.readouterr().out
+    assert all(command in out for command in COMMANDS)
+    assert "exit with 0 even if there are findings" in out

@@ -39,6 +39,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         select = ["GM1", "GM301"]
         ignore = ["GM102"]
         exclude = ["vendored/*"]
+        include = ["third_party/ours"]
         unsafe-fixes = true
         module-bases = ["mylib.Base"]
         log-calls = "guard"
@@ -55,6 +56,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ignore=("GM102",),
         per_file_ignores=(("tests/*", ("GM2",)),),
         exclude=("vendored/*",),
+        include=("third_party/ours",),
         unsafe_fixes=True,
         module_bases=("mylib.Base",),
         log_calls="guard",

@@ -118,6 +118,7 @@ def test_json_has_characters_from_one_and_reasons(report: Report) -> None:
         "kind": "safe",
         "fixable": True,
         "not_applied": None,
+        "url": None,
     }
     assert document["findings"][1]["not_applied"] == "`y` has another shape in each branch, `a | b`"
     assert [one["fixable"] for one in document["findings"]] == [True, False, False, False]

@@ -27,6 +27,7 @@ package/model.py:3:26: GM101 [*] `if` on the tensor `x`
   |                           ^^^^^^^^^^^^^^^^^^^^^^^^ GM101
   |
   = in: Net.forward
+  = help: graphmend rule GM101
 
 package/model.py:4:9: GM101 `if` on the tensor `x`
   |
@@ -41,6 +42,7 @@ package/model.py:4:9: GM101 `if` on the tensor `x`
   |
   = not applied: `y` has another shape in each branch, `a | b`
   = in: Net.forward
+  = help: graphmend rule GM101
 
 package/model.py:4:9: GM301 [unsafe] `if` on the tensor `x`
   |
@@ -55,6 +57,7 @@ package/model.py:4:9: GM301 [unsafe] `if` on the tensor `x`
   |
   = not applied: unsafe; see it with `graphmend fix --unsafe-fixes --diff`
   = in: Net.forward
+  = help: graphmend rule GM301
 
 package/model.py:12:9: GM107 `if` on the tensor `x`
    |
@@ -62,6 +65,7 @@ package/model.py:12:9: GM107 `if` on the tensor `x`
 12 |         return y
    |         ^^^^^^^^ GM107
    |
+  = help: graphmend rule GM107
 
 Found 4 break sites in 1 of 5 files: 1 fixable with `graphmend fix`, 1 with --unsafe-fixes, 1 declined, 1 advice. \
 1 could not be checked."""

@@ -62,7 +62,7 @@ def why_not(site: Site, call: LogCall) -> str | None:
     for parent in site.place.parents:
         above = site.at(parent) if isinstance(parent, ast.If) else None
         if above is not None and isinstance(parent, ast.If) and above.value(parent.test).compiling is True:
-            return "it is in the compile path of its author, and would be left out everywhere"
+            return "it runs under torch.compile only, so that a guard would drop it for good; delete it or move it"
     return None
 
 
@@ -118,13 +118,20 @@ def _predicate(site: Site) -> Predicate:
 
 def _neighbours(site: Site, node: ast.stmt) -> list[ast.stmt]:
     """The statement with the log calls right before and after it that can share its guard."""
+    known: list[ast.stmt] | None = site.flow.answers.get(("log calls", id(node), 0))
+    if known is not None:
+        return known
     body, position = site.place.blocks[-1]
+    if body[position] is not node:
+        return [node]
     first = last = position
     while first > 0 and _may_share(site, body[first - 1], body[first]):
         first -= 1
     while last + 1 < len(body) and _may_share(site, body[last + 1], body[last]):
         last += 1
-    return list(body[first : last + 1]) if body[position] is node else [node]
+    calls = list(body[first : last + 1])
+    site.flow.answers.update({("log calls", id(each), 0): calls for each in calls})
+    return calls
 
 
 def _may_share(site: Site, other: ast.stmt, beside: ast.stmt) -> bool:

@@ -1,0 +1,77 @@
+"""`graphmend init`: settings and the hook's entry, added to what is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from graphmend_codemod.cli.main import main
+from graphmend_codemod.core.settings import load_settings
+
+Captured = pytest.CaptureFixture[str]
+HOOKS = ".pre-commit-config.yaml"
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    """The project without settings, as the top of a repository that asks for torch 2.3."""
+    (project / ".git").mkdir()
+    (project / "pyproject.toml").write_text('[project]\nname = "p"\ndependencies = ["torch>=2.3"]')
+    return project
+
+
+def test_settings_and_the_hook_are_written_after_a_look(repository: Path, capsys: Captured) -> None:
+    before = (repository / "pyproject.toml").read_text()
+    assert main(["init"]) == 0
+    assert "2 break sites in 2 Python files, 1 of them fixable" in capsys.readouterr().out
+    assert (repository / "pyproject.toml").read_text().startswith(f"{before}\n\n[tool.graphmend]\n")
+    assert load_settings(repository).target_torch == (2, 3)
+    (entry,) = yaml.safe_load((repository / HOOKS).read_text())["repos"]
+    assert entry["hooks"][0]["entry"] == "graphmend fix --exit-non-zero-on-fix"
+
+
+def test_a_second_time_nothing_is_written(repository: Path, capsys: Captured) -> None:
+    main(["init"])
+    first = [(repository / name).read_bytes() for name in ("pyproject.toml", HOOKS)]
+    capsys.readouterr()
+    assert main(["init"]) == 0
+    assert "has [tool.graphmend] already" in capsys.readouterr().out
+    assert [(repository / name).read_bytes() for name in ("pyproject.toml", HOOKS)] == first
+
+
+@pytest.mark.parametrize(
+    "hooks",
+    [
+        "repos:\n- repo: https://example.org/black\n  rev: v1\n  hooks:\n  - id: black\n",
+        "ci: {}\nrepos:\n    - repo: https://example.org/black\n      rev: v1\n      hooks: [{id: black}]",
+        "repos:\r\n  - repo: https://example.org/black\r\n    rev: v1\r\n    hooks: [{id: black}]\r\n",
+    ],
+)
+def test_the_hook_joins_those_that_are_there(repository: Path, hooks: str) -> None:
+    (repository / HOOKS).write_bytes(hooks.encode())
+    assert main(["init"]) == 0
+    after = (repository / HOOKS).read_bytes().decode()
+    assert after.startswith(hooks)
+    assert ("\r\n" in hooks) == ("system\r\n" in after)
+    read = yaml.safe_load(after)["repos"]
+    assert [one["hooks"][0]["id"] for one in read] == ["black", "graphmend"]
+
+
+def test_hooks_that_end_with_something_else_are_left_to_the_user(repository: Path, capsys: Captured) -> None:
+    text = "repos:\n- repo: local\n  hooks: []\nfail_fast: true\n"
+    (repository / HOOKS).write_text(text)
+    assert main(["init"]) == 0
+    assert "add the hook yourself:\n    - repo: local" in capsys.readouterr().out
+    assert (repository / HOOKS).read_text() == text
+
+
+def test_a_dry_run_writes_nothing(repository: Path, capsys: Captured) -> None:
+    before = (repository / "pyproject.toml").read_bytes()
+    assert main(["init", "--dry-run"]) == 0
+    assert "would write [tool.graphmend] with torch 2.3 as the lowest one\n    [tool.graphmend]\n" in (
+        capsys.readouterr().out
+    )
+    assert (repository / "pyproject.toml").read_bytes() == before
+    assert not (repository / HOOKS).exists()
