@@ -34,6 +34,9 @@ def keyword(node: ast.Call, name: str) -> ast.expr | None:
 
 def value_of_call(evaluator: Evaluator, node: ast.Call, env: Env) -> Value:
     """The abstract value of a call expression."""
+    if isinstance(node.func, ast.IfExp) and evaluator.value(node.func.test, env).compiling:
+        # `(twin if torch.compiler.is_compiling() else called)(x)` gives what `called(x)` gives.
+        node = ast.copy_location(ast.Call(node.func.orelse, node.args, node.keywords), node)
     value = _value_of_call(evaluator, node, env)
     if value.fresh:
         effect = effects.effect_of(evaluator, node, env)
@@ -66,6 +69,12 @@ def _resolved_call(evaluator: Evaluator, node: ast.Call, env: Env, qualified: st
         return Value(Kind.PYTHON, truth=True, origin=Origin.META, compiling=True)
     if qualified in torch_api.FALSE_PREDICATES:
         return Value(Kind.PYTHON, truth=False, origin=Origin.META)
+    if qualified in torch_api.VARIABLE and node.args:
+        base = evaluator.value(node.args[0], env)
+        asks = len(node.args) > 1 or bool(node.keywords)
+        if base.kind is not Kind.TENSOR:
+            return evaluator.names.tensor(grad=asks)
+        return evaluator.names.tensor(base.dtype, base.shape, grad=asks, hint=base.hint)
     name = torch_api.torch_function(qualified)
     if name is not None:
         return _torch_call(evaluator, name, node, env)

@@ -177,14 +177,16 @@ class Evaluator:
         joined = values[0]
         for value in values[1:]:
             joined = self.names.join(joined, value)
-        return joined._replace(truth=None, compiling=compiling)
+        # `(torch.compiler.is_compiling() and a) or b` is no header of a compile path.
+        return joined._replace(truth=None, compiling=None if stop else compiling)
 
     def _unary_op(self, node: ast.UnaryOp, env: Env) -> Value:
         value = self.value(node.operand, env)
         if isinstance(node.op, ast.Not):
             truth = None if value.truth is None else not value.truth
             origin = value.origin if value.is_python else Origin.OTHER
-            compiling = None if value.compiling is None else not value.compiling
+            # Nor is `not (torch.compiler.is_compiling() and a)` one of an eager path.
+            compiling = None if value.compiling is None or value.truth is None else not value.compiling
             return Value(Kind.PYTHON, truth=truth, origin=origin, compiling=compiling)
         if value.kind is Kind.TENSOR:
             same = not isinstance(node.op, ast.Invert) or value.dtype == BOOL

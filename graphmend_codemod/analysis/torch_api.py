@@ -169,12 +169,16 @@ SINCE = {
     "compiler.assume_constant_result": (2, 1),
     "_assert_async(": (2, 1),
     "compiler.is_dynamo_compiling(": (2, 1),
+    "nn.attention.sdpa_kernel(": (2, 3),
     "library.custom_op(": (2, 4),
     ".cond(": (2, 6),
     "compiler.is_exporting(": (2, 7),
     "fx.experimental.symbolic_shapes.has_static_value": (2, 8),
 }
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
+
+VARIABLE = frozenset({"torch.autograd.Variable", "torch.autograd.variable.Variable"})
+"""The class that tensors were wrapped in before torch 0.4, by its names."""
 
 SCRIPTS_KNOW_COMPILING = (2, 4)
 """The first torch release of which it is certain that TorchScript compiles a call of `torch.compiler.is_compiling`."""

@@ -32,7 +32,7 @@ from graphmend_codemod.rules.framework.site import Site
 _ADVICE = "GM7"
 _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
 """Rules with what they ask, and the lines where the words stand that have to be in the node."""
-_SCRIPTABLE = frozenset({"GM101", "GM102", "GM103", "GM104", "GM201", "GM202", "GM301"})
+_SCRIPTABLE = frozenset({"GM101", "GM102", "GM103", "GM104", "GM111", "GM201", "GM202", "GM301"})
 """Rules whose compile path gives every name the type that it has in the author's text."""
 _UNSCRIPTED = r"\(\.\.\.,|\.cond\(|\blambda\b"
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")

@@ -13,6 +13,7 @@ from graphmend_codemod.core.findings import Finding, Safety, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs import untraced
 from graphmend_codemod.rules.proofs.conditions import split
+from graphmend_codemod.rules.proofs.deciding import is_guarded
 
 _ASKS = re.compile(r"(?:^|_)(?:(?:dynamo_?|torch_?)?compiling|tracing|scripting|exporting)$")
 
@@ -51,7 +52,7 @@ def breaking_tests(site: Site) -> tuple[BreakingTest, ...]:
 
 def _breaks(site: Site, test: ast.expr) -> bool:
     value = site.value(test)
-    if value.truth is not None or value.compiling is not None:
+    if value.truth is not None or value.compiling is not None or is_guarded(site, test):
         return False
     if split(site, test) is not None:
         return True

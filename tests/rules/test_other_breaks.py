@@ -51,7 +51,10 @@ def model(body: str) -> str:
         ("if x.sum() > 3:\n    if self.debug:\n        logger.info('large')\n    x = other(x)", "`x.sum() > 3`"),
         ("if x.sum() > 3:\n    pass\nelse:\n    print('small')\n    x = other(x)", "`x.sum() > 3`"),
         ("if random.random() > 3:\n    print('now')", "`random.random() > 3`"),
-        ("if x.max().item() > 3 and other is None:\n    print('now')\n    x = other(x)", "`x.max().item() > 3"),
+        (
+            "if other is None and x.max().item() > 3:\n    print('now')\n    x = other(x)",
+            "`other is None and x.max().item() > 3",
+        ),
         ("if x.sum() > 3:\n    if (x < 0).any():\n        raise ValueError('low')\n    x = other(x)", "`x.sum() > 3`"),
     ],
 )

@@ -16,6 +16,7 @@ from graphmend_codemod.project.summary.candidates import (
     MADE_OF_NUMBERS,
     MARKS,
     NUMPY_NUMBERS,
+    OLD_SIGNATURES,
     READS_VALUES,
     REDUCES,
     REFUSED,
@@ -54,6 +55,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         _note(node, spelled, last, body)
     elif last[-1:] == "_":
         changed(spelled, body)
+        if last in OLD_SIGNATURES and len(node.args) > 1:
+            body.value = True
         if node.args and type(node.args[0]) is ast.Attribute:  # `nn.init.zeros_(model.scale)`
             changed(f"{dotted(node.args[0])}._", body)
     stack += node.args
@@ -127,6 +130,8 @@ def _isinstance(arguments: list[ast.expr], body: Body) -> None:
 def _is_refused(node: ast.Call, spelled: str, last: str) -> bool:
     if last == "one_hot":
         return len(node.args) == 1 and not node.keywords
+    if spelled == "isinstance":
+        return False
     return last in REFUSED or spelled == last or ".".join(spelled.split(".")[-2:]) in REFUSED_WITH_OWNER
 
 

@@ -37,17 +37,20 @@ REFUSED = frozenset(
     {
         "pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "ctc_loss", "sparse_coo_tensor",
         "sparse_csr_tensor", "to_sparse", "to_sparse_csr", "manual_seed", "Generator", "get_rng_state",
-        "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms",
+        "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms", "Variable",
+        "sdp_kernel", "_is_tracing",
     }
 )  # fmt: skip
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
 REFUSED_WITH_OWNER = frozenset(
     {
         "random.random", "random.choice", "random.choices", "random.shuffle", "random.sample", "random.gauss",
-        "random.seed", "time.time", "time.sleep", "datetime.now", "gc.collect", "autograd.grad",
+        "random.seed", "time.time", "time.sleep", "datetime.now", "gc.collect", "autograd.grad", "jit.isinstance",
     }
 )  # fmt: skip
 """Those of which only the last two parts tell."""
+OLD_SIGNATURES = frozenset({"add_", "addcmul_", "addcdiv_"})
+"""Methods that take a number before their tensors in a signature that Dynamo does not know."""
 DIVIDES = frozenset({"div", "floor_divide"})
 """Functions of torch that make a tensor of two sizes."""
 MARKS = frozenset({"mark_static_address", "mark_dynamic", "maybe_mark_dynamic", "mark_unbacked", "graph_break"})

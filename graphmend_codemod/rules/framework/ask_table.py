@@ -2,22 +2,26 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108", "GM109", "GM110", "GM201", "GM202", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM501", "GM502", "GM503", "GM504", "GM505", "GM506", "GM507", "GM508", "GM509", "GM601", "GM602", "GM703")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM501", "GM502", "GM503", "GM504", "GM505", "GM506", "GM507", "GM508", "GM509", "GM601", "GM602", "GM603", "GM703")
 
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
     "AnnAssign": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "Assert": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
         ("guards.gm302_static_guard", 0, "test", ""),
         ("guards.gm301_tensor_guard", 0, "test", ""),
+        ("control_flow.gm111_decided_test", 0, "test", ""),
         ("advice.gm703_untraced", 0, "", ""),
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "Assign": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("python.gm601_numpy_on_sizes", 1, "", "div floor_divide"),
         ("dynamic_shapes.gm509_masked_copy", 0, "", ""),
@@ -38,15 +42,18 @@ QUESTIONS = {
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("readback.gm401_item_in_arithmetic", 0, "", "float int item"),
         ("side_effects.gm201_log_call", 0, "log", ""),
+        ("control_flow.gm111_decided_test", 0, "test", "rand rand_like random uniform"),
         ("control_flow.gm105_branch_writes_state", 0, "test", ""),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "AugAssign": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "Expr": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
         ("python.gm602_compiler_mark", 0, "", "graph_break mark_dynamic mark_static_address mark_unbacked maybe_mark_dynamic"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm406_integer_buffer", 0, "", "pad"),
@@ -56,6 +63,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "For": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
         ("dynamic_shapes.gm508_length_mask", 0, "rows", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 0, "", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 1, "", ""),
@@ -65,12 +73,14 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "If": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
         ("dynamic_shapes.gm505_row_indices_argument", 0, "", "len"),
         ("readback.gm409_number_of_range", 0, "test", ""),
         ("readback.gm405_arange_end_readback", 0, "", "arange"),
         ("guards.gm302_static_guard", 0, "test", ""),
         ("guards.gm301_tensor_guard", 0, "test", ""),
         ("side_effects.gm202_tensor_log", 0, "log", ""),
+        ("control_flow.gm111_decided_test", 0, "test", ""),
         ("control_flow.gm110_conditional_counter", 0, "test", ""),
         ("control_flow.gm109_mask_or_none", 0, "test", "all any"),
         ("control_flow.gm108_product_with_mask", 0, "test", ""),
@@ -84,9 +94,14 @@ QUESTIONS = {
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "IfExp": (
+        ("control_flow.gm111_decided_test", 0, "test", ""),
         ("control_flow.gm101_tensor_if_assign", 0, "test", ""),
     ),
+    "Raise": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+    ),
     "Return": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("dynamic_shapes.gm501_masked_rows", 0, "", "mean sum"),
@@ -96,8 +111,13 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "While": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("control_flow.gm111_decided_test", 0, "test", ""),
         ("control_flow.gm107_tensor_while", 0, "test", ""),
         ("advice.gm703_untraced", 0, "", ""),
         ("advice.gm703_untraced", 1, "test", ""),
+    ),
+    "With": (
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
     ),
 }

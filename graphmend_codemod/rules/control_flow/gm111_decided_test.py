@@ -1,0 +1,206 @@
+"""decided-test (GM111): a test on a tensor whose outcome Python knows already, but asks for too late.
+
+`if (x < 0).any() and self.check:` reads the device even where `self.check` is False. `if torch.rand([]) < self.drop:`
+skips a layer at random, and never does where `self.drop` is 0, as in most configurations: no draw is below 0. Dynamo
+meets the tensor first, and ends the graph.
+
+Under `torch.compile` what Python knows is asked first, in front of the test, which stays word for word. Dynamo folds
+it while it traces, and where it decides nothing, the test breaks the graph as before. Numbers are drawn as often as in
+eager mode: a draw inside the test stays. What is skipped may have no effects; an exception that it would raise is not
+raised. A draw has to come from `torch.rand`, `random.random()` or `random.uniform(0, 1)`, through a name that holds
+nothing else.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.deciding import Decision, decision, only_tested
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, layerdrop=0.0, check=False):
+        super().__init__()
+        self.layerdrop = layerdrop
+        self.check = check
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
+
+    def forward(self, x: torch.Tensor):
+        ...
+        return x * 2
+"""
+
+rule = Rule(
+    code="GM111",
+    slug="decided-test",
+    title="ask what Python knows before a test on a tensor",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.NONE, compiled_exceptions="an exception that the skipped test itself would raise is not raised"
+    ),
+    examples=(
+        Example(
+            before="""
+            for layer in self.layers:
+                drawn = torch.rand([])
+                if drawn < self.layerdrop:
+                    continue
+                x = layer(x)
+            """,
+            after="""
+            for layer in self.layers:
+                drawn = torch.rand([])
+                if (
+                    not (torch.compiler.is_compiling() and self.layerdrop <= 0)
+                    and drawn < self.layerdrop
+                ):
+                    continue
+                x = layer(x)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Example(
+            before="""
+            if x.amax() > 9 and self.check:
+                x = self.layers[0](x)
+            """,
+            after="""
+            if (
+                not (torch.compiler.is_compiling() and not self.check)
+                and x.amax() > 9 and self.check
+            ):
+                x = self.layers[0](x)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Declined(
+            source="""
+            drawn = torch.rand([])
+            if drawn > self.layerdrop:
+                x = self.layers[0](x)
+            """,
+            because="a draw may be 0",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            if self.check and x.dim() == 2:
+                x = self.layers[0](x)
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@rule.on(ast.If, ast.While, ast.IfExp, ast.Assert, candidate="test")
+def decided(site: Site, node: ast.If | ast.While | ast.IfExp | ast.Assert) -> Verdict | None:
+    """`if x.any() and self.flag:`, `if torch.rand([]) < self.layerdrop:`."""
+    return _verdict(site, node.test)
+
+
+@rule.on(ast.Assign, words=("rand", "random", "uniform", "rand_like"), candidate="test")
+def kept(site: Site, node: ast.Assign) -> Verdict | None:
+    """`skip = self.training and drawn < self.layerdrop`, where `skip` is only tested."""
+    if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+        return None
+    if not isinstance(node.value, (ast.BoolOp, ast.Compare)) or not only_tested(site, node.targets[0].id):
+        return None
+    return _verdict(site, node.value)
+
+
+def _verdict(site: Site, test: ast.expr) -> Verdict | None:
+    found = decision(site, test)
+    if found is None:
+        return None
+    message = f"asks a tensor before what decides the test: `{speculation.short(test)}`"
+    if isinstance(found, str):
+        return Verdict(message, declined=found, node=test)
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    return Verdict(message, edit=_edit(site, test, found), node=test)
+
+
+def _edit(site: Site, test: ast.expr, found: Decision) -> Edit:
+    asked = f"{site.compiling} and {found.text}"
+    first, word = (f"({asked})", "or") if found.outcome else (f"not ({asked})", "and")
+    start, end = _place(site, found)
+    splits = isinstance(found.part, _LOOSE) or (isinstance(found.part, ast.BoolOp) and found.part is test)
+    original: tuple[str | Original, ...] = (Original(start._replace(end_line=end.end_line, end_column=end.end_column)),)
+    original = ("(", *original, ")") if splits else original
+    own = _in_brackets(site, found.part)
+    if start.start_line != end.end_line:
+        return _replaced(site, start, end, (f"{first}\n{word} ", *original))
+    if not site.is_too_long(len(site.source.line(start.start_line)) + len(first) + len("  or ()")):
+        parts = (f"{first} {word} ", *original)
+        return _replaced(site, start, end, ("(", *parts, ")") if found.alone and not own else parts)
+    if own and (found.alone or found.part is test):
+        return _replaced(site, start, end, (f"\n    {first}\n    {word} ", *original, "\n"))
+    if found.alone or found.part is test:
+        return _replaced(site, start, end, (f"(\n    {first}\n    {word} ", *original, "\n)"))
+    if found.around is test and test.lineno == test.end_lineno:
+        return _on_lines_of_their_own(site, test, (start, end), f"{first}\n    {word} ", word)
+    between = "\n" if test.lineno != test.end_lineno else " "
+    return _replaced(site, start, end, (f"{first}{between}{word} ", *original))
+
+
+def _on_lines_of_their_own(site: Site, test: ast.expr, part: tuple[Span, Span], first: str, word: str) -> Edit:
+    """The operands before `part`, what is asked first, and the rest."""
+    whole, (start, end) = site.span(test), part
+    before = site.source.segment(whole._replace(end_line=start.start_line, end_column=start.start_column)).rstrip()
+    head: tuple[str | Original, ...] = ()
+    if before:
+        kept = len(before.removesuffix(word).rstrip().encode())
+        head = (
+            Original(whole._replace(end_line=whole.start_line, end_column=whole.start_column + kept)),
+            f"\n    {word} ",
+        )
+    own = Original(start._replace(end_line=end.end_line, end_column=end.end_column))
+    rest = Original(whole._replace(start_line=end.end_line, start_column=end.end_column))
+    opening, closing = ("\n    ", "\n") if _in_brackets(site, test) else ("(\n    ", "\n)")
+    return _replaced(site, whole, whole, (opening, *head, first, own, rest, closing))
+
+
+_LOOSE = (ast.IfExp, ast.Lambda, ast.NamedExpr)
+
+
+def _place(site: Site, found: Decision) -> tuple[Span, Span]:
+    """Where the part begins and ends, with its brackets where it is an operand."""
+    own = site.span(found.part)
+    if found.around is None:
+        return own, own
+    operands = found.around.values
+    number = next(position for position, each in enumerate(operands) if each is found.part)
+    before, whole = site.span(operands[number - 1]), site.span(found.around)
+    line, column = (before.end_line, before.end_column) if number else whole[:2]
+    between = site.source.segment(Span(line, column, own.start_line, own.start_column))
+    brackets = re.search(r"\(*$", between)
+    opened = len(brackets[0]) if brackets else 0
+    after = site.source.line(own.end_line).encode()[own.end_column :]
+    if not after.startswith(b")" * opened):
+        return own, own
+    return own._replace(start_column=own.start_column - opened), own._replace(end_column=own.end_column + opened)
+
+
+def _replaced(site: Site, start: Span, end: Span, parts: tuple[str | Original, ...]) -> Edit:
+    span = start._replace(end_line=end.end_line, end_column=end.end_column)
+    return Edit((Replacement(span, parts),), imports=site.imports)
+
+
+def _in_brackets(site: Site, node: ast.expr) -> bool:
+    """True where the node stands in brackets of its own, or begins a line."""
+    before = site.source.line(node.lineno).encode()[: node.col_offset].decode().rstrip()
+    after = site.source.line(node.end_lineno or node.lineno).encode()[node.end_col_offset :].decode().lstrip()
+    return not before or (before.endswith("(") and after[:1] in ("", ")"))

@@ -1,0 +1,338 @@
+"""What decides a test on tensors without them: operands that are Python, and bounds of what is drawn at random."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.aliasing import RANDOM
+from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR, torch_function
+from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import reads_tensor
+
+
+class Decision(NamedTuple):
+    """`text` is a Python condition under which `part` of a test comes out as `outcome`.
+
+    `part` is an operand of `around`, of an `and` where `outcome` is False, of an `or` where it is True; or the whole
+    test; or neither, where `alone` is true, as in `not part`.
+    """
+
+    part: ast.expr
+    text: str
+    outcome: bool
+    around: ast.BoolOp | None = None
+    alone: bool = False
+
+
+_DRAWS = frozenset({"torch.rand", "random.random"})
+_MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE,
+}  # fmt: skip
+_BELOW_0: dict[type[ast.cmpop], bool] = {ast.Lt: False, ast.GtE: True}
+"""How a draw, which is never below 0, compares with 0 and less. `>` and `<=` depend on whether it is 0."""
+_MAY_BE_0 = "a draw may be 0, so that a bound of 0 does not decide it; by hand, ask first whether the bound is 0"
+
+
+def decision(site: Site, test: ast.expr) -> Decision | str | None:
+    """What decides a test, or a part of it, early; or the reason why nothing does; None where nothing is asked late."""
+    whole = site.value(test)
+    if whole.truth is not None or whole.compiling is not None:
+        return None
+    reasons: list[str] = []
+    found = next(_found(site, test, None, reasons), None)
+    return found or (reasons[0] if reasons else None)
+
+
+def _found(site: Site, node: ast.expr, around: ast.expr | None, reasons: list[str]) -> Iterator[Decision]:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield from _found(site, node.operand, node, reasons)
+    elif isinstance(node, ast.BoolOp):
+        if any(_is_guard(site, each) for each in node.values):
+            return
+        yield from _by_operands(site, node)
+        for each in node.values:
+            yield from _found(site, each, node, reasons)
+    elif isinstance(node, ast.Compare) and (bound := _bound(site, node, reasons)) is not None:
+        text, outcome = bound
+        if _asked_before(site, node, around, text.partition(" <= 0")[0]):
+            return
+        fits = ast.Or if outcome else ast.And
+        inside = around if isinstance(around, ast.BoolOp) and isinstance(around.op, fits) else None
+        yield Decision(node, text, outcome, around=inside, alone=around is not None and inside is None)
+
+
+def _asked_before(site: Site, node: ast.Compare, around: ast.expr | None, number: str) -> bool:
+    """True where the number is known to be above 0, from an operand before this one or a statement around it."""
+    operands = around.values if isinstance(around, ast.BoolOp) else []
+    before = operands[: next((number for number, each in enumerate(operands) if each is node), 0)]
+    tests = [parent.test for parent in site.place.parents if isinstance(parent, ast.If)]
+    asked = [part for test in (*before, *tests) for part in _conjuncts(test)]
+    known = {f"{number} > 0", f"{number} > 0.0", number}
+    return any(site.text(part) in known for part in asked)
+
+
+def _conjuncts(test: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        for each in test.values:
+            yield from _conjuncts(each)
+    else:
+        yield test
+
+
+def is_guarded(site: Site, test: ast.expr) -> bool:
+    """True for a test, a part of which is decided early under torch.compile where Python knows it."""
+    boolean = [part for part in ast.walk(test) if isinstance(part, ast.BoolOp)]
+    return any(_is_guard(site, each) for part in boolean for each in part.values)
+
+
+def _is_guard(site: Site, node: ast.expr) -> bool:
+    """True for `not (torch.compiler.is_compiling() and ...)` and for what it denies: the rule has been here before."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else node
+    return isinstance(inner, (ast.BoolOp, ast.Call)) and site.value(inner).compiling is not None
+
+
+def _by_operands(site: Site, node: ast.BoolOp) -> Iterator[Decision]:
+    """`x.any() and self.flag`: Python operands behind one that reads a tensor."""
+    outcome = isinstance(node.op, ast.Or)
+    first = next((number for number, each in enumerate(node.values) if not _is_python(site, each)), len(node.values))
+    enough: list[str] = []
+    tensors: dict[str, None] = {}
+    for number, operand in enumerate(node.values[first:], first):
+        if number > first and (flag := _flag(site, operand, outcome)) is not None:
+            enough.append(flag)
+            continue
+        skipped = _without_effects(site, operand)
+        if skipped is None:
+            break
+        tensors |= dict.fromkeys(skipped)
+    if enough and _reads_something(site, node.values[first]):
+        asked = [f"isinstance({name}, {site.torch}.Tensor)" for name in tensors]
+        text = enough[0] if len(enough) == 1 else f"({' or '.join(enough)})"
+        yield Decision(node.values[first], " and ".join([*asked, text]), outcome, around=node)
+
+
+def _reads_something(site: Site, node: ast.expr) -> bool:
+    """True for an operand that reads a tensor, or may: a reduction of what nothing is known about."""
+    if reads_tensor(site, node):
+        return True
+    calls = [part for part in ast.walk(node) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)]
+    return any(part.func.attr in _REDUCES for part in calls)  # type: ignore[attr-defined]
+
+
+_REDUCES = frozenset({"any", "all", "sum", "max", "min", "amax", "amin", "mean", "item", "norm"})
+
+
+def _flag(site: Site, node: ast.expr, outcome: bool) -> str | None:
+    """The condition that a Python operand comes out as `outcome`, if it may be asked at any time."""
+    if _is_plain(site, node):
+        return site.operand_of_and(node) if outcome else _negated(site, node)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node, outcome = node.operand, not outcome
+    if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN or site.judge(node).raises:
+        return None
+    return f"{node.id} is True" if outcome else f"({node.id} is None or {node.id} is False)"
+
+
+def _negated(site: Site, node: ast.expr) -> str:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return site.operand_of_and(node.operand)
+    text = site.text(node)
+    return f"not {text}" if isinstance(node, (ast.Name, ast.Attribute, ast.Call)) else f"not ({text})"
+
+
+def _is_python(site: Site, node: ast.expr) -> bool:
+    """True for what certainly reads no tensor."""
+    if isinstance(node, ast.BoolOp):
+        return all(_is_python(site, each) for each in node.values)
+    if isinstance(node, ast.UnaryOp):
+        return _is_python(site, node.operand)
+    value = site.value(node)
+    return not reads_tensor(site, node) and (value.is_python or _is_flag(site, node))
+
+
+def _is_plain(site: Site, node: ast.expr) -> bool:
+    """True for Python that may be asked at any time: a flag, `is None`, a comparison of numbers with a literal."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return _is_plain(site, node.operand)
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        if {type(each) for each in node.ops} <= {ast.Is, ast.IsNot}:
+            return all(isinstance(side, ast.Constant) or _is_bound(site, side) for side in sides)
+        return _is_python(site, node) and all(isinstance(side, ast.Constant) or _is_flag(site, side) for side in sides)
+    return _is_flag(site, node)
+
+
+def _is_bound(site: Site, node: ast.expr) -> bool:
+    """True for a name or an attribute of the instance that may be read at any time."""
+    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    if own and node.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
+        return False
+    verdict = site.judge(node)
+    return (own or isinstance(node, ast.Name)) and verdict.impure is None and verdict.raises is None
+
+
+def _is_flag(site: Site, node: ast.expr) -> bool:
+    """A name or an attribute of the instance that Python alone tells, and that is certainly bound."""
+    if not _is_bound(site, node):
+        return False
+    value = site.value(node)
+    return value.is_python if isinstance(node, ast.Name) else value.kind is not Kind.TENSOR and value.callee is None
+
+
+def _without_effects(site: Site, node: ast.expr) -> list[str] | None:
+    """Names that have to be tensors for an operand to do nothing but read them; None where it may do more."""
+    if _is_python(site, node) and _is_plain(site, node):
+        return []
+    found: dict[str, None] = {}
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call):
+            name = torch_function(site.resolve(part.func))
+            if name is None and isinstance(part.func, ast.Attribute) and site.resolve(part.func) is None:
+                name = part.func.attr
+                name = "sum" if name == "item" and not part.args else name
+            if name not in RETURNS_TENSOR or name in RANDOM or name.endswith("_"):
+                return None
+            if any(word.arg in (None, "out", "inplace") for word in part.keywords):
+                return None
+        elif not isinstance(part, _READS):
+            return None
+        elif isinstance(part, (ast.Name, ast.Attribute)) and not _is_inner(part, node) and not _is_known(site, part):
+            spelled = dotted(part)
+            if spelled is None:
+                return None
+            found[spelled] = None
+    return list(found)
+
+
+_READS = (
+    ast.Name, ast.Attribute, ast.Constant, ast.Compare, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Subscript, ast.Slice,
+    ast.Tuple, ast.keyword, ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop,
+)  # fmt: skip
+
+
+def _is_inner(part: ast.expr, whole: ast.expr) -> bool:
+    """True for what is only the beginning of a longer chain, or the name of what is called."""
+    for node in ast.walk(whole):
+        if isinstance(node, ast.Attribute) and node.value is part:
+            return True
+        if isinstance(node, ast.Call) and node.func is part:
+            return True
+    return False
+
+
+def _is_known(site: Site, node: ast.expr) -> bool:
+    value = site.value(node)
+    return value.is_python or (value.is_tensor and not value.hint) or site.resolve(node) is not None
+
+
+def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[str, bool] | None:
+    """The condition on the other side that decides a comparison with a draw, with the draw itself; and the outcome."""
+    if len(node.ops) != 1 or type(node.ops[0]) not in _MIRRORED:
+        return None
+    order, draw, number = type(node.ops[0]), node.left, node.comparators[0]
+    if not _is_draw(site, draw):
+        order, draw, number = _MIRRORED[order], number, draw
+        if not _is_draw(site, draw):
+            return None
+    if isinstance(number, ast.Constant) or not _is_number(site, number):
+        return None
+    if order not in _BELOW_0:
+        reasons.append(_MAY_BE_0)
+        return None
+    text = site.text(number)
+    text = f"{text if isinstance(number, (ast.Name, ast.Attribute)) else f'({text})'} <= 0"
+    made = _draw_of(site, draw)
+    # A number is drawn, whatever decides: who draws next must get what it gets in eager mode.
+    return text if made is None else f"{text} and {_drawn(site, made)} is not None", _BELOW_0[order]
+
+
+def _drawn(site: Site, draw: ast.expr) -> str:
+    """The draw in a form that Dynamo traces."""
+    text = site.text(draw)
+    return f"{text.removesuffix('.random()')}.uniform(0.0, 1.0)" if site.text(draw).endswith(".random()") else text
+
+
+def _is_number(site: Site, node: ast.expr) -> bool:
+    """True for what may be a Python number, and reads nothing but names and attributes."""
+    if isinstance(node, ast.BinOp):
+        return _is_number(site, node.left) and _is_number(site, node.right)
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, (int, float))
+    return dotted(node) is not None and site.value(node).kind is not Kind.TENSOR
+
+
+def _is_draw(site: Site, node: ast.expr) -> bool:
+    """True for a draw from 0 to 1, and for a name that holds nothing else."""
+    node = _unwrapped(node)
+    if not isinstance(node, ast.Name):
+        return _draw_of(site, node) is not None
+    bound = [
+        part for part in walk_scope(site.evaluator.scope.node) if isinstance(part, ast.Name) and part.id == node.id
+    ]
+    stored = [part for part in bound if not isinstance(part.ctx, ast.Load)]
+    given = [
+        each.value
+        for each in walk_scope(site.evaluator.scope.node)
+        if isinstance(each, ast.Assign) and len(each.targets) == 1 and each.targets[0] in stored
+    ]
+    if not stored or len(given) != len(stored) or not all(_draw_of(site, each) for each in given):
+        return False
+    return all(_is_read(site, part) for part in bound if part not in stored)
+
+
+def _is_read(site: Site, name: ast.Name) -> bool:
+    """True where a draw is compared and nothing else: it is not written, kept or given away."""
+    for node in walk_scope(site.evaluator.scope.node):
+        if isinstance(node, ast.Compare):
+            sides = (node.left, *node.comparators)
+            if any(side is name or (_unwrapped(side) is name) for side in sides):
+                return True
+    return False
+
+
+def _unwrapped(node: ast.expr) -> ast.expr:
+    """`t` for `t.item()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        node = node.func.value
+    return node
+
+
+def _draw_of(site: Site, node: ast.expr) -> ast.expr | None:
+    """The draw itself for `torch.rand(1)`, `torch.rand(()).item()`, `random.random()`."""
+    node = _unwrapped(node)
+    if isinstance(node, ast.IfExp) and site.value(node.test).compiling:
+        return node.body if _draw_of(site, node.orelse) is not None else None
+    if not isinstance(node, ast.Call):
+        return None
+    called = site.resolve(node.func)
+    if called == "random.uniform":
+        ends = [getattr(each, "value", None) for each in node.args]
+        return node if ends == [0, 1] else None
+    if called not in _DRAWS or any(word.arg not in ("device", "dtype", "generator") for word in node.keywords):
+        return None
+    return node
+
+
+def only_tested(site: Site, name: str) -> bool:
+    """True for a local name that is read in tests alone, so that True and False do for a tensor."""
+    tested: set[int] = set()
+    for node in walk_scope(site.evaluator.scope.node):
+        if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+            tested |= {id(part) for part in _truth_of(node.test)}
+    read = [part for part in walk_scope(site.evaluator.scope.node) if isinstance(part, ast.Name) and part.id == name]
+    loads = [part for part in read if isinstance(part.ctx, ast.Load)]
+    return bool(loads) and all(id(part) in tested for part in loads)
+
+
+def _truth_of(test: ast.expr) -> Iterator[ast.expr]:
+    """The expressions of a test of which only the truth counts."""
+    yield test
+    if isinstance(test, ast.BoolOp):
+        for each in test.values:
+            yield from _truth_of(each)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _truth_of(test.operand)

@@ -1,0 +1,207 @@
+"""Calls that Dynamo never traces, each with the call that it traces and that does the same."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.torch_api import VARIABLE
+from graphmend_codemod.core.findings import Helper, Original, Replacement
+from graphmend_codemod.rules.framework.site import Site
+
+
+class NoTwin(Exception):
+    """Why a call cannot be replaced; the text says what to do."""
+
+
+class Twin(NamedTuple):
+    """What takes the place of `replaced`, a call or what is called in it, where `condition` is true."""
+
+    call: ast.Call
+    replaced: ast.expr
+    text: str
+    condition: str
+    helpers: tuple[Helper, ...] = ()
+
+
+_VARIABLE = '''
+def _variable_while_tracing(data=None, requires_grad=False, volatile=False):
+    """Make a `Variable` in a form that torch.compile traces; what it cannot make so breaks the graph, as before."""
+    if type(data) in ({torch}.Tensor, {torch}.nn.Parameter) and not requires_grad:
+        return data.detach()
+    return {torch}.autograd.Variable(data, requires_grad, volatile)
+'''
+_TQDM = '''
+def _tqdm_while_tracing(iterable, *args, **kwargs):
+    """What a progress bar iterates over, for torch.compile, which does not trace the bar."""
+    return iterable
+'''
+_TRANGE = '''
+def _trange_while_tracing(*args, **kwargs):
+    """The range of a progress bar, for torch.compile, which does not trace the bar."""
+    return range(*args)
+'''
+_SDP_KERNEL = '''
+def _sdp_kernel_while_tracing(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """The context manager that replaces `torch.backends.cuda.sdp_kernel`, which torch.compile does not trace."""
+    backends = {torch}.nn.attention.SDPBackend
+    chosen = [backends.FLASH_ATTENTION] if enable_flash else []
+    chosen += [backends.EFFICIENT_ATTENTION] if enable_mem_efficient else []
+    chosen += [backends.MATH] if enable_math else []
+    chosen += [backends.CUDNN_ATTENTION] if enable_cudnn else []
+    return {torch}.nn.attention.sdpa_kernel(chosen)
+'''
+
+Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
+"""Makes the twin of a call in a statement; None where the call is none of its kind, NoTwin where none is right."""
+
+
+def _called(name: str, text: str) -> Make:
+    """What is called becomes a helper of the module."""
+
+    def make(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+        source = text.format(torch=site.torch).strip("\n")
+        return _either(site, statement, call, name, (Helper(name, source),))
+
+    return make
+
+
+def _either(site: Site, statement: ast.stmt, call: ast.Call, name: str, helpers: tuple[Helper, ...] = ()) -> Twin:
+    """`(name if torch.compiler.is_compiling() else called)` in the place of `called`."""
+    return Twin(call, call.func, name, site.compiling, helpers)
+
+
+def _iterated(inner: Make) -> Make:
+    """The same for a call whose result is iterated over and nothing else."""
+
+    def make(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
+        if not call.args:
+            raise NoTwin("the progress bar is told of progress by hand; do that in eager mode only")
+        if not _is_iterated(site, statement, call):
+            raise NoTwin("the progress bar is kept; by hand, iterate over the plain range while compiling")
+        return inner(site, statement, call)
+
+    return make
+
+
+_PASSED_ON = frozenset({"builtins.enumerate", "builtins.zip", "builtins.list", "builtins.tuple", "builtins.sum"})
+
+
+def _is_iterated(site: Site, statement: ast.stmt, call: ast.Call) -> bool:
+    """True for `for x in call`, also under `enumerate` and `zip`."""
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.For, ast.comprehension)) and node.iter is call:
+            return True
+        if isinstance(node, ast.Call) and call in node.args and site.resolve(node.func) in _PASSED_ON:
+            return True
+    return False
+
+
+def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+    """`isinstance` for `torch.jit.isinstance` of classes that are no containers of others."""
+    if len(call.args) != 2 or call.keywords:
+        raise NoTwin("the call is not of the form `torch.jit.isinstance(value, type)`")
+    asked = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
+    for each in asked:
+        qualified = site.resolve(each) or ""
+        plain = qualified.startswith("builtins.") or qualified == "torch.Tensor"
+        if not plain or qualified in {"builtins.list", "builtins.dict", "builtins.tuple"}:
+            raise NoTwin(
+                f"`{speculation.short(each)}` may ask for what a container holds; by hand, ask with `isinstance`"
+            )
+    return _either(site, statement, call, "isinstance")
+
+
+def _tracing_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+    return _either(site, statement, call, f"{site.torch}.jit.is_tracing")
+
+
+def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
+    """`random.uniform(0.0, 1.0)` draws the same number from the same generator; a test on it is GM111's."""
+    if any(part is call for test in _tests(statement) for part in ast.walk(test)):
+        return None
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if owner is None or call.args or call.keywords:
+        raise NoTwin("by hand, import `random` itself and draw with `random.uniform(0.0, 1.0)`")
+    twin = f"{site.text(owner)}.uniform(0.0, 1.0)"
+    return Twin(call, call, twin, site.compiling)
+
+
+def _tests(statement: ast.stmt) -> list[ast.expr]:
+    """The tests in a statement."""
+    heads = (ast.If, ast.While, ast.Assert, ast.IfExp)
+    return [node.test for node in ast.walk(statement) if isinstance(node, heads)]
+
+
+BY_NAME: dict[str, Make] = {
+    **dict.fromkeys(VARIABLE, _called("_variable_while_tracing", _VARIABLE)),
+    **dict.fromkeys(
+        (f"tqdm.{where}tqdm" for where in ("", "auto.", "std.", "notebook.", "autonotebook.", "asyncio.")),
+        _iterated(_called("_tqdm_while_tracing", _TQDM)),
+    ),
+    **dict.fromkeys(
+        (f"tqdm.{where}trange" for where in ("", "auto.", "std.", "notebook.", "autonotebook.", "asyncio.")),
+        _iterated(_called("_trange_while_tracing", _TRANGE)),
+    ),
+    "torch.backends.cuda.sdp_kernel": _called("_sdp_kernel_while_tracing", _SDP_KERNEL),
+    "torch.jit.isinstance": _class_asked,
+    "torch._C._is_tracing": _tracing_asked,
+    "random.random": _uniform,
+}  # fmt: skip
+OLD_SIGNATURES = {"add_": ("alpha", 2), "addcmul_": ("value", 3), "addcdiv_": ("value", 3)}
+"""Methods that take a number before their tensors, with the keyword for it and how many arguments there are then."""
+HELPERS = ("_variable_while_tracing", "_tqdm_while_tracing", "_trange_while_tracing", "_sdp_kernel_while_tracing")
+"""Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
+NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES})
+
+
+def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
+    """What takes the place of a call; None where Dynamo traces it, NoTwin with the reason where nothing can."""
+    make = BY_NAME.get(site.resolve(call.func) or "")
+    if make is not None:
+        return make(site, statement, call)
+    if isinstance(call.func, ast.Attribute) and call.func.attr in OLD_SIGNATURES and not call.keywords:
+        return _new_signature(site, call.func, call)
+    return None
+
+
+def _new_signature(site: Site, function: ast.Attribute, call: ast.Call) -> Twin | None:
+    """`x.add_(y, alpha=2)` for `x.add_(2, y)`."""
+    keyword, count = OLD_SIGNATURES[function.attr]
+    if len(call.args) != count or any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    owner = site.value(function.value)
+    if owner.is_python or site.value(call.args[0]).is_tensor:
+        return None
+    known = owner.is_tensor and not owner.hint
+    if not known and dotted(function.value) is None:
+        raise NoTwin(f"`{speculation.short(function.value)}` may be something else than a tensor; keep it in a name")
+    if sum(any(isinstance(part, ast.Call) for part in ast.walk(each)) for each in call.args) > 1:
+        raise NoTwin("its arguments would be computed in another order; keep one of them in a name")
+    asked = "" if known else f" and isinstance({site.text(function.value)}, {site.torch}.Tensor)"
+    number, *tensors = (site.text(each) for each in call.args)
+    receiver = site.text(function.value)
+    twin = f"{receiver}.{function.attr}({', '.join(tensors)}, {keyword}={number})"
+    return Twin(call, call, twin, f"{site.compiling}{asked}")
+
+
+def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
+    """`(twin if condition else original)`, or two branches where that is all there is to the statement."""
+    node = twin.replaced
+    if isinstance(statement, ast.Expr) and statement.value is node:
+        parts: tuple[str | Original, ...] = (
+            f"if {twin.condition}:\n    {twin.text}\nelse:\n    ",
+            site.original(node, 1),
+        )
+        return Replacement(site.span(node), parts)
+    choice = f"{twin.text} if {twin.condition} else "
+    if not site.is_too_long(len(site.source.line(node.lineno)) + len(choice) + len("()")):
+        parts = (f"({choice}", site.original(node), ")")
+    elif not site.is_too_long(site.indentation(1) + len(choice) + len(site.text(node))):
+        parts = (f"(\n    {choice}", site.original(node), "\n)")
+    else:
+        parts = (f"(\n    {twin.text}\n    if {twin.condition}\n    else ", site.original(node), "\n)")
+    return Replacement(site.span(node), parts)

@@ -1,0 +1,166 @@
+"""untraceable-call (GM603): a call that TorchDynamo never traces, although a call that it traces does the same.
+
+`torch.autograd.Variable(x)` has been `x.detach()` since torch 0.4, a progress bar hands on what it is given,
+`random.random()` is `random.uniform(0.0, 1.0)`, old signatures such as `x.add_(alpha, y)` are `x.add_(y, alpha=alpha)`.
+Dynamo breaks the graph at the one and traces the other. Eager mode keeps the call, word for word; under `torch.compile`
+its equivalent runs, with the same arguments.
+
+What a call takes for granted is asked for while Dynamo traces: a subclass of tensor, or `requires_grad=True`, goes to
+`Variable` and breaks the graph as before. `torch.jit.isinstance` is replaced for plain classes, not for `List[Tensor]`.
+A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
+bar itself do not appear from compiled code.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.twins import HELPERS, NAMES, NoTwin, Twin, replacement, twin_of
+from graphmend_codemod.rules.proofs.untraced import evaluated
+
+_SETUP = """
+import random
+
+import torch
+from torch import nn
+from torch.autograd import Variable
+from tqdm import tqdm
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.register_buffer("table", torch.ones(8, 4))
+
+    def forward(self, x: torch.Tensor):
+        ...
+        return self.linear(x)
+"""
+
+rule = Rule(
+    code="GM603",
+    slug="untraceable-call",
+    title="call what Dynamo traces under torch.compile",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.NONE, compiled_logs="progress bars and warnings of deprecated functions are dropped, others kept"
+    ),
+    examples=(
+        Example(
+            before="""
+            x = x + Variable(self.table[: x.size(0)], requires_grad=False)
+            """,
+            after="""
+            x = x + (
+                _variable_while_tracing
+                if torch.compiler.is_compiling()
+                else Variable
+            )(self.table[: x.size(0)], requires_grad=False)
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Example(
+            before="""
+            for step in tqdm(range(3), disable=True):
+                x = x + step
+            """,
+            after="""
+            for step in (
+                _tqdm_while_tracing if torch.compiler.is_compiling() else tqdm
+            )(range(3), disable=True):
+                x = x + step
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Example(
+            before="""
+            x = x * random.random()
+            x.add_(0.5, x)
+            """,
+            after="""
+            x = x * (
+                random.uniform(0.0, 1.0)
+                if torch.compiler.is_compiling()
+                else random.random()
+            )
+            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
+                x.add_(x, alpha=0.5)
+            else:
+                x.add_(0.5, x)
+            """,
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            bar = tqdm(range(3))
+            for step in bar:
+                x = x + step
+                bar.set_description(f"step {step}")
+            """,
+            because="the progress bar is kept",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            x = x.detach()
+            x = x.clone().add_(x, alpha=0.5)
+            x = x * random.uniform(0.0, 1.0)
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_STATEMENTS = (
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.With, ast.Assert,
+    ast.Raise,
+)  # fmt: skip
+
+
+@rule.on(*_STATEMENTS, words=NAMES, here=True)
+def untraceable(site: Site, statement: ast.stmt) -> Verdict | None:
+    """The first such call that the statement itself evaluates; the edit mends all of them that can be."""
+    if site.function.startswith(HELPERS):
+        return None
+    first: Verdict | None = None
+    twins: list[Twin] = []
+    for call in _calls(site, statement):
+        message = f"Dynamo does not trace this call: `{speculation.short(call)}`"
+        if site.torch is None:
+            return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        try:
+            twin = twin_of(site, statement, call)
+        except NoTwin as reason:
+            first = first or Verdict(message, declined=str(reason), node=call)
+            continue
+        if twin is not None and not any(_inside(call, other.call) for other in twins):
+            twins.append(twin)
+    if not twins:
+        return first
+    replacements = tuple(replacement(site, statement, twin) for twin in twins)
+    helpers = tuple({helper.name: helper for twin in twins for helper in twin.helpers}.values())
+    message = f"Dynamo does not trace this call: `{speculation.short(twins[0].call)}`"
+    return Verdict(message, edit=Edit(replacements, imports=site.imports, helpers=helpers), node=twins[0].call)
+
+
+def _calls(site: Site, statement: ast.stmt) -> Iterator[ast.Call]:
+    found = [node for node in evaluated(site, statement) if isinstance(node, ast.Call) and _is_suspect(node)]
+    yield from sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+
+def _is_suspect(node: ast.Call) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name in NAMES
+
+
+def _inside(call: ast.Call, other: ast.Call) -> bool:
+    return any(part is call for part in ast.walk(other) if part is not other)

@@ -1,0 +1,109 @@
+"""GM111: what Python knows is asked before a tensor, and nothing else changes, random numbers included."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import random
+
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, layerdrop=0.0, check=False):
+        super().__init__()
+        self.layerdrop = layerdrop
+        self.check = check
+        self.seen = 0
+        self.dropout = nn.Dropout(0.5)
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
+
+    def count(self):
+        self.seen += 1
+        return False
+
+    def forward(self, x: torch.Tensor, flag=None):
+        {body}
+        return self.dropout(x)
+
+
+def make_dropping():
+    return Model(layerdrop=0.5)
+"""
+_TRAINING = (Scenario(True, "leaves"), Scenario(False, "off"))
+_LAYERS = """for layer in self.layers:
+            {draw}
+            {test}
+                continue
+            x = layer(x)"""
+
+
+def model(body: str) -> str:
+    return _MODEL.format(body=body.strip())
+
+
+@pytest.mark.parametrize(
+    ("draw", "test"),
+    [
+        ("p = torch.rand([])", "if self.training and (p < self.layerdrop):"),
+        ("p = torch.rand([])", "if not (not self.training or self.layerdrop <= p):"),
+        ("p = random.uniform(0, 1)", "if self.training and p < self.layerdrop:"),
+        ("pass", "if self.training and torch.rand(()) < self.layerdrop:"),
+        ("pass", "if self.training and random.random() < self.layerdrop * 0.5:"),
+        ("skip = self.training and torch.rand([]) < self.layerdrop", "if skip:"),
+    ],
+)
+def test_a_layer_that_is_never_dropped_breaks_nothing_and_draws_as_often(draw: str, test: str) -> None:
+    before = model(_LAYERS.format(draw=draw, test=test))
+    after, _ = fixed(before)
+    assert after != before
+    behaves(before, after, ["torch.ones(2, 4)"], scenarios=_TRAINING)
+    behaves(before, after, ["torch.ones(2, 4)"] * 2, name="make_dropping", scenarios=_TRAINING)
+    # Dropout behind the loop tells whether a draw was left out.
+    compiles(after, ["torch.ones(2, 4)"], scenarios=_TRAINING)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x.sum() > 3 and self.check:\n            x = self.layers[0](x)",
+        "if x.sum() > 3 and flag:\n            x = self.layers[0](x)",
+        "x = self.layers[0](x) if (x < 0).any() and self.check is True else x",
+        "if not (x.sum() <= 3 or not self.check):\n            x = self.layers[0](x)",
+        "assert (x > 0).all() or not self.check, f'low: {x}'",
+        "while (x.norm() > 1) and self.check and flag is not None:\n            x = self.layers[0](x)",
+    ],
+)
+def test_a_flag_behind_a_tensor_is_asked_first(body: str) -> None:
+    before = model(body)
+    after, _ = fixed(before)
+    behaves(before, after, ["torch.ones(2, 4)", "(torch.ones(2, 4), True)"], scenarios=_TRAINING)
+    compiles(after, ["torch.ones(2, 4)"], scenarios=_TRAINING)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x.add_(1).sum() > 3 and self.check:\n            x = self.layers[0](x)",
+        "if self.dropout(x).sum() > 3 and self.check:\n            x = self.layers[0](x)",
+        "if x.sum() > 3 and self.count() and self.check:\n            x = self.layers[0](x)",
+        "if x.sum() > 3 and flag is not None and flag.ready:\n            x = self.layers[0](x)",
+        "p = torch.rand([])\n        p -= 1\n        if p < self.layerdrop:\n            x = self.layers[0](x)",
+        "p = torch.rand([])\n        self.count(p)\n        if p < self.layerdrop:\n            x = self.layers[0](x)",
+        "p = torch.rand([]) - 1\n        if p < self.layerdrop:\n            x = self.layers[0](x)",
+        "p = torch.rand([])\n        if p <= self.layerdrop:\n            x = self.layers[0](x)",
+        "skip = torch.rand([]) < self.layerdrop\n        x = x * (~skip)",
+    ],
+)
+def test_a_test_that_does_more_or_decides_less_keeps_its_text(body: str) -> None:
+    before = model(body)
+    after, _ = fixed(before, select=("GM111",))
+    assert "self.layerdrop <= 0" not in after
+    assert "not self.check)" not in after

@@ -1,0 +1,98 @@
+"""GM603: the call that Dynamo traces does what the other one does, for whatever it is given."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import declined, fixed, transformed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import random
+
+import torch
+import torch.autograd as autograd
+import torch.nn.functional as F
+from torch import nn
+from torch.autograd import Variable
+from tqdm import tqdm, trange
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
+        self.register_buffer("table", torch.ones(8, 4))
+
+    def forward(self, x: torch.Tensor):
+        {body}
+        return x
+"""
+_MODES = (Scenario(True, "leaves"), Scenario(True, "inner"), Scenario(False, "off"))
+
+
+def model(body: str) -> str:
+    return _MODEL.format(body=body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = self.linear(x) * Variable(x)",
+        "x = x + autograd.Variable(self.linear.weight[:2], requires_grad=False) * Variable(self.linear.bias)",
+        "y = Variable(x.new(2, 4).zero_(), volatile=True)\n        y += 1\n        x = x * y",
+        "y = Variable(x)\n        y.mul_(2)\n        x = x + y",
+        "for i, layer in enumerate(tqdm(self.layers, disable=True)):\n            x = layer(x) + i",
+        "x = sum([x * i for i in trange(3, disable=True)])",
+        "with torch.backends.cuda.sdp_kernel(enable_flash=False, enable_math=True):\n"
+        "            x = F.scaled_dot_product_attention(x[None], x[None], x[None])[0]",
+        "x = x * 2 if torch.jit.isinstance(x, torch.Tensor) else x",
+        "x = x * 2 if not torch._C._is_tracing() else x",
+        "x = x + random.random() * x",
+        "y = x.clone()\n        y.add_(2, x)\n        y.addcmul_(0.5, x, x)\n        x = y",
+        "y = x.clone()\n        y.addcdiv_(0.5, x, x.abs() + 1)\n        x = y",
+    ],
+)
+def test_the_twin_does_the_same_and_compiles(body: str) -> None:
+    before = model(body)
+    after, _ = fixed(before)
+    assert "is_compiling()" in after
+    behaves(before, after, ["torch.ones(2, 4)"], scenarios=_MODES)
+    compiles(after, ["torch.randn(2, 4)"], scenarios=_MODES)
+
+
+def test_a_variable_that_needs_a_gradient_or_is_a_subclass_stays_a_variable() -> None:
+    source = model("x = Variable(x, requires_grad=True) * 2")
+    after, _ = fixed(source)
+    behaves(source, after, ["torch.ones(2, 4)"], scenarios=_MODES)
+    compiles(after, ["torch.ones(2, 4)", "nn.Parameter(torch.ones(2, 4))"], scenarios=_MODES, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "because"),
+    [
+        ("bar = tqdm(self.layers)\n        for layer in bar:\n            x = layer(x)", "is kept"),
+        ("bar = tqdm(total=3)\n        bar.update(1)", "told of progress by hand"),
+        ("x = x * 2 if torch.jit.isinstance([x], list[torch.Tensor]) else x", "what a container holds"),
+        ("x.add_(x.sum().item(), x.abs())", "another order"),
+    ],
+)
+def test_what_has_no_twin_says_why(body: str, because: str) -> None:
+    declined(model(body), because=because, select=("GM603",))
+
+
+def test_a_name_that_is_something_else_is_left_alone() -> None:
+    source = model("x = Variable(x) * random.random()").replace("from torch.autograd import Variable\n", "")
+    source = source.replace("import random\n", "from elsewhere import Variable, random\n")
+    after, _ = fixed(source)
+    assert after == source
+
+
+def test_one_helper_serves_a_file() -> None:
+    source = model("x = Variable(x) + Variable(self.table[:2])")
+    after, _ = fixed(source)
+    assert after.count("def _variable_while_tracing") == 1
+    transformed(after, after)
