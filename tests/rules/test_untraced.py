@@ -100,7 +100,7 @@ def found(source: str) -> list[tuple[str, str]]:
         ("started = time.time()", "reads the clock"),
         ("x = nn.functional.one_hot(ids)", "number of classes"),
         ("x = nn.functional.one_hot(ids, num_classes=-1) + ids.nonzero()", "number of classes"),
-            ],
+    ],
 )
 def test_what_cannot_be_traced_is_named(statements: str, does: str) -> None:
     assert any(code == "GM703" and does in message for code, message in found(written(statements)))

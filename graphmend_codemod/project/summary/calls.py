@@ -21,6 +21,7 @@ from graphmend_codemod.project.summary.candidates import (
     REDUCES,
     REFUSED,
     REFUSED_WITH_OWNER,
+    REPLACED,
     is_log_call,
 )
 from graphmend_codemod.project.summary.records import Write
@@ -32,7 +33,7 @@ _SPECIAL_CALLS = frozenset({"compile", "isinstance", *_SCRIPTS, *REGISTRATIONS, 
 _KEEPS_MODULE = frozenset("eval train to cpu cuda half float double bfloat16 requires_grad_".split())
 _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
-    | CHOOSES_ROWS | REDUCES | _MAY_BE_REFUSED
+    | CHOOSES_ROWS | REDUCES | REPLACED | _MAY_BE_REFUSED
     | {"repeat_interleave", "split", "masked_select", "arange", "pad", "where"}
 )  # fmt: skip
 """What calls are looked at for."""
@@ -76,6 +77,8 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         or last == "repeat_interleave"
         or last in MARKS
         or last in MADE_OF_NUMBERS
+        or last in REPLACED
+        or spelled == "torch.jit.isinstance"
         or (last in CASTS and _is_of_reduced(node))
     ):
         body.value = True
@@ -130,8 +133,6 @@ def _isinstance(arguments: list[ast.expr], body: Body) -> None:
 def _is_refused(node: ast.Call, spelled: str, last: str) -> bool:
     if last == "one_hot":
         return len(node.args) == 1 and not node.keywords
-    if spelled == "isinstance":
-        return False
     return last in REFUSED or spelled == last or ".".join(spelled.split(".")[-2:]) in REFUSED_WITH_OWNER
 
 

@@ -37,18 +37,19 @@ REFUSED = frozenset(
     {
         "pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "ctc_loss", "sparse_coo_tensor",
         "sparse_csr_tensor", "to_sparse", "to_sparse_csr", "manual_seed", "Generator", "get_rng_state",
-        "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms", "Variable",
-        "sdp_kernel", "_is_tracing",
+        "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms",
     }
 )  # fmt: skip
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
 REFUSED_WITH_OWNER = frozenset(
     {
         "random.random", "random.choice", "random.choices", "random.shuffle", "random.sample", "random.gauss",
-        "random.seed", "time.time", "time.sleep", "datetime.now", "gc.collect", "autograd.grad", "jit.isinstance",
+        "random.seed", "time.time", "time.sleep", "datetime.now", "gc.collect", "autograd.grad",
     }
 )  # fmt: skip
 """Those of which only the last two parts tell."""
+REPLACED = frozenset({"Variable", "sdp_kernel", "_is_tracing"})
+"""Functions that Dynamo does not trace, where it traces another one that does the same; `torch.jit.isinstance`, too."""
 OLD_SIGNATURES = frozenset({"add_", "addcmul_", "addcdiv_"})
 """Methods that take a number before their tensors in a signature that Dynamo does not know."""
 DIVIDES = frozenset({"div", "floor_divide"})

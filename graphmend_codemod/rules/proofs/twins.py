@@ -109,9 +109,7 @@ def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
         qualified = site.resolve(each) or ""
         plain = qualified.startswith("builtins.") or qualified == "torch.Tensor"
         if not plain or qualified in {"builtins.list", "builtins.dict", "builtins.tuple"}:
-            raise NoTwin(
-                f"`{speculation.short(each)}` may ask for what a container holds; by hand, ask with `isinstance`"
-            )
+            raise NoTwin(f"`{speculation.short(each)}` may ask what a container holds; by hand, ask with `isinstance`")
     return _either(site, statement, call, "isinstance")
 
 
