@@ -31,6 +31,7 @@ exit codes: 0 nothing can be fixed, 1 something can, 2 a file could not be check
 
 examples:
   graphmend check src/models
+  graphmend check --baseline graphmend-baseline.json
   graphmend check --select GM1,GM201 --output-format concise
   graphmend check --output-format sarif > graphmend.sarif
   git show :model.py | graphmend check - --stdin-filename model.py
@@ -54,6 +55,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--statistics", action="store_true", help="show counts for each rule in place of findings")
     parser.add_argument("--watch", action="store_true", help="check again whenever a file changes, until interrupted")
     parser.add_argument("--strict", action="store_true", help="exit with 1 for findings that cannot be fixed, too")
+    parser.add_argument(
+        "--baseline",
+        metavar="FILE",
+        type=Path,
+        help="leave out the findings that are in FILE, which is written if it is not there: only new ones count",
+    )
+    parser.add_argument("--update-baseline", action="store_true", help="write the baseline anew, with all findings")
     parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     options.add_run_options(parser, cached=True)
     options.add_talk_options(parser)
@@ -72,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     with options.telling(args, "checking"):
-        report = _report(args)
+        report = _without_known(args, _report(args))
     for line in _view(args, report):
         say(line)
     options.print_problems(report.problems, report.root)
@@ -80,6 +88,29 @@ def _show(args: argparse.Namespace) -> int:
         return 2
     counted = [finding for finding in report.findings if args.strict or report.actionable(finding)]
     return 1 if counted and not args.exit_zero else 0
+
+
+def _without_known(args: argparse.Namespace, report: Report) -> Report:
+    """The report without what its baseline has; the baseline is written where that is asked for."""
+    if args.baseline is None:
+        if args.update_baseline:
+            raise options.CommandError("--update-baseline needs --baseline FILE")
+        return report
+    from graphmend_codemod.reporting import baseline
+    from graphmend_codemod.reporting.report import plural
+
+    if args.update_baseline or not args.baseline.exists():
+        baseline.write(args.baseline, report)
+        options.print_notes([f"{args.baseline}: baseline of {plural(len(report.findings), 'finding')} written"])
+    compared = baseline.compare(args.baseline, report)
+    if left := len(report.findings) - len(compared.new):
+        options.print_notes([f"{plural(left, 'finding')} of {args.baseline} left out"])
+    if compared.gone:
+        gone = plural(compared.gone, "finding")
+        options.print_notes([f"{gone} of {args.baseline} are gone; keep it so with --update-baseline"])
+    from dataclasses import replace
+
+    return replace(report, findings=compared.new)
 
 
 def _report(args: argparse.Namespace) -> Report:

@@ -8,9 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.reporting.baseline import identity
 from graphmend_codemod.reporting.pages import address
 from graphmend_codemod.reporting.report import Report
-from graphmend_codemod.reporting.sarif import identity, repository_root
+from graphmend_codemod.reporting.sarif import repository_root
 
 
 def render(report: Report) -> str:

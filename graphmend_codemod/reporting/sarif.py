@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections import Counter
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,6 +11,7 @@ from graphmend_codemod import __version__
 from graphmend_codemod.core.findings import Finding, Problem, Safety, Span
 from graphmend_codemod.reporting import pages
 from graphmend_codemod.reporting import rules as rule_pages
+from graphmend_codemod.reporting.baseline import fingerprints
 from graphmend_codemod.reporting.report import Report, Texts, kind_of
 from graphmend_codemod.rules.framework.rule import Rule
 
@@ -65,30 +64,20 @@ def _rule(rule: Rule) -> Object:
 def _results(report: Report, rules: tuple[Rule, ...], base: Path) -> list[Object]:
     texts = report.texts()
     indexes = {rule.code: index for index, rule in enumerate(rules)}
-    seen: Counter[str] = Counter()
     results = []
-    for finding in report.findings:
-        same = identity(finding, texts)
-        seen[same] += 1
-        fingerprint = hashlib.sha256(f"{same}\0{seen[same]}".encode("utf-8", "surrogatepass")).hexdigest()
+    for finding, fingerprint in zip(report.findings, fingerprints(report), strict=True):
         result: Object = {
             "ruleId": finding.code,
             "level": "warning" if report.actionable(finding) else "note",
             "message": {"text": finding.message + (f"; not applied: {finding.declined}" if finding.declined else "")},
             "locations": [_location(finding, report.root, base, texts)],
-            "partialFingerprints": {"graphmendSite/v1": fingerprint[:32]},
+            "partialFingerprints": {"graphmendSite/v1": fingerprint},
             "properties": {"slug": finding.slug, "kind": kind_of(finding).value},
         }
         if finding.code in indexes:
             result["ruleIndex"] = indexes[finding.code]
         results.append(result)
     return results
-
-
-def identity(finding: Finding, texts: Texts) -> str:
-    """What stays the same when lines above the site come and go."""
-    line = texts.line(finding.path, finding.span.start_line) or ""
-    return "\0".join((finding.code, finding.path, finding.function, line.strip()))
 
 
 def _location(finding: Finding, root: Path, base: Path, texts: Texts) -> Object:
