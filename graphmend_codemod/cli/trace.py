@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from graphmend_codemod.cli import options
 from graphmend_codemod.core.terminal import say
@@ -95,10 +95,14 @@ def run(args: argparse.Namespace) -> int:
 
     settings = options.settings_from(args, Path())
     trace, code = _trace(args, settings)
+    output = _keep(args, trace)  # before anything else can go wrong
     joined = join(trace, settings, jobs=options.workers(args), cache=not args.no_cache)
     new = _against_baseline(args, trace)
     _show(args, joined, settings, new)
-    _write(args, joined)
+    told = sys.stdout if args.format == "text" else sys.stderr
+    if output is not None:
+        say(f"Trace: {output}", told)
+    _page(args, joined, output, told)
     return code or (1 if new else 0)
 
 
@@ -184,21 +188,25 @@ def _show(args: argparse.Namespace, joined: Joined, settings: Settings, new: fro
             say(line)
 
 
-def _write(args: argparse.Namespace, joined: Joined) -> None:
+def _keep(args: argparse.Namespace, trace: Trace) -> Path | None:
+    """Write the trace; its file, None where an old one is shown and no other was asked for."""
     from graphmend_codemod.trace import document
 
-    output = args.output or (None if args.show is not None else Path(DEFAULT_OUTPUT))
-    told = sys.stdout if args.format == "text" else sys.stderr
+    output: Path | None = args.output or (None if args.show is not None else Path(DEFAULT_OUTPUT))
     if output is not None:
-        output.write_text(document.as_json(joined.trace), encoding="utf-8", errors="backslashreplace")
-        say(f"Trace: {output}", told)
-    page = args.html or ((output or args.show).with_suffix(".html") if args.open else None)
-    if page is not None:
-        from graphmend_evaluation.tracing.page import html
+        output.write_text(document.as_json(trace), encoding="utf-8", errors="backslashreplace")
+    return output
 
-        page.write_text(html(joined), encoding="utf-8", errors="backslashreplace")
-        say(f"Page: {page}", told)
-        if args.open:
-            import webbrowser
 
-            webbrowser.open(page.resolve().as_uri())
+def _page(args: argparse.Namespace, joined: Joined, output: Path | None, told: TextIO) -> None:
+    page: Path | None = args.html or ((output or args.show).with_suffix(".html") if args.open else None)
+    if page is None:
+        return
+    from graphmend_evaluation.tracing.page import html
+
+    page.write_text(html(joined), encoding="utf-8", errors="backslashreplace")
+    say(f"Page: {page}", told)
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
