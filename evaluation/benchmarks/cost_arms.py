@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +21,7 @@ from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 
 _PACKAGE = "transformers"
-_OPERATOR = b"custom_op("
+_OPERATOR = re.compile(rb"\.library\.(custom_op|define)\(")
 _SUMMARY = "fixed.json"
 
 
@@ -98,7 +99,7 @@ class Arms:
         fixed = result.fixes[0]
         (folder / "after" / "case.py").write_bytes(fixed.after)
         unsafe = tuple(sorted({each.code for each in fixed.applied if each.safety is Safety.UNSAFE}))
-        outlined = _OPERATOR in fixed.after and _OPERATOR not in fixed.before
+        outlined = _becomes_operator(fixed.before, fixed.after)
         fixes = Fixes((case.name,), unsafe, outlined, ("case.py",))
         return Pair(folder / "before", folder / "after", fixes, _digest([fixed.before, fixed.after]))
 
@@ -139,7 +140,7 @@ class Arms:
             summary[fix.path] = {
                 "rules": sorted({each.code for each in fix.applied}),
                 "unsafe": sorted({each.code for each in fix.applied if each.safety is Safety.UNSAFE}),
-                "outlined": _OPERATOR in fix.after and _OPERATOR not in fix.before,
+                "outlined": _becomes_operator(fix.before, fix.after),
             }
         (unfinished / _SUMMARY).write_text(json.dumps(summary, indent=1), encoding="utf-8")
         unfinished.rename(arm)
@@ -153,6 +154,11 @@ class Arms:
                 for path, each in found.items()
             }
         return self._summaries[arm]
+
+
+def _becomes_operator(before: bytes, after: bytes) -> bool:
+    """True if the file after has operators of its own, and the file before has none."""
+    return _OPERATOR.search(after) is not None and _OPERATOR.search(before) is None
 
 
 def _link(source: Path, target: Path) -> None:

@@ -171,6 +171,7 @@ SINCE = {
     "compiler.is_dynamo_compiling(": (2, 1),
     "nn.attention.sdpa_kernel(": (2, 3),
     "library.custom_op(": (2, 4),
+    "library.register_fake(": (2, 4),
     ".cond(": (2, 6),
     "compiler.is_exporting(": (2, 7),
     "fx.experimental.symbolic_shapes.has_static_value": (2, 8),

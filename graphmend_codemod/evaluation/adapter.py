@@ -6,6 +6,7 @@ Only this module, and what it is imported by on demand, knows `graphmend_evaluat
 from __future__ import annotations
 
 import datetime
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,7 @@ from graphmend_evaluation.speed.results import SpeedRow
 from graphmend_evaluation.stage import Arms, Judgement, Stage, without_files
 from graphmend_evaluation.xla.results import XlaRow
 
-_OPERATOR = "custom_op("
+_OPERATOR = re.compile(r"\.library\.(custom_op|define)\(")
 
 
 class Evaluating:
@@ -141,7 +142,7 @@ class Evaluating:
         return tuple(replace(each, model=evaluated.name) for each in found)
 
     def _outlines(self, evaluated: ModelEvaluation) -> bool:
-        return any(_OPERATOR in change.diff for change in self._stage.changes_of(self._name(evaluated)))
+        return any(_OPERATOR.search(change.diff) for change in self._stage.changes_of(self._name(evaluated)))
 
     def _name(self, evaluated: ModelEvaluation) -> str:
         """The name that the stage knows a model by."""

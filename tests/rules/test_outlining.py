@@ -185,6 +185,29 @@ def test_without_gradients_the_operator_has_none(mode: Callable[[], Any]) -> Non
         assert torch.equal(model(X), one_graph(model)(X))
 
 
+def test_without_gradients_the_operator_finds_the_experts_itself() -> None:
+    model = made(written())
+    taken: list[int] = []
+
+    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
+        taken.append(len(graph.graph.find_nodes(op="placeholder")))
+        return graph
+
+    compiled: Any = torch.compile(model, backend=backend)
+    with torch.no_grad():
+        compiled(X)
+        model.experts[1] = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
+        torch.testing.assert_close(compiled(X), model(X))
+    assert taken == [4]  # the rows, the gate's parameters, and what the module holds itself
+
+
+@pytest.mark.parametrize("kind", ["[x, x * 2]", "(x, x * 2)", "x.chunk(2, dim=1)"])
+def test_lists_and_tuples_from_outside_stay_what_they_are(kind: str) -> None:
+    loop = f"both = {kind}\n" + _LOOP.replace("* factor", "* torch.cat(both, 1)[row, :4] * (2 + len(both))")
+    model = made(written(loop))
+    same(results(model, model, X), results(model, one_graph(model), X), 1e-6)
+
+
 def test_inputs_that_are_not_contiguous_or_hold_no_rows() -> None:
     model = made(written())
     compiled = one_graph(model)
@@ -219,15 +242,21 @@ def test_experts_that_are_replaced_after_compiling_are_used() -> None:
     same(results(model, model, X), results(model, compiled, X), 1e-6)
 
 
-def test_given_parameters_are_used_in_the_place_of_the_modules_own() -> None:
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad])
+@pytest.mark.parametrize("part", ["experts.", "scale"])
+def test_given_parameters_are_used_in_the_place_of_the_modules_own(mode: Callable[[], Any], part: str) -> None:
     model = made(written())
-    others = {name: each.detach() * 1.5 for name, each in model.named_parameters()}
+    given = [(name, each) for name, each in model.named_parameters() if name.startswith(part)]
+    parameters = {name: torch.nn.Parameter(each.detach() * 1.5) for name, each in given}
 
-    def functional(x: torch.Tensor) -> Any:
+    def functional(x: torch.Tensor, others: Any) -> Any:
         return torch.func.functional_call(model, others, (x,))
 
-    expected = functional(X)
-    torch.testing.assert_close(one_graph(functional)(X), expected)
+    with mode():
+        for others in (parameters, {name: each.detach() * 2 for name, each in parameters.items()}):
+            expected = functional(X, others)
+            torch.testing.assert_close(one_graph(functional)(X, others), expected)
+            assert not torch.equal(expected, model(X))
 
 
 @pytest.mark.parametrize("factor", [2.5, None, True])

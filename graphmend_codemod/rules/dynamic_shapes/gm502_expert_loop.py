@@ -3,7 +3,7 @@
 `for i in range(n): slot, row = torch.where(mask[i]); y.index_add_(0, row, expert(x[row]) * w[row, slot, None])` has
 shapes that depend on the routing, so every round breaks the graph. The loop, from the first value whose size the
 routing decides, moves word for word into a function. Eager mode calls it; torch.compile calls it as one operator
-(`torch.library.custom_op`), so there is one graph with an opaque operator in it, whatever experts do to their rows.
+(made with `torch.library`), so there is one graph with an opaque operator in it, whatever experts do to their rows.
 
 The operator runs the loop as eager mode does: same numbers, one wait for the device each time, nothing fused. Its
 gradient runs the loop once more, by `torch.func.vjp`, with the random numbers and the buffers that the first run had.
@@ -12,8 +12,10 @@ backward 33 -> 47 ms; 8 rows 3.4 -> 3.5 ms, with backward 13 -> 22 ms; one row 1
 10.6 -> 11.6 s, with backward 13.8 -> 12.7 s. Experts without rows get a gradient of zeros where eager mode leaves them
 without one. Forward hooks of experts run once more for a gradient. The operator knows its module by a number that
 torch.compile guards, so compile a model as a whole: layers that are compiled one by one are compiled once each, up to
-`torch._dynamo.config.recompile_limit`. A layer of an expert that is replaced after compiling by one of the same class
-with other parameters needs `torch.compiler.reset()`.
+`torch._dynamo.config.recompile_limit`. Without gradients the operator finds the experts' parameters itself, so that no
+call guards or passes them; `torch.func.functional_call` inside of compiled code is noticed then if it replaces the first
+or the last of them. With gradients, a layer of an expert that is replaced after compiling by one of the same class with
+more or fewer parameters needs `torch.compiler.reset()`.
 
 The loop has to change one tensor that nothing else refers to, and nothing else; experts are of classes in the same file
 whose methods write no attributes. What the operator cannot take is asked for while tracing, and then the loop breaks
