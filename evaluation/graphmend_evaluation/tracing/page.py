@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import jinja2
 from markupsafe import Markup
 
+from graphmend_codemod.reporting.report import plural
 from graphmend_codemod.trace import break_text, text
 from graphmend_codemod.trace.document import Compilation, Fact, Site
 from graphmend_codemod.trace.join import Answer, Joined, Verdict
@@ -92,11 +93,19 @@ def timeline(compilations: Sequence[Compilation], sites: Sequence[Site]) -> Iter
         graphs = sum(each.operations is not None for each in every)
         time = sum(each.seconds for each in every)
         place = every[0].place
-        breaks = sum(each.site is not None for each in every)
+        breaks = sum(each.site is not None and each.id.endswith("/0") for each in every)
+        again = sum(not each.id.endswith("/0") for each in every)
         yield Row(
             name=place.function,
             place=f"{place.path}:{place.line}",
-            words=f"{graphs} graphs, {breaks} breaks, {text.seconds(time)}",
+            words=", ".join(
+                [
+                    plural(graphs, "graph"),
+                    plural(breaks, "break"),
+                    *([plural(again, "recompilation")] if again else []),
+                    text.seconds(time),
+                ]
+            ),
             pieces=tuple(_pieces(every, numbers, kinds)),
             whole=graphs == 1 and not breaks,
         )
