@@ -13,7 +13,7 @@ from graphmend_codemod.cli import options
 from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
-    from graphmend_codemod.core.findings import Finding, Problem
+    from graphmend_codemod.core.findings import Finding
     from graphmend_codemod.reporting.report import Report
 
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
@@ -119,11 +119,13 @@ def _report(args: argparse.Namespace) -> Report:
     path = options.stdin_path(args)
     if path is not None:
         return _stdin_report(args, path)
+    from graphmend_codemod.core.findings import Problem
     from graphmend_codemod.engine import api
 
     findings: list[Finding] = []
     problems: list[Problem] = []
     notes: list[str] = []
+    texts: dict[str, bytes] = {}
     files = 0
     groups = options.projects(args)
     first = groups[0][0]
@@ -133,11 +135,14 @@ def _report(args: argparse.Namespace) -> Report:
         problems += options.rebased(result.problems, settings.root, first.root)
         notes += result.notes
         files += result.files
+        for place, text in result.texts.items():
+            (moved,) = options.rebased([Problem(place, "")], settings.root, first.root)
+            texts[moved.path] = text
     if not args.quiet:
         options.print_notes(notes)
     if args.verbose:
         options.print_details((settings for settings, _ in groups), files)
-    return Report.of(findings, problems, files, first)
+    return Report.of(findings, problems, files, first, texts)
 
 
 def _stdin_report(args: argparse.Namespace, path: Path) -> Report:
@@ -147,7 +152,7 @@ def _stdin_report(args: argparse.Namespace, path: Path) -> Report:
     settings = options.settings_from(args, path)
     text = options.stdin_text()
     result = api.check_text(text, path, settings)
-    given = {finding.path: text for finding in result.findings}
+    given = {finding.path: text for finding in result.findings} | dict(result.texts)
     return Report.of(result.findings, result.problems, result.files, settings, given)
 
 

@@ -22,7 +22,7 @@ _ENTRY = """\
       name: graphmend
       entry: graphmend fix --exit-non-zero-on-fix
       language: system
-      types: [python]
+      types_or: [python, jupyter]
       require_serial: true
 """
 _DESCRIPTION = f"""\

@@ -38,7 +38,8 @@ def _stamps(args: argparse.Namespace) -> Stamps:
     """Size and time of every file that the run depends on by its arguments."""
     found: Stamps = {}
     for settings, paths in options.projects(args):
-        files = [str(settings.root / path) for path in discover(paths, settings).files]
+        found_there = discover(paths, settings)
+        files = [str(settings.root / path) for path in (*found_there.files, *found_there.notebooks)]
         for path in [*files, str(settings.root / "pyproject.toml"), *map(str, paths)]:
             try:
                 state = os.stat(path)

@@ -44,7 +44,7 @@ _FORWARD = re.compile(rb"[ \t]*def[ \t]+forward\b")
 
 
 class Discovered(NamedTuple):
-    """Python files in order, relative to the root with forward slashes, and what was named but cannot be used.
+    """Python files and notebooks, in order relative to the root with forward slashes; what was named and is neither.
 
     `named` is true when every path named a file: then nothing but these files is asked about.
     """
@@ -52,6 +52,7 @@ class Discovered(NamedTuple):
     files: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
     named: bool = False
+    notebooks: tuple[str, ...] = ()
 
 
 class Filter:
@@ -135,7 +136,7 @@ def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
             problems.append(Problem(relative, "does not exist; check the path"))
         elif not os.path.isfile(absolute):
             problems.append(Problem(relative, "is neither a file nor a folder"))
-        elif absolute.endswith(".py"):
+        elif absolute.endswith((".py", ".ipynb")):
             target = (
                 relative_path(os.path.realpath(absolute), os.path.realpath(root))
                 if os.path.islink(absolute)
@@ -149,7 +150,8 @@ def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
                 files.add(target)
         elif not absolute.endswith(".pyi") and _is_python_script(absolute) and keeps(relative):
             files.add(relative)
-    return Discovered(tuple(sorted(files)), tuple(problems), named)
+    notebooks = {path for path in files if path.endswith(".ipynb")}
+    return Discovered(tuple(sorted(files - notebooks)), tuple(problems), named, tuple(sorted(notebooks)))
 
 
 def _is_python_script(path: str) -> bool:
@@ -181,7 +183,7 @@ def _from_git(folder: str) -> list[str] | None:
 
     Submodules are not entered.
     """
-    return git_lists(folder, "--cached", "--others", "--exclude-standard", "--", "*.py")
+    return git_lists(folder, "--cached", "--others", "--exclude-standard", "--", "*.py", "*.ipynb")
 
 
 def git_lists(folder: str, *options: str) -> list[str] | None:
@@ -209,7 +211,7 @@ def _from_walk(folder: str, vendored: bool) -> Iterator[str]:
         wanted = (name for name in folders if vendored or name not in _VENDORED)
         folders[:] = sorted(name for name in wanted if not name.startswith("."))
         for name in sorted(names):
-            if name.endswith(".py"):
+            if name.endswith((".py", ".ipynb")):
                 yield os.path.relpath(os.path.join(current, name), folder)
 
 

@@ -88,7 +88,8 @@ class Finding(NamedTuple):
     """One break site: what was found, and either the edit that mends it or the condition that forbids one.
 
     `path` is relative to the project root, with forward slashes. `function` is the qualified name inside the module
-    (`BartEncoderLayer.forward`, `outer.<locals>.inner` is written `outer.inner`).
+    (`BartEncoderLayer.forward`, `outer.<locals>.inner` is written `outer.inner`). `cell` counts the cells of a notebook
+    from 1; then `span` counts lines in that cell.
     """
 
     code: str
@@ -100,6 +101,12 @@ class Finding(NamedTuple):
     function: str = ""
     edit: Edit | None = None
     declined: str | None = None
+    cell: int = 0
+
+    @property
+    def place(self) -> str:
+        """The path, and the cell of a notebook that the lines of `span` count in."""
+        return f"{self.path}:cell {self.cell}" if self.cell else self.path
 
     @property
     def fixable(self) -> bool:

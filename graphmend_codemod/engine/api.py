@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,13 +22,14 @@ __all__ = ["CheckResult", "FileFix", "FixResult", "check", "check_text", "fix", 
 class CheckResult(NamedTuple):
     """Findings in order of path and position, suppressed ones left out; `files` counts the files considered.
 
-    `notes` are for the user to know and cost nothing.
+    `notes` are for the user to know and cost nothing. `texts` has the cells of notebooks that findings are in.
     """
 
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...]
     files: int
     notes: tuple[str, ...] = ()
+    texts: Mapping[str, bytes] = {}
 
 
 class FixResult(NamedTuple):
@@ -49,11 +50,29 @@ def check(
     with without_cyclic_collector():
         checker = checker or Checker(settings, jobs=jobs, cache=cache)
         found = checker.check(files.files, named=files.named)
-    return CheckResult(found.findings, (*files.problems, *found.problems), len(files.files), checker.notes)
+    result = CheckResult(found.findings, (*files.problems, *found.problems), len(files.files), checker.notes)
+    if not files.notebooks:
+        return result
+    from graphmend_codemod.engine import notebooks
+
+    told = notebooks.check(files.notebooks, settings)
+    ordered = sorted((*result.findings, *told.findings), key=lambda each: (each.path, each.cell, each.span, each.code))
+    return result._replace(
+        findings=tuple(ordered),
+        problems=(*result.problems, *told.problems),
+        files=result.files + len(files.notebooks),
+        texts=told.texts,
+    )
 
 
 def check_text(text: bytes, path: Path, settings: Settings) -> CheckResult:
-    """Check one text as if it stood at `path`."""
+    """Check one text as if it stood at `path`, which may be a notebook's."""
+    if path.suffix == ".ipynb":
+        from graphmend_codemod.engine import notebooks
+
+        name = notebooks.relative(path, settings)
+        told = notebooks.check([name], settings, {name: text})
+        return CheckResult(told.findings, told.problems, 1, (), told.texts)
     source = _source(text, path, settings)
     if isinstance(source, Problem):
         return CheckResult((), (source,), 1)
@@ -99,11 +118,29 @@ def fix(
         else:
             fixes.append(change)
     notes = (*leftovers, *checker.notes)
-    return FixResult(tuple(fixes), fixing.remaining, tuple(problems), len(files.files), notes)
+    result = FixResult(tuple(fixes), fixing.remaining, tuple(problems), len(files.files), notes)
+    if not files.notebooks:
+        return result
+    from graphmend_codemod.engine import notebooks
+
+    told = notebooks.fix(files.notebooks, settings, write=write, vetoes=vetoes, proof=proof)
+    return FixResult(
+        tuple(sorted((*result.fixes, *told.fixes), key=lambda each: each.path)),
+        (*result.remaining, *told.findings),
+        (*result.problems, *told.problems),
+        result.files + len(files.notebooks),
+        notes,
+    )
 
 
 def fix_text(text: bytes, path: Path, settings: Settings, *, proof: Proof | None = None) -> FixResult:
-    """Fix one text as if it stood at `path`; nothing is written. See `fix` for `proof`."""
+    """Fix one text as if it stood at `path`; nothing is written. See `fix` for `proof`. It may be a notebook's."""
+    if path.suffix == ".ipynb":
+        from graphmend_codemod.engine import notebooks
+
+        name = notebooks.relative(path, settings)
+        told = notebooks.fix([name], settings, write=False, given={name: text}, proof=proof)
+        return FixResult(told.fixes, told.findings, told.problems, 1)
     source = _source(text, path, settings)
     if isinstance(source, Problem):
         return FixResult((), (), (source,), 1)

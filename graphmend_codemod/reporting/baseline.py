@@ -36,7 +36,7 @@ class Compared(NamedTuple):
 
 def identity(finding: Finding, texts: Texts) -> str:
     """What stays the same when lines above the site come and go."""
-    line = texts.line(finding.path, finding.span.start_line) or ""
+    line = texts.line(finding.place, finding.span.start_line) or ""
     return "\0".join((finding.code, finding.path, finding.function, line.strip()))
 
 

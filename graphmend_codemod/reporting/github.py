@@ -20,7 +20,7 @@ def render(report: Report) -> Iterator[str]:
 
 def _finding(finding: Finding, report: Report, texts: Texts) -> str:
     span = finding.span
-    start = texts.position(finding.path, span.start_line, span.start_column)
+    start = texts.position(finding.place, span.start_line, span.start_column)
     properties = {
         "file": shown_path(finding.path, report.root),
         "line": str(start.line),
@@ -29,7 +29,7 @@ def _finding(finding: Finding, report: Report, texts: Texts) -> str:
         "title": f"graphmend {finding.code} {finding.slug}",
     }
     if span.end_line == span.start_line:  # GitHub takes an end column on the same line only
-        properties["endColumn"] = str(texts.position(finding.path, span.end_line, span.end_column).column)
+        properties["endColumn"] = str(texts.position(finding.place, span.end_line, span.end_column).column)
     message = finding.message + (f"\nnot applied: {finding.declined}" if finding.declined else "")
     return command("warning" if report.actionable(finding) else "notice", properties, message)
 

@@ -22,7 +22,7 @@ def render(report: Report) -> str:
     for finding in report.findings:
         same = identity(finding, texts)
         seen[same] += 1
-        start = texts.position(finding.path, finding.span.start_line, finding.span.start_column)
+        start = texts.position(finding.place, finding.span.start_line, finding.span.start_column)
         severity = "minor" if report.actionable(finding) else "info"
         location: dict[str, object] = {
             "path": _path(finding.path, report.root, base),

@@ -32,12 +32,13 @@ def render(report: Report) -> str:
 
 def _finding(finding: Finding, report: Report, texts: Texts) -> dict[str, object]:
     span = finding.span
-    start = texts.position(finding.path, span.start_line, span.start_column)
-    end = texts.position(finding.path, span.end_line, span.end_column)
+    start = texts.position(finding.place, span.start_line, span.start_column)
+    end = texts.position(finding.place, span.end_line, span.end_column)
     return {
         "code": finding.code,
         "slug": finding.slug,
         "path": finding.path,
+        "cell": finding.cell or None,
         "location": {"line": start.line, "column": start.column},
         "end_location": {"line": end.line, "column": end.column},
         "function": finding.function or None,

@@ -27,9 +27,9 @@ def render(report: Report) -> str:
 
 
 def _case(finding: Finding, report: Report, texts: Texts) -> str:
-    start = texts.position(finding.path, finding.span.start_line, finding.span.start_column)
+    start = texts.position(finding.place, finding.span.start_line, finding.span.start_column)
     path = shown_path(finding.path, report.root)
-    place = f"{path}:{start.line}:{start.column}"
+    place = f"{shown_path(finding.place, report.root)}:{start.line}:{start.column}"
     page = address(finding.code, finding.slug) or f"graphmend rule {finding.code}"
     if report.actionable(finding):
         body = f"{place}: {printable(finding.message)}\nhelp: {page}"

@@ -84,7 +84,7 @@ def _location(finding: Finding, root: Path, base: Path, texts: Texts) -> Object:
     location: Object = {
         "physicalLocation": {
             "artifactLocation": _artifact(finding.path, root, base),
-            "region": _region(finding.path, finding.span, texts),
+            "region": _region(finding.place, finding.span, texts),
         }
     }
     if finding.function:

@@ -72,10 +72,10 @@ def mark(finding: Finding, unsafe_fixes: bool) -> str:
 
 
 def _headline(finding: Finding, report: Report, texts: Texts, paint: Paint) -> str:
-    start = texts.position(finding.path, finding.span.start_line, finding.span.start_column)
+    start = texts.position(finding.place, finding.span.start_line, finding.span.start_column)
     separator = paint.cyan(":")
     where = separator.join(
-        (paint.bold(printable(shown_path(finding.path, report.root))), str(start.line), str(start.column))
+        (paint.bold(printable(shown_path(finding.place, report.root))), str(start.line), str(start.column))
     )
     marked = mark(finding, report.unsafe_fixes)
     words = (paint.red(finding.code), paint.cyan(marked), printable(finding.message))
@@ -85,7 +85,7 @@ def _headline(finding: Finding, report: Report, texts: Texts, paint: Paint) -> s
 def _excerpt(finding: Finding, texts: Texts, paint: Paint) -> Iterator[str]:
     span = finding.span
     last = min(span.end_line, span.start_line + _LINES_SHOWN - 1)
-    shown = [(number, texts.line(finding.path, number)) for number in range(max(1, span.start_line - 1), last + 1)]
+    shown = [(number, texts.line(finding.place, number)) for number in range(max(1, span.start_line - 1), last + 1)]
     if shown[-1][1] is None:
         return
     width = len(str(last))

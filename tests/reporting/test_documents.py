@@ -111,6 +111,7 @@ def test_json_has_characters_from_one_and_reasons(report: Report) -> None:
         "code": "GM101",
         "slug": "tensor-if-assign",
         "path": "package/model.py",
+        "cell": None,
         "location": {"line": 3, "column": 26},
         "end_location": {"line": 3, "column": 50},
         "function": "Net.forward",
