@@ -28,17 +28,82 @@ MEMORY_BYTES = 16 * 2**30
 MOST_CLASSES = 3
 
 
-class Arm:
-    """One arm: where its code is, where its results go, and with what it is compared."""
+class Measuring:
+    """Measures one model in a folder of code: eager mode first, compared with the first arm's, then compiled."""
 
-    def __init__(
-        self, root: Path, out: Path, against: Path | None, calls: int, dtype: str | None, *, eager_only: bool = False
-    ) -> None:
+    def __init__(self, root: Path, out: Path, against: Path | None, calls: int, *, eager_only: bool = False) -> None:
         self.root = root
         self.out = out
         self.against = against
         self.calls = calls
         self.eager_only = eager_only
+
+    def measured(self, name: str, class_name: str, factory: Factory, choice: dict[str, Any] | None = None) -> Row:
+        """The row of one model. What it raises is the row's message."""
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        started = time.monotonic()
+        try:
+            eager = self._eager(factory, self.out / name)
+            differences = self._differences(name, eager)
+            counts, compiled = (None, None) if self.eager_only else self._compiled(factory, eager)
+        except Exception as error:  # the package's code may raise anything; it costs its own row
+            message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            return Row(name, class_name, "failed", message, time.monotonic() - started, choice)
+        return Row(name, class_name, "ok", "", 0.0, choice, counts, compiled, differences)
+
+    def _eager(self, factory: Factory, folder: Path) -> list[runs.Observed]:
+        """In a fork, so that messages that are shown once are shown again to the compiled run."""
+        folder.mkdir(parents=True, exist_ok=True)
+        target, failure = folder / "eager.pt", folder / "eager.error"
+        target.unlink(missing_ok=True)
+        failure.write_text("the process that ran it in eager mode died", encoding="utf-8")
+
+        def run() -> None:
+            try:
+                model = factory.make()
+                runs.save(runs.observe(model, model.target, self.root), target)
+            except Exception as error:
+                failure.write_text(f"{type(error).__name__}: {error}", encoding="utf-8")
+
+        _fork(run)
+        if not target.is_file():
+            raise RuntimeError(f"no result in eager mode: {failure.read_text(encoding='utf-8')}")
+        return runs.load(target)
+
+    def _differences(self, name: str, eager: list[runs.Observed]) -> tuple[str, ...]:
+        if self.against is None:
+            return ()
+        return runs.eager_differences(runs.load(self.against / name / "eager.pt"), eager)
+
+    def _compiled(self, factory: Factory, eager: list[runs.Observed]) -> tuple[Counts, str | None]:
+        model = self._few_calls(factory.make())
+        recorder = BreakRecorder(self.root)
+        with recorder.recording(len(model.calls)):
+            compiled = torch.compile(model.target, backend=recorder.backend, dynamic=False)
+            observed = runs.observe(model, compiled, self.root)
+        counts = recorder.counts()
+        if counts.break_events == 0 and not counts.skipped_frames:
+            again = self._few_calls(factory.make())
+            with runs.modes(again), listening(self.root):
+                seed()
+                counts = recorder.counts(strict_error(again.target, again.calls))
+        problems = [
+            new.error if old.error is None and new.error is not None else runs.compiled_difference(old, new)
+            for old, new in zip(eager, observed, strict=False)
+        ]
+        return counts, next((first_line(problem) for problem in problems if problem is not None), None)
+
+    def _few_calls(self, model: Model) -> Model:
+        return Model(model.target, model.calls[: self.calls], model.gradients)
+
+
+class Arm(Measuring):
+    """One arm of the survey: where its code is, where its results go, and with what it is compared."""
+
+    def __init__(
+        self, root: Path, out: Path, against: Path | None, calls: int, dtype: str | None, *, eager_only: bool = False
+    ) -> None:
+        super().__init__(root, out, against, calls, eager_only=eager_only)
         self.dtype = None if dtype is None else dtype_named(dtype)
 
     def first(self, name: str, classes: Sequence[str]) -> Row:
@@ -64,59 +129,9 @@ class Arm:
         return self._measured(earlier.type, earlier.model_class, factory)
 
     def _measured(self, name: str, class_name: str, function: TinyModel) -> Row:
-        started = time.monotonic()
-        factory = Factory(self.root, class_name, function)
         choice = asdict(function.choice) | {"calls": list(function.choice.calls)}
         choice["plan"]["optional"] = sorted(function.choice.plan.optional)
-        try:
-            eager = self._eager(factory, self.out / name)
-            differences = self._differences(name, eager)
-            counts, compiled = (None, None) if self.eager_only else self._compiled(factory, eager)
-        except Exception as error:  # the package's code may raise anything; it costs its own row
-            message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-            return Row(name, class_name, "failed", message, time.monotonic() - started, choice)
-        return Row(name, class_name, "ok", "", 0.0, choice, counts, compiled, differences)
-
-    def _eager(self, factory: Factory, folder: Path) -> list[runs.Observed]:
-        """In a fork, so that messages that are shown once are shown again to the compiled run."""
-        folder.mkdir(parents=True, exist_ok=True)
-        target = folder / "eager.pt"
-        target.unlink(missing_ok=True)
-
-        def run() -> None:
-            model = factory.make()
-            runs.save(runs.observe(model, model.target, self.root), target)
-
-        _fork(run)
-        if not target.is_file():
-            raise RuntimeError("the model could be called once, and then in eager mode no more")
-        return runs.load(target)
-
-    def _differences(self, name: str, eager: list[runs.Observed]) -> tuple[str, ...]:
-        if self.against is None:
-            return ()
-        return runs.eager_differences(runs.load(self.against / name / "eager.pt"), eager)
-
-    def _compiled(self, factory: Factory, eager: list[runs.Observed]) -> tuple[Counts, str | None]:
-        model = self._few_calls(factory.make())
-        recorder = BreakRecorder(self.root)
-        with recorder.recording(len(model.calls)):
-            compiled = torch.compile(model.target, backend=recorder.backend, dynamic=False)
-            observed = runs.observe(model, compiled, self.root)
-        counts = recorder.counts()
-        if counts.break_events == 0 and not counts.skipped_frames:
-            again = self._few_calls(factory.make())
-            with torch.no_grad(), listening(self.root):
-                seed()
-                counts = recorder.counts(strict_error(again.target, again.calls))
-        problems = [
-            new.error if old.error is None and new.error is not None else runs.compiled_difference(old, new)
-            for old, new in zip(eager, observed, strict=False)
-        ]
-        return counts, next((first_line(problem) for problem in problems if problem is not None), None)
-
-    def _few_calls(self, model: Model) -> Model:
-        return Model(model.target, model.calls[: self.calls], model.gradients)
+        return self.measured(name, class_name, Factory(self.root, class_name, function), choice)
 
 
 def choice_from_json(data: dict[str, Any]) -> Choice:

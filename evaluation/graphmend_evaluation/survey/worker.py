@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name in done or (options.against is not None and name not in earlier):
             continue
         measure = _measurement(root, out, options, known[name].classes, earlier.get(name))
-        row = _in_fork(name, measure, out, options.timeout)
+        row = in_fork(name, measure, out, options.timeout)
         append(out / "results.jsonl", row)
         print(row.line(), flush=True)
     return 0
@@ -77,7 +77,8 @@ def _import() -> None:
         torch._dynamo.reset()
 
 
-def _in_fork(name: str, measure: Callable[[str], Row], out: Path, timeout: float) -> Row:
+def in_fork(name: str, measure: Callable[[str], Row], out: Path, timeout: float) -> Row:
+    """What `measure` says of `name`, in a process that is ended after `timeout` seconds."""
     folder = out / name
     folder.mkdir(parents=True, exist_ok=True)
     answer = folder / "row.json"

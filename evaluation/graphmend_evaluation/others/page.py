@@ -1,0 +1,152 @@
+"""The table of both halves, as people and programs read it."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from graphmend_evaluation.machine import this_machine
+from graphmend_evaluation.others.result import Result, own_sites
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One model before and after; `silent` are break events before on a line without a finding."""
+
+    before: Result
+    after: Result | None
+    silent: int | None
+
+    @property
+    def compared(self) -> bool:
+        """True when both arms were measured."""
+        return self.after is not None and self.after.row.ok
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What must not be: another eager result or gradient, a second arm that fails, a newly wrong compiled one."""
+        if self.after is None:
+            return ()
+        if not self.after.row.ok:
+            return (f"{self.after.row.status} after the fixes",)
+        found = [f"eager result changed: {each}" for each in self.after.row.differences]
+        if self.after.row.compiled is not None and self.before.row.compiled is None:
+            found.append(f"compiled: {self.after.row.compiled}")
+        return tuple(found)
+
+
+def totals(pairs: Sequence[Pair]) -> list[str]:
+    """One line a half."""
+    return [_totals(name, [pair for pair in pairs if pair.before.half == name]) for name in ("study", "exam")]
+
+
+def _totals(name: str, pairs: Sequence[Pair]) -> str:
+    packages = len({pair.before.package for pair in pairs})
+    events = sum(pair.before.row.breaks for pair in pairs)
+    text = f"{name}: {len(pairs)} models of {packages} packages that break, {events} break events"
+    done = [pair for pair in pairs if pair.compared]
+    if not done:
+        return text + "; not compared"
+    was = sum(pair.before.row.breaks for pair in done)
+    now = sum(pair.after.row.breaks for pair in done if pair.after is not None)
+    own = sum(pair.before.own_events for pair in done)
+    whole = sum(pair.after.row.whole for pair in done if pair.after is not None)
+    opaque = sum(_opaque(pair.after) > 0 and pair.after.row.whole for pair in done if pair.after is not None)
+    graphs = (sum(_graphs(pair.before) for pair in done), sum(_graphs(pair.after) for pair in done))
+    silent = sum(pair.silent or 0 for pair in done)
+    return (
+        f"{text}; {len(done)} compared: events {was} -> {now}, graphs {graphs[0]} -> {graphs[1]}, one graph after: "
+        f"{whole} ({opaque} with opaque operators), silent events {silent} of {own}, "
+        f"models with a problem {sum(bool(pair.problems) for pair in pairs)}"
+    )
+
+
+def markdown(pairs: Sequence[Pair], about: Mapping[str, str]) -> str:
+    """The page."""
+    lines = ["# Graph breaks in models of other packages", ""]
+    lines += [f"- **{line.partition(':')[0]}**:{line.partition(':')[2]}" for line in totals(pairs)]
+    lines += ["", "| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in about.items())]
+    for name in ("study", "exam"):
+        mine = [pair for pair in pairs if pair.before.half == name]
+        lines += ["", f"## {name.capitalize()}", "", *_table(mine)]
+    problems = [f"- `{pair.before.key}`: {each}" for pair in pairs for each in pair.problems]
+    lines += ["", "## Problems", "", *(problems or ["None."])]
+    lines += ["", "## Where the study half breaks", "", *_sites(pair for pair in pairs if pair.before.half == "study")]
+    return "\n".join(lines) + "\n"
+
+
+def _table(pairs: Sequence[Pair]) -> list[str]:
+    lines = ["| model | events before | after | sites before | after | graphs before | after | silent | eager |"]
+    lines += ["|---|---:|---:|---:|---:|---:|---:|---:|---|"]
+    for pair in pairs:
+        after = pair.after if pair.compared else None
+        cells = [f"`{pair.before.key}`"]
+        for number in (_events, _count, _graphs):
+            cells += [str(number(pair.before)), "" if after is None else str(number(after))]
+        silent = "" if pair.silent is None else str(pair.silent)
+        equal = "" if after is None else ("differs" if after.row.differences else "equal")
+        lines.append("| " + " | ".join([*cells, silent, equal]) + " |")
+    return lines
+
+
+def _sites(pairs: Iterable[Pair]) -> list[str]:
+    lines = []
+    for pair in pairs:
+        last = pair.after if pair.compared and pair.after is not None else pair.before
+        lines += [
+            f"- `{pair.before.key}` `{site.path}:{site.line}` `{site.source}`: {site.kind} ({site.events})"
+            for site in own_sites(last.row)
+        ]
+    return lines or ["Nowhere."]
+
+
+def _events(each: Result) -> int:
+    return each.row.breaks
+
+
+def _graphs(each: Result | None) -> int:
+    return 0 if each is None or each.row.counts is None else each.row.counts.graphs
+
+
+def _count(each: Result) -> int:
+    return 0 if each.row.counts is None else len(each.row.counts.sites)
+
+
+def _opaque(each: Result) -> int:
+    return 0 if each.row.counts is None else each.row.counts.opaque_operators
+
+
+def about_this_run(packages: int, built: int) -> dict[str, str]:
+    """Versions, machine, date, and how much was tried."""
+    machine = this_machine()
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
+        "python": sys.version.split()[0],
+        "torch": importlib.metadata.version("torch"),
+        "packages tried": str(packages),
+        "models tried": str(built),
+        "machine": f"{machine.processor}, {machine.cores} cores, {machine.system}",
+    }
+
+
+def write(pairs: Sequence[Pair], about: Mapping[str, str], folder: Path) -> Path:
+    """Write the page and the rows into dated files. The page's path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"{about['date'].partition(' ')[0]}.md"
+    target.write_text(markdown(pairs, about), encoding="utf-8")
+    rows = [
+        {
+            "before": pair.before.to_json(),
+            "after": None if pair.after is None else pair.after.to_json(),
+            "silent": pair.silent,
+        }
+        for pair in pairs
+    ]
+    text = json.dumps({"about": dict(about), "totals": totals(pairs), "rows": rows}, indent=1)
+    target.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+    return target

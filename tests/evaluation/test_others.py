@@ -1,0 +1,151 @@
+"""Models of other packages: halves that never move, an exam whose places are not kept, and totals of both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import git
+import pytest
+
+from graphmend_evaluation.others import builders, draw, page, result
+from graphmend_evaluation.results import BreakSite, Counts
+from graphmend_evaluation.survey.row import Row
+
+pytest.importorskip("torch")
+
+MODULE = """
+import logging
+
+import torch
+
+logger = logging.getLogger(__name__)
+
+
+class Scale(torch.nn.Module):
+    def forward(self, x):
+        logger.warning("scaled")
+        n = int(x.argmax())
+        return x * 2 + n
+"""
+BUILDER = '''"""A tiny package."""
+
+import torch
+
+SOURCE = "github:someone/tiny@{commit}"
+IMPORTS = "tiny"
+
+
+def scale():
+    from tiny.scale import Scale
+
+    return Scale(), (torch.tensor([1.0, 2.0], requires_grad=True),)
+'''
+
+
+def test_a_package_stays_in_its_half() -> None:
+    names = [f"package{number}" for number in range(200)]
+    halves = [builders.half(name) for name in names]
+
+    assert 70 < halves.count("study") < 130
+    assert [builders.half(name) for name in reversed(names)] == halves[::-1]
+
+
+def test_every_builder_file_is_read_without_being_run() -> None:
+    found = builders.packages()
+
+    assert len({package.name for package in found}) == len(found) > 40
+    assert all(package.models for package in found)
+
+
+def test_a_source_without_a_commit_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text('SOURCE = "github:someone/tiny@main"\nIMPORTS = "tiny"\n')
+
+    with pytest.raises(builders.BuilderError, match="SOURCE must be"):
+        builders.read(path)
+
+
+def test_of_an_exam_model_no_place_is_kept() -> None:
+    row = measured("secret.py", 7, "if secret_name:")
+
+    kept = json.dumps(result.result("p", "m", "exam", row).to_json())
+
+    assert "secret" not in kept
+    assert result.result("p", "m", "exam", row).own_events == 3
+
+
+def test_events_outside_the_package_are_not_its_own() -> None:
+    inside, outside = measured("a.py", 7, "x"), measured("/lib/other.py", 7, "x")
+    results = [result.result("p", name, "study", row) for name, row in (("inside", inside), ("outside", outside))]
+
+    assert [each.model for each in draw.drawn(results)] == ["inside"]
+
+
+def test_of_many_models_of_a_package_the_seed_draws_the_same_few() -> None:
+    many = [result.result("p", f"m{number}", "study", measured("a.py", 7, "x")) for number in range(9)]
+    drawn = draw.drawn(many)
+
+    assert len(drawn) == draw.MOST_OF_A_PACKAGE
+    assert drawn == draw.drawn(many[::-1])
+
+
+def test_a_finding_on_a_branch_covers_its_header_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def f(x):\n    if x:\n        y = int(x)\n    return y\n")
+    finding = {"path": "a.py", "location": {"line": 2}, "end_location": {"line": 3}}
+
+    spans = result.covered(tmp_path, [finding])
+
+    assert result.silent_events(measured("a.py", 2, "if x:"), spans) == 0
+    assert result.silent_events(measured("a.py", 3, "y = int(x)"), spans) == 3
+
+
+def test_both_halves_are_reported_side_by_side() -> None:
+    before = [result.result("p", "m", half, measured("a.py", 7, "x.item()")) for half in ("study", "exam")]
+    whole = Row("m", "p", "ok", "", 1.0, counts=Counts(1, (4,), 0, 0, (), 0, (), None))
+    pairs = [page.Pair(each, result.result("p", "m", each.half, whole), 1) for each in before]
+
+    study, exam = page.totals(pairs)
+    text = page.markdown(pairs, {})
+
+    assert "events 3 -> 0" in study
+    assert "silent events 1 of 3" in exam
+    assert "## Exam" in text
+    assert text.count("x.item()") == 0
+
+
+def test_a_model_is_measured_before_and_after_the_fixes(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from graphmend_evaluation.others.__main__ import main
+
+    repository = git.Repo.init(tmp_path / "mirrors" / "someone+tiny" / "repo", initial_branch="main")
+    with repository.config_writer() as settings:
+        settings.set_value("user", "name", "tester")
+        settings.set_value("user", "email", "tester@localhost")
+    folder = Path(repository.working_dir) / "tiny"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "scale.py").write_text(MODULE)
+    repository.git.add(".")
+    repository.git.commit("--quiet", "--message", "base")
+    shutil_git = Path(repository.working_dir) / ".git"
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "tiny.py").write_text(BUILDER.format(commit=repository.head.commit.hexsha))
+    (tmp_path / "bare" / "someone+tiny").mkdir(parents=True)
+    shutil_git.rename(tmp_path / "bare" / "someone+tiny" / "repo")
+
+    options = ["--builders", str(models), "--mirrors", str(tmp_path / "bare"), "--work", str(tmp_path / "work")]
+    code = main([*options, "--results", str(tmp_path / "results")])
+
+    (data,) = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*.json")]
+    (row,) = data["rows"]
+    assert code == 0, capfd.readouterr().out
+    assert row["before"]["row"]["counts"]["break_events"] == 2
+    assert row["after"]["row"]["counts"]["break_events"] == 1
+    assert row["after"]["row"]["differences"] == []
+
+
+def measured(path: str, line: int, source: str) -> Row:
+    site = BreakSite(path, line, "forward", source, "GB0001", "kind", "reason", 3)
+    counts = Counts(2, (4, 4), 0, 3, (site,), 0, (), "secret error")
+    return Row("m", "p", "ok", "", 1.0, counts=counts, compiled="secret difference")
