@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import graphmend_evaluation
-from graphmend_codemod.cache import own_version
+from graphmend_codemod.core.cache import own_version
 from graphmend_evaluation.isolation import clean_environment, torch_is_installed
 from graphmend_evaluation.others import draw, page, sources
 from graphmend_evaluation.others.builders import MODELS, BuilderError, Package, packages

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from graphmend_codemod.cache import own_version
+from graphmend_codemod.core.cache import own_version
 from graphmend_evaluation.others.builders import SPLIT_SEED, half
 from graphmend_evaluation.paper.prepare import PrepareError
 
