@@ -12,7 +12,7 @@ import pytest
 
 from tests.repository.tools import CHECKOUT, Repository, broken_repository, isolate
 
-DEPENDENCIES = ("git", "gitdb", "smmap", "joblib", "cloudpickle", "tomli", "libcst", "yaml")  # and what these need
+DEPENDENCIES = ("git", "gitdb", "smmap", "joblib", "cloudpickle", "tomli", "libcst", "yaml", "psutil")  # and what these need
 
 
 @pytest.fixture(scope="module")

@@ -6,15 +6,15 @@ import contextlib
 import fcntl
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
+
+import psutil
 
 from graphmend_codemod.fleet.answers import without_temporary_folders
 from graphmend_codemod.fleet.jobs import Limits, Order
@@ -148,35 +148,28 @@ def _last_words(code: int | None, words: Path, order: Order) -> str:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End it and all that came of it; some are in sessions of their own."""
-    for pid in (*_descendants(process.pid), process.pid):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+    for each in reversed(_family(process.pid)):
+        with contextlib.suppress(psutil.Error):
+            each.kill()
     process.wait()
 
 
 def _memory(pid: int) -> int:
-    """Resident bytes of a process and its descendants; 0 where there is no /proc, and so no limit."""
-    page = os.sysconf("SC_PAGE_SIZE")
+    """Resident bytes of a process and its descendants."""
     total = 0
-    for each in (pid, *_descendants(pid)):
-        with contextlib.suppress(OSError, ValueError, IndexError):
+    for each in _family(pid):
+        with contextlib.suppress(psutil.Error):
             # Shared pages count once for each process, which errs on the careful side.
-            total += int(Path(f"/proc/{each}/statm").read_text().split()[1]) * page
+            total += each.memory_info().rss
     return total
 
 
-def _descendants(pid: int) -> list[int]:
-    children: dict[int, list[int]] = {}
-    for entry in _processes():
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            parent = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(entry)
-    found, pending = [], [pid]
-    while pending:
-        for child in children.get(pending.pop(), ()):
-            found.append(child)
-            pending.append(child)
-    return found
+def _family(pid: int) -> list[psutil.Process]:
+    try:
+        process = psutil.Process(pid)
+        return [process, *process.children(recursive=True)]
+    except psutil.Error:
+        return []
 
 
 def _sweep() -> None:
@@ -188,11 +181,6 @@ def _sweep() -> None:
                 with (folder / _LOCK).open("ab") as lock:  # some were killed before they had made it
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _processes() -> Iterator[int]:
-    with contextlib.suppress(FileNotFoundError):
-        yield from (int(name) for name in os.listdir("/proc") if name.isdecimal())
 
 
 def _disk(folder: Path) -> int:
