@@ -12,7 +12,8 @@ import pytest
 
 from tests.repository.tools import CHECKOUT, Repository, broken_repository, isolate
 
-DEPENDENCIES = ("git", "gitdb", "smmap", "joblib", "cloudpickle", "tomli", "libcst", "yaml", "psutil")  # and what these need
+# And what these need.
+DEPENDENCIES = ("git", "gitdb", "smmap", "joblib", "cloudpickle", "tomli", "libcst", "yaml", "psutil")
 
 
 @pytest.fixture(scope="module")

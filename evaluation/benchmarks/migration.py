@@ -105,7 +105,7 @@ def page(rows: Sequence[tuple[Corpus, str, dict[str, list[Run]]]], machine: outc
         lines.append(f"| {' | '.join(cells)} |")
     lines += [
         "",
-        "The proof parses what changed at the top level of a file, before and after, with libcst, and compares the trees.",
+        "The proof parses the changed top-level statements of a file, before and after, with libcst and compares them.",
         "`check`, `fix` and the commit hook do without it and do not import libcst.",
     ]
     return "\n".join(lines) + "\n"
