@@ -14,8 +14,8 @@ without one. Forward hooks of experts run once more for a gradient. The operator
 torch.compile guards, so compile a model as a whole: layers that are compiled one by one are compiled once each, up to
 `torch._dynamo.config.recompile_limit`. Without gradients the operator finds the experts' parameters itself, so that no
 call guards or passes them; `torch.func.functional_call` inside of compiled code is noticed then if it replaces the
-first or the last of them. With gradients, a layer of an expert that is replaced after compiling by one of the same class with
-more or fewer parameters needs `torch.compiler.reset()`.
+first or the last of them. With gradients, a layer of an expert that is replaced after compiling by one of the same
+class with more or fewer parameters needs `torch.compiler.reset()`.
 
 The loop has to change one tensor that nothing else refers to, and nothing else; experts are of classes in the same file
 whose methods write no attributes. What the operator cannot take is asked for while tracing, and then the loop breaks
