@@ -178,9 +178,9 @@ def test_verbose_names_the_project_its_settings_and_the_time(project: Path, caps
 def test_a_finding_names_the_page_of_its_rule(project: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     main(["check"])
     assert "  = help: graphmend rule GM201\n" in capsys.readouterr().out
-    monkeypatch.setenv("GRAPHMEND_DOCS_URL", "https://docs.example.org/graphmend/")
+    monkeypatch.setenv("GRAPHMEND_DOCS_URL", "https://git.example.org/-/blob/main/docs/")
     main(["check"])
-    assert "  = help: https://docs.example.org/graphmend/rules/GM201-log-call.md\n" in capsys.readouterr().out
+    assert "  = help: https://git.example.org/-/blob/main/docs/rules/GM201-log-call.md\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", ["check", "fix"])

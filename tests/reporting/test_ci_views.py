@@ -52,7 +52,7 @@ def test_programs_get_the_address_of_the_page_where_one_is_published(
     assert json.loads(json_view.render(report))["findings"][0]["url"] is None
     assert "helpUri" not in json.loads(sarif.render(report, rules))["runs"][0]["tool"]["driver"]["rules"][0]
     monkeypatch.setenv("GRAPHMEND_DOCS_URL", "https://docs.example.org")
-    page = "https://docs.example.org/rules/GM101-tensor-if-assign.md"
+    page = "https://docs.example.org/rules/GM101-tensor-if-assign.html"
     assert json.loads(json_view.render(report))["findings"][0]["url"] == page
     described = json.loads(sarif.render(report, rules))["runs"][0]["tool"]["driver"]["rules"][0]
     assert described["helpUri"] == page
