@@ -29,7 +29,7 @@ class Flow:
     flow: rules ask `Site`, which says so. `answers` keeps what rules worked out about a node, by question, node and
     environment. `lists` are parameters that are tensors built from the list that another parameter is. `splits` is true
     where a name holds a tensor under torch.compile and something else in eager mode: then nothing that is known of a
-    value holds for both.
+    value holds for both. `seen` are names that held tensors in a recorded run: a hint where nothing else is known.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class Flow:
         follow_leaks: bool = True,
         origins: Origins | None = None,
         lists: Mapping[str, str] | None = None,
+        seen: frozenset[str] = frozenset(),
     ) -> None:
         self.scope = scope
         self.evaluator = evaluator
@@ -47,6 +48,7 @@ class Flow:
         self.follow_leaks = follow_leaks
         self.origins = origins
         self.lists: Mapping[str, str] = lists or {}
+        self.seen = seen
         self.places: dict[int, Place] = {}
         self.nested: dict[int, Env] = {}
         self.answers: dict[tuple[str, int, int], Any] = {}
@@ -66,7 +68,8 @@ class Flow:
         for argument in parameters(function):
             value = annotated.value_of(facts.get(argument.arg), self.evaluator.names)
             optional = argument.arg in absent and value.kind is Kind.TENSOR
-            env[argument.arg] = value._replace(optional=True) if optional else value
+            value = value._replace(optional=True) if optional else value
+            env[argument.arg] = self._hinted(argument.arg, value, optional=argument.arg in absent)
         for name, source in self.lists.items():
             tensor = self.evaluator.names.tensor(INT64, grad=False, optional=not env[name].is_tensor)
             env[name] = tensor._replace(built_from=source)
@@ -185,7 +188,7 @@ class Flow:
 
     def _bind(self, target: ast.expr, value: Value, env: Env) -> None:
         if isinstance(target, ast.Name):
-            env[target.id] = value
+            env[target.id] = self._hinted(target.id, value)
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             if target.value.id == self.scope.self_name:
                 env[f"self.{target.attr}"] = value
@@ -193,6 +196,12 @@ class Flow:
             self._unpack(target, value, env)
         elif isinstance(target, ast.Starred):
             self._bind(target.value, python(), env)
+
+    def _hinted(self, name: str, value: Value, *, optional: bool = False) -> Value:
+        """The value, or a tensor where nothing is known of it and a recorded run had one."""
+        if name in self.seen and value == UNKNOWN:
+            return self.evaluator.names.tensor(optional=optional, hint=True)
+        return value
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value, env: Env) -> None:
         known = value.elements

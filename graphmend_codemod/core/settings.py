@@ -45,7 +45,8 @@ class Settings(NamedTuple):
     """Frozen settings of one run. `target_torch` is (major, minor).
 
     `trace` names the file of a recorded run. `only_sites` are the path, code, function and first line of the sites that
-    may be fixed, None for all; no project sets it, but commands that are given a trace do.
+    may be fixed, None for all; `seen_tensors` are the path, function and name of locals that held tensors in it, which
+    is a hint and no proof. No project sets these two, but commands that are given a trace do.
     """
 
     root: Path
@@ -64,6 +65,7 @@ class Settings(NamedTuple):
     pull_request: PullRequestSettings = PullRequestSettings()
     trace: str | None = None
     only_sites: frozenset[tuple[str, str, str, str]] | None = None
+    seen_tensors: frozenset[tuple[str, str, str]] = frozenset()
 
 
 class Overrides(NamedTuple):

@@ -24,7 +24,9 @@ _OF_FIXES = frozenset({"root", "trace", "only_sites"})
 
 def settings_key(settings: Settings) -> str:
     """The settings that findings depend on, in one text."""
-    return repr([(name, value) for name, value in settings._asdict().items() if name not in _OF_FIXES])
+    return repr(
+        [(name, value) for name, value in settings._asdict().items() if name not in _OF_FIXES and value != frozenset()]
+    )
 
 
 def findings_key(settings: Settings, digest: str, functions: Sequence[ReachedFunction]) -> str:

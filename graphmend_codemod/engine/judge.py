@@ -63,7 +63,7 @@ def find(
     if any("list" in function.candidates for function in summary.functions):
         lists = origins(source.text, lambda: calls_in(source.text), lambda name: index.resolve(summary.name, name))
     judged: list[Judged] = []
-    around = _Around(summary.name, index, wanted, interesting, lists)
+    around = _Around(summary.name, index, wanted, interesting, lists, _seen(settings, source.path))
     for root, prefix in _outermost(source, summary, wanted):
         for unit in _units(root, f"{prefix}{root.name}", around):
             open_questions: set[ast.AST] = set()
@@ -73,6 +73,14 @@ def find(
     findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes)
     unique = {(finding.code, finding.span): finding for finding in _uncovered(findings)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
+
+
+def _seen(settings: Settings, path: str) -> Mapping[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    for where, function, name in settings.seen_tensors:
+        if where == path:
+            found.setdefault(function, set()).add(name)
+    return {function: frozenset(names) for function, names in found.items()}
 
 
 def _uncovered(findings: list[Finding]) -> list[Finding]:
@@ -117,13 +125,15 @@ def _outermost(
 
 class _Around(NamedTuple):
     """What all functions of one file have in common. `wanted` are the reached ones by qualname and line, `candidates`
-    what those hold that have anything that rules may look at."""
+    what those hold that have anything that rules may look at. `seen` are names that held tensors in a recorded run, by
+    function."""
 
     module: str
     view: IndexView
     wanted: Mapping[tuple[str, int], ReachedFunction]
     candidates: Mapping[tuple[str, int], tuple[str, ...]]
     lists: Origins | None
+    seen: Mapping[str, frozenset[str]]
 
 
 def _units(node: FunctionNode, qualname: str, around: _Around) -> Iterator[_Unit]:
@@ -146,7 +156,8 @@ def _units_in(
     scope = Scope(around.module, around.view, node, class_qualified, outline(node), closure)
     evaluator = Evaluator(scope, names)
     pairs = around.lists.lists.get((qualname, node.lineno), {}) if around.lists is not None else {}
-    flow = Flow(scope, evaluator, env, follow_leaks=False, origins=around.lists, lists=pairs)
+    seen = around.seen.get(qualname, frozenset())
+    flow = Flow(scope, evaluator, env, follow_leaks=False, origins=around.lists, lists=pairs, seen=seen)
     flow.run()
     if reached is not None:
         yield _Unit(reached, flow, evaluator, around.candidates[qualname, node.lineno])
@@ -159,8 +170,9 @@ def _units_in(
 
 def _with_leaks(unit: _Unit) -> _Unit:
     """The unit with a dataflow that knows who else refers to a tensor: few functions need it, and it costs most."""
+    known = unit.flow
     flow = Flow(
-        unit.flow.scope, unit.evaluator, unit.flow.closure_env, origins=unit.flow.origins, lists=unit.flow.lists
+        known.scope, unit.evaluator, known.closure_env, origins=known.origins, lists=known.lists, seen=known.seen
     )
     flow.run()
     return unit._replace(flow=flow)

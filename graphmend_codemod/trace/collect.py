@@ -293,7 +293,7 @@ def _facts(every: Sequence[Mapping[str, Any]]) -> Iterable[Fact]:
         sizes = fact.get("sizes")
         yield Fact(
             name=str(name),
-            type=str(fact.get("type") or ""),
+            type=" or ".join(dict.fromkeys(str(each[name].get("type")) for each in every if name in each)),
             dtype=str(fact.get("dtype") or ""),
             sizes=tuple(sizes) if isinstance(sizes, list) else None,
             device=str(fact.get("device") or ""),

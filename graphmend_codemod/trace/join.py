@@ -15,6 +15,7 @@ from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine import api
 from graphmend_codemod.reporting.diff import unified
 from graphmend_codemod.trace.document import OWN, TORCH, Place, Site, Trace
+from graphmend_codemod.trace.hints import with_hints
 
 _ANSWERS = Path(__file__).with_name("answers.json")
 # A rule that says why no other rule has anything for a line: less than any of those.
@@ -64,6 +65,7 @@ class Joined:
 
 def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Joined:
     """Look for the findings on the lines of the trace's sites. Reads the project, writes nothing."""
+    settings = with_hints(trace, settings)
     root = settings.root
     places = [site.own for site in trace.sites if site.own is not None]
     paths = sorted({place.path for place in places if (root / place.path).is_file()})

@@ -15,6 +15,7 @@ from graphmend_codemod.engine import api
 from graphmend_codemod.engine.fixpoint import first_line
 from graphmend_codemod.trace import document
 from graphmend_codemod.trace.document import Site, Trace
+from graphmend_codemod.trace.hints import with_hints
 from graphmend_codemod.trace.join import covers
 
 Key = tuple[str, str, str, str]
@@ -23,6 +24,7 @@ Key = tuple[str, str, str, str]
 def only_traced(path: Path, settings: Settings, *, jobs: int = 1, cache: bool = True) -> Settings:
     """The settings with the sites of the trace in a file as `only_sites`. Raises `TraceError` if it cannot be read."""
     trace = document.read(path)
+    settings = with_hints(trace, settings)
     return settings._replace(only_sites=frozenset(keys(trace, settings, jobs=jobs, cache=cache)))
 
 

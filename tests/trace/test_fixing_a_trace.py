@@ -67,3 +67,19 @@ def test_trace_that_is_not_there_is_told_of_and_nothing_is_fixed(folder: Path, c
     assert main(["fix", "--no-cache", "--trace", "none.json"]) == 2
     assert "none.json" in capsys.readouterr().err
     assert fixed(folder) == before
+
+
+def test_type_that_only_the_run_knows_becomes_a_condition(folder: Path) -> None:
+    (folder / "model.py").write_text(MODEL.replace("helper(x: torch.Tensor)", "helper(x)"))
+    assert main(["check", "--no-cache", "--select", "GM1"]) == 0
+    assert main(["fix", "--no-cache", "--trace", "trace.json"]) == 1
+    assert "isinstance(x, torch.Tensor)" in fixed(folder)
+    assert "torch.where(x.sum() > 0, x * 2, x)" in fixed(folder)
+
+
+def test_name_that_held_something_else_at_times_is_no_hint(folder: Path) -> None:
+    (folder / "model.py").write_text(MODEL.replace("helper(x: torch.Tensor)", "helper(x)"))
+    text = (folder / "trace.json").read_text()
+    (folder / "trace.json").write_text(text.replace('"type": "torch.Tensor"', '"type": "torch.Tensor or int"'))
+    main(["fix", "--no-cache", "--trace", "trace.json"])
+    assert "torch.where" not in fixed(folder)
