@@ -220,7 +220,7 @@ class Child:
 
         def make() -> tuple[torch.nn.Module, list[Call]]:
             random.seed(0)
-            module, calls = factory()
+            module, calls, _ = factory()
             return module, [Call(kwargs=call) for call in calls]
 
         return make

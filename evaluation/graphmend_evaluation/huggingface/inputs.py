@@ -60,6 +60,26 @@ def calls(model: torch.nn.Module, plan: Plan) -> list[dict[str, Any]]:
     return [_Maker(model, plan, shape).inputs() for shape in SHAPES]
 
 
+LABELS = ("tokens", "classes", "none")
+"""Kinds of labels, in the order in which they are tried."""
+
+
+def labelled(model: torch.nn.Module, call: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The call with labels: the text's own tokens, or class 0 for each sample.
+
+    Raises `NoInput` when the model takes no labels or has no text.
+    """
+    if kind == "none":
+        return call
+    text = call.get("decoder_input_ids", call.get("input_ids"))
+    if "labels" not in inspect.signature(model.forward).parameters or (kind == "tokens" and text is None):
+        raise NoInput(f"{type(model).__name__} takes no labels of this kind")
+    if kind == "tokens" and text is not None:
+        return {**call, "labels": text.clone()}
+    batch = next(value.shape[0] for value in call.values() if isinstance(value, Tensor))
+    return {**call, "labels": torch.zeros(batch, dtype=torch.int64)}
+
+
 def cast(value: Any, dtype: torch.dtype) -> Any:
     """`value` with each floating-point tensor in `dtype`."""
     if isinstance(value, Tensor):

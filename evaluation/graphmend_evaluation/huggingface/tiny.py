@@ -36,11 +36,12 @@ _TOKENS = re.compile(r"tokens:?\s*(?:is\s*)?(\d+)\D+?features:?\s*(?:is\s*)?(\d+
 
 @dataclass(frozen=True)
 class Choice:
-    """What worked: `calls` are the numbers of the calls that can be made."""
+    """What worked: `calls` are the numbers of the calls that can be made, `labels` what they get in training mode."""
 
     recipe: Recipe
     plan: Plan
     calls: tuple[int, ...]
+    labels: str = "none"
 
 
 @dataclass(frozen=True)
@@ -54,15 +55,52 @@ class _Trial:
 
 @dataclass(frozen=True)
 class TinyModel:
-    """A factory: calling it makes the model and its calls, the same each time."""
+    """A factory: calling it makes the model and its calls, the same each time.
+
+    With `train` the model is in training mode, has gradients and gets labels where it takes them.
+    """
 
     model_class: type[Any]
     dtype: torch.dtype | None
     choice: Choice
+    train: bool = False
 
-    def __call__(self) -> tuple[torch.nn.Module, list[dict[str, Any]]]:
+    def __call__(self) -> tuple[torch.nn.Module, list[dict[str, Any]], dict[str, bool]]:
         model, found = build(self.model_class, self.choice.recipe, self.choice.plan, self.dtype)
-        return model, [found[number] for number in self.choice.calls]
+        chosen = [found[number] for number in self.choice.calls]
+        if not self.train:
+            return model, chosen, {}
+        chosen = [inputs.labelled(model, call, self.choice.labels) for call in chosen]
+        return model, chosen, {"train": True, "gradients": True}
+
+
+def in_training(factory: TinyModel) -> TinyModel:
+    """The same model as it is trained, with the first kind of labels that it takes.
+
+    Raises `LoadError` when it cannot be called in training mode even without.
+    """
+    error = ""
+    for kind in inputs.LABELS:
+        trained = replace(factory, choice=replace(factory.choice, labels=kind), train=True)
+        trial = _forked(lambda made=trained: _try_training(made))  # type: ignore[misc]
+        if not trial.error:
+            return trained
+        error = trial.error
+    raise LoadError(f"{factory.model_class.__name__} cannot be called in training mode: {error}")
+
+
+def _try_training(factory: TinyModel) -> _Trial:
+    from graphmend_evaluation.loading import seed
+
+    seed()
+    try:
+        model, found, _ = factory()
+        model.train()
+        for call in found:
+            model(**call)
+    except Exception as error:  # forward may raise anything for labels that it does not expect
+        return _Trial(f"{type(error).__name__}: {_one_line(str(error))}", built=True)
+    return _Trial("", built=True)
 
 
 def named_model(name: SmallModel) -> TinyModel:
@@ -164,6 +202,10 @@ def _media_token(config: Any) -> int | None:
 
 
 def _in_fork(model_class: type[Any], recipe: Recipe, plan: Plan, dtype: torch.dtype | None) -> _Trial:
+    return _forked(lambda: _try(model_class, recipe, plan, dtype))
+
+
+def _forked(attempt: Callable[[], _Trial]) -> _Trial:
     """Try in a fork, within a time limit."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer"
@@ -171,7 +213,7 @@ def _in_fork(model_class: type[Any], recipe: Recipe, plan: Plan, dtype: torch.dt
         sys.stderr.flush()
         process = os.fork()
         if process == 0:
-            _quietly(lambda: answer.write_bytes(pickle.dumps(_try(model_class, recipe, plan, dtype))))
+            _quietly(lambda: answer.write_bytes(pickle.dumps(attempt())))
         _, ending = os.waitpid(process, 0)
         if not answer.is_file():
             return _Trial(f"ended by signal {os.WTERMSIG(ending)}" if os.WIFSIGNALED(ending) else "ended silently")

@@ -31,7 +31,7 @@ class Package:
 
     `source` is `pip:NAME==VERSION` or `github:OWNER/NAME@COMMIT`, `imports` what its models import of it (the package
     or module that is measured), `folder` where that lies below the package's root, `stubs` modules that it imports and
-    its models do not need, `models` the names of the builders.
+    its models do not need, `removed` a folder of binaries that cannot be loaded, `models` the names of the builders.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Package:
     imports: str
     folder: str
     stubs: tuple[str, ...]
+    removed: str
     models: tuple[str, ...]
 
     @property
@@ -75,7 +76,8 @@ def read(path: Path) -> Package:
         raise BuilderError(f"{path}: IMPORTS must name the package that the models import")
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
     folder, stubbed = str(constants.get("FOLDER", "")), str(constants.get("STUBS", "")).split()
-    return Package(path.stem, path, source, imports, folder, tuple(stubbed), tuple(names))
+    removed = str(constants.get("REMOVED", ""))
+    return Package(path.stem, path, source, imports, folder, tuple(stubbed), removed, tuple(names))
 
 
 def pip_requirement(source: str) -> str | None:

@@ -32,6 +32,8 @@ def before(package: Package, folder: Path, mirrors: Path | None) -> Path:
     else:
         _run(["-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--no-build-isolation",
               "--target", str(root), requirement], package)  # fmt: skip
+    if package.removed:
+        shutil.rmtree(root / package.removed, ignore_errors=True)
     (root / _SOURCE).write_text(package.source, encoding="utf-8")
     return root
 

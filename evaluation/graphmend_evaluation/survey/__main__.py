@@ -65,6 +65,7 @@ def _run(options: argparse.Namespace) -> int:
         if each.before.type in wanted
     ]
     about = about_this_run()
+    about["mode"] = "training, with labels and gradients" if options.train else "evaluation, without gradients"
     if options.migrate:
         about["migrated"] = "with unsafe fixes, too" if options.unsafe_fixes else "with safe fixes only"
     written = write(rows, about, options.results or work / "results")
@@ -153,6 +154,7 @@ def _measure(types: Sequence[str], root: Path, out: Path, against: Path | None, 
         command += ["--timeout", str(options.timeout), "--calls", str(options.calls)]
         command += [] if against is None else ["--against", str(against)]
         command += [] if options.dtype is None else ["--dtype", options.dtype]
+        command += ["--train"] * options.train
         workers.append(subprocess.Popen([*command, *mine], env=_environment(out)))
     try:
         codes = [worker.wait() for worker in workers]
@@ -205,6 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=float, default=90.0, help="seconds for one type [default: 90]")
     parser.add_argument("--calls", type=int, default=1, help="calls that are compiled [default: 1]")
     parser.add_argument("--dtype", help="such as float16 [default: float32]")
+    parser.add_argument("--train", action="store_true", help="in training mode, with labels and gradients")
     parser.add_argument("--work", type=Path, default=Path(".survey"), help="a folder of its own [default: .survey]")
     parser.add_argument("--results", type=Path, help="where the dated table goes [default: results in the work folder]")
     return parser

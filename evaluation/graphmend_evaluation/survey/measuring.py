@@ -16,7 +16,7 @@ from graphmend_evaluation import runs
 from graphmend_evaluation.counting import BreakRecorder, first_line, strict_error
 from graphmend_evaluation.huggingface.facts import Recipe
 from graphmend_evaluation.huggingface.inputs import Plan
-from graphmend_evaluation.huggingface.tiny import Choice, TinyModel, dtype_named, tiny_model
+from graphmend_evaluation.huggingface.tiny import Choice, TinyModel, dtype_named, in_training, tiny_model
 from graphmend_evaluation.loading import Factory, Model, seed
 from graphmend_evaluation.messages import listening
 from graphmend_evaluation.results import Counts
@@ -101,10 +101,19 @@ class Arm(Measuring):
     """One arm of the survey: where its code is, where its results go, and with what it is compared."""
 
     def __init__(
-        self, root: Path, out: Path, against: Path | None, calls: int, dtype: str | None, *, eager_only: bool = False
+        self,
+        root: Path,
+        out: Path,
+        against: Path | None,
+        calls: int,
+        dtype: str | None,
+        *,
+        eager_only: bool = False,
+        train: bool = False,
     ) -> None:
         super().__init__(root, out, against, calls, eager_only=eager_only)
         self.dtype = None if dtype is None else dtype_named(dtype)
+        self.train = train
 
     def first(self, name: str, classes: Sequence[str]) -> Row:
         """The first of `classes` that can be made small and called."""
@@ -113,6 +122,7 @@ class Arm(Measuring):
         for class_name in classes[:MOST_CLASSES]:
             try:
                 factory = tiny_model(find_class(class_name), self.dtype)
+                factory = in_training(factory) if self.train else factory
             except LoadError as error:
                 reasons.append(str(error))
             except (ImportError, AttributeError, RuntimeError) as error:  # what a lazy import of the package raises
@@ -125,7 +135,7 @@ class Arm(Measuring):
         """The same model as in the first arm."""
         if earlier.choice is None:
             return Row(earlier.type, earlier.model_class, earlier.status, earlier.message, 0.0)
-        factory = TinyModel(find_class(earlier.model_class), self.dtype, choice_from_json(earlier.choice))
+        factory = TinyModel(find_class(earlier.model_class), self.dtype, choice_from_json(earlier.choice), self.train)
         return self._measured(earlier.type, earlier.model_class, factory)
 
     def _measured(self, name: str, class_name: str, function: TinyModel) -> Row:
@@ -137,7 +147,7 @@ class Arm(Measuring):
 def choice_from_json(data: dict[str, Any]) -> Choice:
     """The reverse of what a row holds."""
     plan = {**data["plan"], "optional": frozenset(data["plan"]["optional"])}
-    return Choice(Recipe(**data["recipe"]), Plan(**plan), tuple(data["calls"]))
+    return Choice(Recipe(**data["recipe"]), Plan(**plan), tuple(data["calls"]), data.get("labels", "none"))
 
 
 def _fork(work: Callable[[], None]) -> None:

@@ -126,7 +126,7 @@ def _method() -> list[str]:
     return [
         "Each type of the auto mappings is measured with one class, the heaviest that can be made: a small instance "
         "with random weights, shrunk by general rules from its configuration class, called with inputs that are made "
-        "from the signature of its forward, in evaluation mode and without gradients. Every type runs in a process of "
+        "from the signature of its forward; the line *mode* says with what else. Every type runs in a process of "
         "its own. Breaks are counted strictly, with capture flags off, over a first call; eager results are compared "
         "over up to three calls of different shapes, bit for bit, with log streams and states.",
     ]

@@ -54,7 +54,8 @@ def _measurement(
     def measure(name: str) -> Row:
         from graphmend_evaluation.survey.measuring import Arm
 
-        arm = Arm(root, out, options.against, options.calls, options.dtype, eager_only=options.eager_only)
+        modes = {"eager_only": options.eager_only, "train": options.train}
+        arm = Arm(root, out, options.against, options.calls, options.dtype, **modes)
         return arm.first(name, classes) if earlier is None else arm.second(earlier)
 
     return measure
@@ -142,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=float, default=90.0, help="seconds for one type [default: 90]")
     parser.add_argument("--calls", type=int, default=1, help="calls that are compiled [default: 1]")
     parser.add_argument("--dtype", help="such as float16")
+    parser.add_argument("--train", action="store_true", help="training mode, with labels and gradients")
     parser.add_argument("--eager-only", action="store_true", help="compare eager results, and compile nothing")
     parser.add_argument("types", nargs="*", help="model types [default: all]")
     return parser

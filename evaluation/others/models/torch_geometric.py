@@ -50,12 +50,6 @@ def gps():
     return GPSConv(8, GCNConv(8, 8), heads=2), (torch.randn(5, 8), _EDGES, torch.tensor([0, 0, 0, 1, 1]))
 
 
-def schnet():
-    from torch_geometric.nn import DimeNet
-
-    return DimeNet(8, 1, 1, 4, 2, 2), (torch.tensor([6, 1, 1, 8]), torch.rand(4, 3), torch.tensor([0, 0, 0, 0]))
-
-
 def attentive_fp():
     from torch_geometric.nn import AttentiveFP
 
@@ -84,9 +78,3 @@ def tgn_memory():
     from torch_geometric.nn import DMoNPooling
 
     return DMoNPooling(8, 2), (torch.randn(2, 5, 8), torch.rand(2, 5, 5))
-
-
-def vgae_loss():
-    from torch_geometric.nn.models import Node2Vec
-
-    return Node2Vec(_EDGES, 8, 4, 2), (torch.tensor([0, 1, 2]),)

@@ -4,6 +4,7 @@ import torch
 
 SOURCE = "pip:torchaudio==2.11.0"
 IMPORTS = "torchaudio"
+REMOVED = "torchaudio/lib"
 
 
 def conformer():

@@ -22,31 +22,6 @@ def navit():
     ), ([[torch.rand(3, 8, 8), torch.rand(3, 8, 16)], [torch.rand(3, 16, 8)]],)
 
 
-def mae():
-    from vit_pytorch import MAE, ViT
-
-    vit = ViT(image_size=16, patch_size=4, num_classes=3, dim=16, depth=1, heads=2, mlp_dim=16)
-    return MAE(encoder=vit, masking_ratio=0.75, decoder_dim=16, decoder_depth=1), (torch.rand(2, 3, 16, 16),)
-
-
-def simmim():
-    from vit_pytorch import ViT
-    from vit_pytorch.simmim import SimMIM
-
-    vit = ViT(image_size=16, patch_size=4, num_classes=3, dim=16, depth=1, heads=2, mlp_dim=16)
-    return SimMIM(encoder=vit, masking_ratio=0.5), (torch.rand(2, 3, 16, 16),)
-
-
-def mpp():
-    from vit_pytorch import ViT
-    from vit_pytorch.mpp import MPP
-
-    vit = ViT(image_size=16, patch_size=4, num_classes=3, dim=16, depth=1, heads=2, mlp_dim=16)
-    return MPP(transformer=vit, patch_size=4, dim=16, mask_prob=0.15, random_patch_prob=0.3, replace_prob=0.5), (
-        torch.rand(2, 3, 16, 16),
-    )
-
-
 def cait():
     from vit_pytorch.cait import CaiT
 
@@ -60,22 +35,6 @@ def dino():
 
     vit = ViT(image_size=16, patch_size=4, num_classes=3, dim=16, depth=1, heads=2, mlp_dim=16)
     return Dino(vit, image_size=16, projection_hidden_size=8, num_classes_K=8), (torch.rand(2, 3, 16, 16),)
-
-
-def look_vit():
-    from vit_pytorch.look_vit import LookViT
-
-    return LookViT(
-        dim=16,
-        image_size=16,
-        num_classes=3,
-        depth=1,
-        patch_size=4,
-        heads=2,
-        dim_head=8,
-        cross_attn_heads=2,
-        cross_attn_dim_head=8,
-    ), (torch.rand(2, 3, 16, 16),)
 
 
 def learnable_memory():
