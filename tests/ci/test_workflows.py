@@ -48,3 +48,12 @@ def test_the_notes_of_a_release_are_its_section_of_the_changelog(tmp_path: Path)
     (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n- A\n")
     with pytest.raises(ValueError, match=r"no section `## 1\.2\.0`"):
         notes("v1.2.0", tmp_path)
+
+
+def test_tests_run_on_every_python_that_is_promised_and_has_a_wheel() -> None:
+    text = (CHECKOUT / "pyproject.toml").read_text()
+    promised = re.findall(r"Programming Language :: Python :: (3\.\d+)", text)
+    tests = yaml.safe_load((CHECKOUT / ".github/workflows/tests.yml").read_text())
+    assert tests["jobs"]["unit"]["strategy"]["matrix"]["python"] == promised
+    (wheels,) = re.findall(r'(?m)^build = "(cp.*)"', text)
+    assert wheels.split() == [f"cp{version.replace('.', '')}-*" for version in promised]

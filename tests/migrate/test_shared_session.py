@@ -9,14 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.core.settings import Settings, load_settings
+from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.engine import api, session
 from graphmend_codemod.engine.analyze import Analysed, Task, analyse
 from graphmend_codemod.engine.fixpoint import Veto
+from graphmend_codemod.migrate import shared_session
 from graphmend_codemod.migrate.migration import Request, migrate
 from graphmend_codemod.migrate.outcome import Migration
 from graphmend_codemod.migrate.per_rule import Engine
 from graphmend_codemod.migrate.shared_session import reading_once
+from graphmend_codemod.rewriting import RewriteError
+from graphmend_codemod.rewriting.concrete import verify_concrete
 from tests.repository.tools import BROKEN, Repository
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiny_model" / "tiny_model"
@@ -82,3 +87,24 @@ def test_a_file_that_something_else_changes_meanwhile_is_left_as_it_was_known(
     assert "meddled" not in repository.git("show", "mend:second.py")
     assert "torch.where" in repository.git("show", "mend:zoo/model.py")
     assert any(problem.path == "second.py" and "was changed by some" in problem.message for problem in outcome.problems)
+
+
+def test_a_file_that_fails_the_proof_over_concrete_trees_is_left_alone_and_said(
+    many_rules: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def proof(before: SourceFile, after: SourceFile, edits: Sequence[Edit]) -> None:
+        if before.path.endswith("layers.py"):
+            raise RewriteError("the comment `# x` would be lost")
+        verify_concrete(before, after, edits)
+
+    monkeypatch.setattr(shared_session, "verify_concrete", proof)
+    done = migrated(many_rules, "once", reading_once())
+    changed = many_rules.git("diff", "--name-only", "main..once").split()
+    assert changed
+    assert "tiny_model/layers.py" not in changed
+    told = {str(problem) for problem in done.problems}
+    assert told == {
+        "tiny_model/layers.py: is left alone, since its fix cannot be verified: the comment `# x` would be lost; "
+        "please report it"
+    }
+    assert any(finding.path == "tiny_model/layers.py" for finding in done.remaining)
