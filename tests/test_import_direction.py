@@ -31,6 +31,7 @@ LAYERS = """
     forge
     bot
     fleet
+    lsp
     cli
 """
 DEBTS = {  # a summary says what these two find in the file's text, and reads it only where there may be something

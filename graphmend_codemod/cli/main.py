@@ -23,6 +23,7 @@ COMMANDS = {
     "fix": "graphmend_codemod.cli.fix",
     "fleet": "graphmend_codemod.cli.fleet",
     "init": "graphmend_codemod.cli.init",
+    "lsp": "graphmend_codemod.cli.lsp",
     "migrate": "graphmend_codemod.cli.migrate",
     "pr": "graphmend_codemod.cli.pr",
     "rule": "graphmend_codemod.cli.rules",

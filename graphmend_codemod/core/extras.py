@@ -11,6 +11,7 @@ _MODULES: dict[str, tuple[tuple[str, ...], ...]] = {
     "bot": (("urllib3",), ("github", "gitlab")),
     "cluster": (("distributed",),),
     "eval": (("torch",), ("jinja2",)),
+    "lsp": (("pygls",), ("lsprotocol",)),
 }
 
 
