@@ -306,7 +306,7 @@ def _around(function: FunctionNode, part: ast.comprehension) -> ast.AST:
     for node in walk_scope(function):
         if part in getattr(node, "generators", ()):
             return node
-    raise AssertionError("a comprehension stands in no expression")
+    raise AssertionError("a comprehension is outside any expression")
 
 
 def _iterated(target: ast.expr, iterated: ast.expr, name: str) -> tuple[ast.Name | None, ast.expr]:

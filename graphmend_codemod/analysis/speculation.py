@@ -94,7 +94,7 @@ def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
     if isinstance(node, ast.Subscript):
         inner = judge(evaluator, node.value, env) & _slice(evaluator, node.slice, env)
         return inner & Verdict(raises=f"`{ast.unparse(node)}` may be out of range")
-    return Verdict(impure=f"`{short(node)}` is not a form that can be judged")
+    return Verdict(impure=f"`{short(node)}` is not analysed")
 
 
 def short(node: ast.AST, limit: int = 60) -> str:
@@ -157,7 +157,7 @@ def _elementwise(evaluator: Evaluator, operands: list[ast.expr], env: Env, text:
     values = [evaluator.value(operand, env) for operand in operands]
     tensors = [value for value in values if value.kind is Kind.TENSOR]
     if any(value.kind is Kind.UNKNOWN for value in values):
-        return Verdict(raises=f"not all operands of `{_clip(text)}` are known")
+        return Verdict(raises=f"cannot infer the types of all operands of `{_clip(text)}`")
     if any(value.optional for value in tensors):
         return Verdict(raises=f"an operand of `{_clip(text)}` may be None")
     shapes = {value.shape for value in tensors}
@@ -177,7 +177,7 @@ def _operator(evaluator: Evaluator, node: ast.BinOp, env: Env) -> Verdict:
         risky = isinstance(node.op, (ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.LShift, ast.RShift))
         return verdict & (Verdict(raises=f"`{short(node)}` may divide by zero") if risky else FREE)
     if isinstance(node.op, ast.MatMult):
-        return Verdict(impure=f"`{short(node)}` is work that eager skips")
+        return Verdict(impure=f"`{short(node)}` is work that eager mode skips")
     needs = frozenset(
         short(operand)
         for operand, value in ((node.left, left), (node.right, right))
@@ -231,7 +231,7 @@ def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Verdict:
     if isinstance(node.op, ast.Not):
         return Verdict(impure=f"`{short(node)}` reads a tensor's value") if value.kind is not Kind.PYTHON else FREE
     if value.kind is Kind.UNKNOWN:
-        return Verdict(raises=f"`{short(node.operand)}` is not known")
+        return Verdict(raises=f"cannot infer the type of `{short(node.operand)}`")
     if value.kind is Kind.TENSOR and isinstance(node.op, ast.USub) and not is_floating_dtype(value.dtype):
         return Verdict(needs_floating=frozenset({short(node.operand)}))
     return FREE
@@ -241,7 +241,7 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Verdict:
     if any(isinstance(argument, ast.Starred) for argument in node.args) or any(
         word.arg is None for word in node.keywords
     ):
-        return Verdict(impure=f"`{short(node)}` passes arguments that are not known")
+        return Verdict(impure=f"`{short(node)}` passes arguments of unknown type")
     qualified = evaluator.resolve(node.func, env)
     arguments = [*node.args, *(word.value for word in node.keywords)]
     verdict = FREE
@@ -256,7 +256,7 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Verdict:
             verdict = verdict & judge(evaluator, node.func.value, env)
             return verdict & _tensor_call(evaluator, node, env, node.func.attr, node.func.value)
     if name is None:
-        return Verdict(impure=f"`{short(node)}` may have effects or be costly")
+        return Verdict(impure=f"`{short(node)}` may have side effects or be expensive")
     return verdict & _tensor_call(evaluator, node, env, name, node.args[0] if node.args else None)
 
 
@@ -286,14 +286,14 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     if effect.random and effect.known:
         return Verdict(impure=f"`{short(node)}` draws random numbers")
     if name in _COSTLY:
-        return Verdict(impure=f"`{short(node)}` is work that eager skips")
+        return Verdict(impure=f"`{short(node)}` is work that eager mode skips")
     if name in torch_api.PYTHON_METHODS:
         reads = torch_api.PYTHON_METHODS[name] == "other"
         return Verdict(impure=f"`{short(node)}` reads a tensor's value") if reads else FREE
     if name not in torch_api.RETURNS_TENSOR or name in {"nonzero", "masked_select", "repeat_interleave", "bincount"}:
-        return Verdict(impure=f"`{short(node)}` may have effects or be costly")
+        return Verdict(impure=f"`{short(node)}` may have side effects or be expensive")
     if name in _TENSORS_ALONE and any(evaluator.value(each, env).is_python for each in node.args):
-        return Verdict(impure=f"`{short(node)}` raises: it takes tensors alone")
+        return Verdict(impure=f"`{short(node)}` raises unless all its arguments are tensors")
     finite = name in torch_api.FINITE_DERIVATIVE and not any(word.arg == "alpha" for word in node.keywords)
     if name in _TAKES_SLOPE:
         finite = finite and all(

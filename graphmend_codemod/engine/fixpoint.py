@@ -77,7 +77,7 @@ class Fixing:
             refused: dict[Finding, str] = {}
             if not self._pass(found.findings, refused):
                 self.remaining = tuple(
-                    _declined(each, f"the edit cannot be made here: {refused[each]}" if each in refused else None)
+                    _declined(each, f"the edit cannot be applied here: {refused[each]}" if each in refused else None)
                     for each in found.findings
                 )
                 return

@@ -25,6 +25,7 @@ from graphmend_codemod.engine.other_breaks import Judged, asks_for_compiler, bre
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary.records import ModuleSummary
 from graphmend_codemod.rules.framework.ask_table import CODES
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.registry import worth_asking
 from graphmend_codemod.rules.framework.rule import Asked, Match, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -244,7 +245,8 @@ def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
             needed, supported = ".".join(map(str, since)), ".".join(map(str, settings.target_torch))
             api = name.rstrip("(")
             reason = (
-                f"`torch.{api}` needs torch {needed}, and the project supports {supported} (setting `target-torch`)"
+                f"the fix needs `torch.{api}` (torch {needed}), and the project supports torch {supported}; "
+                "raise `target-torch` if you can"
             )
             return verdict._replace(edit=None, declined=reason)
     return verdict
@@ -255,14 +257,14 @@ def _uncontradicted(verdict: Verdict, site: Site) -> Verdict:
     if verdict.edit is None:
         return verdict
     if site.torch is None and any("None.compiler." in text for text in _written(verdict.edit)):
-        return verdict._replace(edit=None, declined="the name `torch` is taken by something else in this module")
+        return verdict._replace(edit=None, declined=name_taken())
     taken = next((name for name in verdict.edit.imports if not site.stays(name.partition(".")[0])), None)
     if taken is not None:
-        return verdict._replace(edit=None, declined=f"the name `{taken}` is taken by something else in this module")
+        return verdict._replace(edit=None, declined=name_taken(taken))
     asked = asks_for_compiler(site) if _writes_path(verdict.edit) else None
     if asked is None:
         return verdict
-    reason = f"`{asked}` may ask for the compiler already; call `torch.compiler.is_compiling()` itself"
+    reason = f"`{asked}` may already test whether torch.compile runs; call `torch.compiler.is_compiling()` directly"
     return verdict._replace(edit=None, declined=reason)
 
 
@@ -280,11 +282,11 @@ def _importable(verdict: Verdict, unit: _Unit, summary: ModuleSummary) -> Verdic
     spelled = [each for each in imports if any(f"{each.name}." in text for text in texts)]
     bound = [each for each in spelled if not each.for_types]
     if not imports and "torch" in verdict.edit.imports:
-        reason = "this file imports nothing from torch, so that it may be needed where torch is not installed"
+        reason = "this file does not import torch and may be used where torch is not installed; import torch at the top"
     elif spelled and not bound:
-        reason = f"this file imports `{spelled[0].name}` for type checkers alone"
+        reason = f"this file imports `{spelled[0].name}` only under `TYPE_CHECKING`; import it at the top"
     elif bound and all(each.conditional for each in bound) and not _needs_torch(scope, {each.name for each in bound}):
-        reason = f"`{bound[0].name}` is imported under a condition, and this function does without it"
+        reason = f"`{bound[0].name}` is imported conditionally, and this function does not use it"
     else:
         return verdict
     return verdict._replace(edit=None, declined=reason)
@@ -303,10 +305,11 @@ def _scriptable(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
     if rule.code in _SCRIPTABLE and not known and not forms:
         needed, supported = ".".join(map(str, torch_api.SCRIPTS_KNOW_COMPILING)), ".".join(map(str, target or ()))
         reason = (
-            f"TorchScript takes `torch.compiler.is_compiling()` since torch {needed}; the project supports {supported}"
+            f"TorchScript supports `torch.compiler.is_compiling()` since torch {needed}; "
+            f"the project supports {supported}; raise `target-torch` if you can"
         )
         return verdict._replace(edit=None, declined=reason)
-    reason = "TorchScript compiles this function as well, and does not take the form for torch.compile"
+    reason = "TorchScript also compiles this function and does not support the compile path"
     return verdict._replace(edit=None, declined=reason)
 
 

@@ -27,7 +27,7 @@ class BreakingTest(NamedTuple):
     @property
     def reason(self) -> str:
         """Why an edit below the test removes no break."""
-        return f"`{self.text}` around it (line {self.span.start_line}) breaks the graph as well; mend that first"
+        return f"`{self.text}` around it (line {self.span.start_line}) breaks the graph too; fix that first"
 
 
 class Judged(NamedTuple):

@@ -102,15 +102,15 @@ class Blocks:
         start = self.start(place.block[first])
         colon = _HEADER_END.search(self.layout.source.text[self.layout.line_start(start) : start])
         if colon is None or isinstance(place.owner, ast.Module):
-            raise RewriteError("it shares its line with other code in a way that cannot be taken apart")
+            raise RewriteError("it shares its line with other code; put it on a line of its own")
         return self.layout.line_start(start) + colon.start() + 1, self._owner_indentation(place.owner)
 
     def _owner_indentation(self, owner: ast.AST) -> str:
         if isinstance(owner, ast.match_case):
             at = self.layout.source.offset(owner.pattern.lineno, owner.pattern.col_offset)
             if not _CASE.match(self.layout.source.text, self.layout.line_start(at)):
-                raise RewriteError("its `case` has a pattern of several lines")
+                raise RewriteError("its `case` pattern spans several lines")
             return self.layout.indentation(at)
         if isinstance(owner, ast.stmt | ast.ExceptHandler):
             return self.layout.indentation(self.layout.source.offset(owner.lineno, owner.col_offset))
-        raise RewriteError("it shares its line with other code in a way that cannot be taken apart")
+        raise RewriteError("it shares its line with other code; put it on a line of its own")

@@ -83,7 +83,7 @@ def _plan(
             continue
         taken = [change for other in planned for change in other.changes]
         if any(change.conflicts(other) for change in plan.changes for other in taken):
-            skipped.append((index, "it overlaps with an edit before it and has to wait for the next pass"))
+            skipped.append((index, "it overlaps with an earlier edit; run `graphmend fix` again"))
         else:
             planned.append(plan)
     return planned, skipped
@@ -146,7 +146,7 @@ def _demand_same_in_eager_mode(
     before = [node for node in before if not _is_in(old, node, left_alone, new=False)]
     after = [node for node in after if not _is_in(new, node, left_alone, new=True)]
     if not same_in_eager_mode(before, after, old.tree):
-        raise RewriteError("eager mode would run something else than before")
+        raise RewriteError("eager mode would run different code")
 
 
 def _is_in(blocks: Blocks, node: ast.stmt, regions: Sequence[Region], *, new: bool) -> bool:

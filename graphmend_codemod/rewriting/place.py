@@ -37,7 +37,7 @@ def changes(blocks: Blocks, replacement: Replacement, elsewhere: str = "") -> li
         return [*_rescued(blocks, place, parts, start, end), _change(start, end, rendered)]
     node = place.block[place.first]
     if start != blocks.start(node):
-        raise RewriteError("its place leaves out the decorators")
+        raise RewriteError("its range leaves out the decorators")
     parts, end = _with_tail(blocks, place, parts, end)
     if _ELIF.match(layout.source.text, start):
         return [_after_elif(layout, parts, start, end)]

@@ -28,7 +28,7 @@ def test_findings_are_listed_with_place_mark_excerpt_and_reason(project: Path, c
     assert "model.py:10:9: GM201 [*] `logger.info` breaks the graph\n" in out
     assert '10 |         logger.info(f"got {x.shape[0]} rows")\n' in out
     assert "model.py:11:16: GM201 `logger.warning` breaks the graph\n" in out
-    assert "  = not applied: its result is used\n" in out
+    assert "  = not applied: its return value is used\n" in out
     assert out.endswith("Found 2 break sites in 1 of 2 files: 1 fixable with `graphmend fix`, 1 declined.\n")
 
 

@@ -28,7 +28,10 @@ RULES = (
         documentation="tensor-if-assign (GM101): an `if` that selects.\n\nWhy it breaks.",
         safety=Safety.SAFE,
         contract=Contract(Cost.NONE),
-        examples=(Example("if t: x = a", "x = torch.where(t, a, x)"), Declined("if t: f()", "`f()` may have effects")),
+        examples=(
+            Example("if t: x = a", "x = torch.where(t, a, x)"),
+            Declined("if t: f()", ("`f()` may have side effects")),
+        ),
     ),
     Rule(
         code="GM107",

@@ -58,7 +58,7 @@ def test_a_compile_path_beside_the_statement_is_made(new: str) -> None:
 )  # fmt: skip
 def test_what_eager_mode_would_notice_is_refused(new: str) -> None:
     reason = refused(from_text(TEXT), beside(TEXT, "if x.sum()", new))
-    assert reason == "eager mode would run something else than before"
+    assert reason == "eager mode would run different code"
 
 
 def test_a_helper_may_be_added_but_not_take_a_name() -> None:

@@ -193,7 +193,7 @@ def test_the_earlier_of_two_overlapping_edits_is_made() -> None:
     inner, outer = two_paths(statement(source, "log")), two_paths(statement(source, "if t"))
     applied = apply(source, [inner, outer])
     assert applied.applied == (1,)
-    assert applied.skipped == ((0, "it overlaps with an edit before it and has to wait for the next pass"),)
+    assert applied.skipped == ((0, "it overlaps with an earlier edit; run `graphmend fix` again"),)
 
 
 def test_neighbours_are_made_together_whatever_their_order() -> None:

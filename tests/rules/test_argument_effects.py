@@ -83,7 +83,7 @@ class Model(nn.Module):
     ],
 )
 def test_what_may_act_is_not_left_out(said: str, effect: str) -> None:
-    declined(_MODEL.replace("{said}", said), because=f"`{effect}` in its arguments would no longer happen")
+    declined(_MODEL.replace("{said}", said), because=f"`{effect}` in its arguments would not run")
 
 
 @pytest.mark.parametrize(

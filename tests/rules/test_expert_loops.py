@@ -101,7 +101,7 @@ def test_split_sizes_that_are_used_elsewhere_are_read_back() -> None:
 
 def test_a_rank_that_is_known_only_inside_the_loop_declines() -> None:
     source = MODULE.replace("x[own]", "self.table[i][own]")
-    declined(source, "may change what the instance", select=("GM502",))
+    declined(source, "may change state of the instance", select=("GM502",))
 
 
 def test_segments_of_python_sizes_are_left_alone() -> None:

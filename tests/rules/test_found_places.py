@@ -71,16 +71,19 @@ def test_another_number_of_dimensions_takes_the_original_statements() -> None:
 @pytest.mark.parametrize(
     ("statements", "because"),
     [
-        ("rows, columns = torch.where(ids == 2)\nends[rows] *= columns", "changes rows without a place"),
-        ("rows, columns = torch.where(ids == 2)\nends[rows] += 1", "is read as well as written"),
-        ("rows, columns = torch.where(ids == 2)\nends[rows] = columns + 1", "is no plain number"),
-        ("rows, columns = torch.where(ids == 2)\nends[rows] = -columns", "is no plain number"),
-        ("rows, columns = torch.where(ids == 2)\nends[rows] = ~columns", "is no plain number"),
+        (
+            "rows, columns = torch.where(ids == 2)\nends[rows] *= columns",
+            "would change rows that the mask does not select",
+        ),
+        ("rows, columns = torch.where(ids == 2)\nends[rows] += 1", "is both read and written"),
+        ("rows, columns = torch.where(ids == 2)\nends[rows] = columns + 1", "is not a Python number"),
+        ("rows, columns = torch.where(ids == 2)\nends[rows] = -columns", "is not a Python number"),
+        ("rows, columns = torch.where(ids == 2)\nends[rows] = ~columns", "is not a Python number"),
         ("rows, columns = torch.where(ids == 2)\nends[rows] = 1\ncount = lambda: len(rows)", "is used for more"),
-        ("rows, columns = torch.where(ids == 2)\nseen[rows, columns] = ids[rows, columns]", "is no plain number"),
+        ("rows, columns = torch.where(ids == 2)\nseen[rows, columns] = ids[rows, columns]", "is not a Python number"),
         ("rows, columns = torch.where(ids == 2)\nids[rows, columns] = 0", "the condition may read `ids`"),
-        ("ends = ends.float()\nrows, columns = torch.where(ids == 2)\nends[rows] += columns", "gets a gradient"),
-        ("rows, columns = torch.where(ids)\nends[rows] = 1", "is not known to be a bool tensor"),
+        ("ends = ends.float()\nrows, columns = torch.where(ids == 2)\nends[rows] += columns", "would get a gradient"),
+        ("rows, columns = torch.where(ids)\nends[rows] = 1", "is a bool tensor"),
         ("rows, columns = torch.where(ids == 2)\nends[rows] = columns\nids = ids + rows.sum()", "is used for more"),
     ],
 )

@@ -180,7 +180,7 @@ def test_a_message_of_elsewhere_is_not_made_up(body: str) -> None:
 
 
 def test_what_was_raised_before_is_not_raised_by_a_check() -> None:
-    declined(model("if (x < 0).any():\n    raise"), because="raises again what was raised before")
+    declined(model("if (x < 0).any():\n    raise"), because="re-raises an exception")
 
 
 def test_an_assertion_says_what_it_said() -> None:
@@ -213,8 +213,8 @@ def test_a_guard_may_be_skipped_in_compiled_code(test: str, written: str) -> Non
 @pytest.mark.parametrize(
     ("test", "because"),
     [
-        ("(x < 0).any() and given.item() > 3", "`given.item()` may have effects"),
-        ("given.tolist()[0] > 3 and (x < 0).any()", "`given.tolist()` in its test breaks the graph as well"),
+        ("(x < 0).any() and given.item() > 3", "`given.item()` may have side effects"),
+        ("given.tolist()[0] > 3 and (x < 0).any()", "`given.tolist()` in its test breaks the graph too"),
     ],
 )
 def test_a_guard_with_another_break_in_its_test_is_left_alone(test: str, because: str) -> None:
@@ -232,9 +232,7 @@ def test_an_integer_of_a_float_is_not_the_float(test: str) -> None:
 
 
 def test_an_integer_of_something_unknown_is_left_alone() -> None:
-    declined(
-        model("if int((x * 2).max()) > 100:\n    raise ValueError('a')"), because="cuts off what is behind the point"
-    )
+    declined(model("if int((x * 2).max()) > 100:\n    raise ValueError('a')"), because="truncates to an integer")
 
 
 def test_a_parameter_without_a_value_is_none_whatever_its_annotation_says() -> None:

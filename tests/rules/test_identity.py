@@ -38,7 +38,10 @@ def model(body: str) -> str:
         ("if x.sum() > 0:\n    self.scale = self.other\nself.other[0] = 2\nreturn x", "`self.other[0]` writes"),
         ("if x.sum() > 0:\n    self.scale = self.other\nself.other += 2\nreturn x", "`self.other += 2` writes"),
         ("if x.sum() > 0:\n    self.scale = self.other\ntorch.add(x, 1, out=self.scale)\nreturn x", "writes in place"),
-        ("if x.sum() > 0:\n    self.scale = self.other\nreturn self.scale is self.first", "asks which tensor"),
+        (
+            "if x.sum() > 0:\n    self.scale = self.other\nreturn self.scale is self.first",
+            "compares tensors by identity",
+        ),
     ],
 )
 def test_a_select_is_refused_where_a_new_tensor_would_tell(body: str, told: str) -> None:

@@ -118,18 +118,18 @@ def test_the_compile_path_is_taken_where_the_quotient_rounds_exactly(dtype: torc
         (
             "    def _missing",
             "    def all(self):\n        return self.buffers()\n\n    def _missing",
-            "gives all buffers",
+            "exposes all buffers",
         ),
-        ("return self.conv(x)", "return self.conv(x) * missing", "`missing` may be needed as a tensor"),
-        ("return self.conv(x)", "return self.conv(x) * self._missing(x)", "where a tensor may be needed"),
-        ("return ideal - length", "return x.sum()", "holds something that is not known to be an integer"),
-        ("self.conv.stride[0], dtype", "len(self.conv.bias), dtype", "is not known to be a Python integer"),
-        ("(length - self.size + self.total) / self", "length / self", "not known to be an integer"),
-        ("/ self.stride + 1", "/ self.stride + 5", "not known to be an integer"),
+        ("return self.conv(x)", "return self.conv(x) * missing", "`missing` may be needed as a Tensor"),
+        ("return self.conv(x)", "return self.conv(x) * self._missing(x)", "where a Tensor may be needed"),
+        ("return ideal - length", "return x.sum()", "contains a value that may not be an integer"),
+        ("self.conv.stride[0], dtype", "len(self.conv.bias), dtype", "is a Python integer"),
+        ("(length - self.size + self.total) / self", "length / self", "may not be an integer"),
+        ("/ self.stride + 1", "/ self.stride + 5", "may not be an integer"),
         (
             "        steps = torch.ceil",
             "        print(x.shape)\n        steps = torch.ceil",
-            "apart from the statement",
+            "in a different statement",
         ),
     ],
 )
@@ -151,7 +151,7 @@ def test_attributes_of_the_same_name_in_another_class_do_not_matter() -> None:
 
 def test_an_integer_that_only_the_constructor_knows_stays_in_its_tensor() -> None:
     source = _MODEL.replace("torch.tensor(self.conv.stride[0], dtype", "torch.tensor(stride, dtype")
-    declined(source, "known as a Python integer in the constructor only", select=("GM406",))
+    declined(source, "known to be a Python integer only in the constructor", select=("GM406",))
 
 
 _WIDTH = """
@@ -184,7 +184,7 @@ class Model(nn.Module):
         ("width[...] = 2", "changes it in place"),
         ("torch.add(width, 1, out=width)", "`out=width` changes it in place"),
         ("torch.add(x, 1, out=self.width)", "`out=self.width` changes it in place"),
-        ("setattr(self, x.name, 5)", "sets it again"),
+        ("setattr(self, x.name, 5)", "assigns it again"),
     ],
 )
 def test_a_tensor_that_is_changed_by_another_name_is_left_alone(statement: str, because: str) -> None:

@@ -71,10 +71,10 @@ def test_lists_of_sizes_stay_lists_under_compile() -> None:
     ("old", "new", "because"),
     [
         ("numbers = torch.arange(0, count).view(new)", "numbers = new", "may be needed as Python numbers"),
-        ("return numbers.repeat(times.tolist())", "return times, numbers.repeat(times.tolist())", "needs the tensor"),
+        ("return numbers.repeat(times.tolist())", "return times, numbers.repeat(times.tolist())", "needs a Tensor"),
         ("return numbers.repeat(times.tolist())", "return max(times.tolist())", "may need a Python number"),
-        ("[shape, torch.as_tensor([1])]", "[shape, torch.as_tensor([count])]", "not known to be made of sizes"),
-        ("[shape, torch.as_tensor([1])]", "[values, torch.as_tensor([1])]", "not known to be made of sizes"),
+        ("[shape, torch.as_tensor([1])]", "[shape, torch.as_tensor([count])]", "is made of sizes"),
+        ("[shape, torch.as_tensor([1])]", "[values, torch.as_tensor([1])]", "is made of sizes"),
         ("    return numbers.rep", "    times = count\n    return numbers.rep", "bound or used elsewhere"),
     ],
 )
@@ -119,4 +119,4 @@ def test_a_parameter_that_may_hold_other_sizes_is_left_alone() -> None:
     source = _TWICE.replace("x: torch.Tensor", "x: torch.Tensor, shape=None").replace(
         "        shape =", "        if shape is None:\n            shape ="
     )
-    declined(source, because="`shape` is a parameter, too")
+    declined(source, because="`shape` is also a parameter")

@@ -143,17 +143,25 @@ def test_a_mask_of_another_length_or_dtype_keeps_the_test() -> None:
         ("state[:, :, 0] = 0", "torch.relu(state, out=x)", "may write into what is multiplied"),
         ("state[:, :, 0] = 0", "nn.functional.relu(x, inplace=True)", "may write into what is multiplied"),
         ("x = (x * mask[:, :, None]).to(dtype)", "x = x * mask[:, :, None]", "does more than multiply"),
-        ("self.slow(x, mask)", "self.slow(x, mask if self.training else None)", "may tell a mask of ones from None"),
+        (
+            "self.slow(x, mask)",
+            "self.slow(x, mask if self.training else None)",
+            "may treat a mask of ones differently from None",
+        ),
         ('if self.kind == "scan":\n            y', "if x.dim() > 1:\n            y", "does more than multiply"),
-        ("torch.arange(x.shape[1], device=x.device)", "torch.arange(x.shape[0])", "does not tell how many `positions`"),
+        (
+            "torch.arange(x.shape[1], device=x.device)",
+            "torch.arange(x.shape[0])",
+            "cannot infer the length of `positions`",
+        ),
         (
             "if positions is None:\n            positions = torch.arange(x.shape[1], device=x.device)\n        kept",
             "kept",
             "how many",
         ),
-        ("return kept", "return kept, mask", "may tell a mask of ones from None"),
-        ("kept = mask\n", "kept = mask.bool()\n", "may hold something else"),
-        ("layers.append(Layer(kind))", "layers.append(make(kind))", "`make.forward` is not in this module"),
+        ("return kept", "return kept, mask", "may treat a mask of ones differently from None"),
+        ("kept = mask\n", "kept = mask.bool()\n", "may differ from"),
+        ("layers.append(Layer(kind))", "layers.append(make(kind))", "`make.forward` is defined in another file"),
         ("_update_mask", "update_mask", "may be called from elsewhere"),
     ],
 )
@@ -162,7 +170,7 @@ def test_any_other_use_keeps_the_test(old: str, new: str, because: str) -> None:
     source = _MODEL.replace(old, new)
     if "if x.dim() > 1" in new:
         source = source.replace('layer.kind == "scan" else', "layer.kind != 'attention' else")
-        because = "may tell a mask of ones from None"
+        because = "may treat a mask of ones differently from None"
     declined(source, because=because)
 
 
@@ -188,14 +196,14 @@ def test_memory_of_another_result_may_be_written() -> None:
 
 def test_a_subclass_with_another_layer_keeps_the_test() -> None:
     other = "\n\nclass Other(Layer):\n    def __init__(self):\n        self.scan = make()\n"
-    declined(_MODEL + other, because="`make.forward` is not in this module")
+    declined(_MODEL + other, because="`make.forward` is defined in another file")
 
 
 def test_a_layer_that_is_exchanged_keeps_the_test() -> None:
     source = _MODEL.replace(
         "            x = layer(x, mask", "            layer = layer.inner\n            x = layer(x, mask"
     )
-    declined(source, because="it is not known what `layer`")
+    declined(source, because="cannot infer what `layer`")
 
 
 def test_a_subclass_that_replaces_a_method_keeps_the_test() -> None:
@@ -223,4 +231,4 @@ class Model(nn.Module):
             mask = torch.where(mask, 0.0, -1.0)
         return x if mask is None else x + mask
 """
-    declined(source, because="a mask that stays takes another form: `mask = torch.where(mask, 0.0, -1.0)`")
+    declined(source, because="the branch that keeps the mask changes its form: `mask = torch.where(mask, 0.0, -1.0)`")

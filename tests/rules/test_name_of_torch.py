@@ -54,7 +54,7 @@ def model(**parts: str) -> str:
     ],
 )
 def test_a_name_that_is_taken_away_is_not_used(parts: dict[str, str]) -> None:
-    declined(model(**parts), because="the name `torch` is taken")
+    declined(model(**parts), because="uses the name `torch`")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_name_that_means_torch_here_is_used(parts: dict[str, str]) -> None:
 def test_other_modules_that_are_imported_stay_as_well(end: str) -> None:
     source = model(before="        x = x.reshape([x.shape[0], np.prod(x.shape[1:])])\n", end=end)
     source = source.replace("import torch\n", "import numpy as np\nimport torch\n", 1)
-    declined(source.replace("        print(x.shape)\n", ""), because="the name `math` is taken")
+    declined(source.replace("        print(x.shape)\n", ""), because="uses the name `math`")
 
 
 def test_torch_that_may_be_missing_is_used_by_modules() -> None:

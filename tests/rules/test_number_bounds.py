@@ -55,20 +55,20 @@ def test_every_use_gets_the_number_where_it_stands() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("size = sizes[0]", "size = sizes[0]\n    a = a + sizes", "`a + sizes` in `gated` may need the tensor"),
-        ("size = sizes[0]", "size = sizes[0]\n    a = a * size", "`a * size` in `gated` may need the tensor"),
-        ("size = sizes[0]", "size = sizes[2]", "may need the tensor"),
-        ("both = a + b", "both = other(a + b)", "`gated(x, x, sizes)` in `Model.forward` may need the tensor"),
-        ("@torch.jit.script", "@torch.no_grad()", "`gated(x, x, sizes)` in `Model.forward` may need the tensor"),
-        ("return x[:, first:last]", "return self.forward(x[:, first:last], first)", "may need the tensor"),
+        ("size = sizes[0]", "size = sizes[0]\n    a = a + sizes", "`a + sizes` in `gated` may need a Tensor"),
+        ("size = sizes[0]", "size = sizes[0]\n    a = a * size", "`a * size` in `gated` may need a Tensor"),
+        ("size = sizes[0]", "size = sizes[2]", "may need a Tensor"),
+        ("both = a + b", "both = other(a + b)", "`gated(x, x, sizes)` in `Model.forward` may need a Tensor"),
+        ("@torch.jit.script", "@torch.no_grad()", "`gated(x, x, sizes)` in `Model.forward` may need a Tensor"),
+        ("return x[:, first:last]", "return self.forward(x[:, first:last], first)", "may need a Tensor"),
         ("for _ in range(2):", "self.size = 6\n        for _ in range(2):", "`self.size` may change"),
         (
             "        return x\n",
             "        return x + sizes.sum()\n",
-            "`sizes.sum` in `Model.forward` may need the tensor",
+            "`sizes.sum` in `Model.forward` may need a Tensor",
         ),
-        ("self.size // 2, self.size]", "x.size(0), x.size(1)]", "`x.size(0)` is not known to be an integer"),
-        ("self.size // 2, self.size]", "self.size / 2, self.size]", "`self.size / 2` is not known to be an integer"),
+        ("self.size // 2, self.size]", "x.size(0), x.size(1)]", "cannot infer that `x.size(0)` is an integer"),
+        ("self.size // 2, self.size]", "self.size / 2, self.size]", "cannot infer that `self.size / 2` is an integer"),
     ],
 )
 def test_numbers_that_may_be_needed_as_a_tensor_stay_there(old: str, new: str, reason: str) -> None:

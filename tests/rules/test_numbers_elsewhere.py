@@ -342,7 +342,7 @@ def test_a_table_of_another_shape_or_dtype_is_not_selected(source: str, old: str
     ],
 )
 def test_a_cached_value_that_is_read_elsewhere_is_stored_by_the_branch(use: str) -> None:
-    declined(_STATE + f"\n    def kept(self):\n        {use}\n", because="`long_scale` is used outside of the branch")
+    declined(_STATE + f"\n    def kept(self):\n        {use}\n", because="`long_scale` is used outside the branch")
 
 
 def test_a_cached_value_that_another_file_reads_is_stored_by_the_branch(tmp_path: Path) -> None:

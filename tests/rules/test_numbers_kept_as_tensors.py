@@ -90,7 +90,7 @@ def test_a_dtype_that_cannot_be_asked_for_is_a_reason() -> None:
     source = model(body, "ids: torch.LongTensor, other: torch.LongTensor") + (
         "\n    def scaled(self, y) -> torch.LongTensor:\n        return y\n"
     )
-    declined(source, because="may be something else than a tensor")
+    declined(source, because="may not be a Tensor")
 
 
 @pytest.mark.parametrize(("bound", "kept"), [("3", True), ("-256", True), ("2.0", True), ("0.1", False), ("y", False)])
@@ -137,4 +137,4 @@ def test_a_range_that_may_start_at_a_number_of_numpy_asks_for_a_tensor() -> None
 def test_sizes_that_change_after_they_were_joined_stay_in_their_tensor(change: str) -> None:
     assert "[*first, -1]" in fixed(_JOINED)[0]
     source = _JOINED.replace("        return", f"        {change}\n        return")
-    declined(source, because="changes what is joined")
+    declined(source, because="changes a value that is joined")

@@ -59,7 +59,7 @@ def model(body: str) -> str:
     ],
 )
 def test_a_break_below_one_that_stays_is_not_mended(body: str, around: str) -> None:
-    finding = declined(model(body), because="breaks the graph as well; mend that first")
+    finding = declined(model(body), because="breaks the graph too; fix that first")
     assert around in (finding.declined or "")
 
 
@@ -108,7 +108,7 @@ def test_a_test_that_decides_about_messages_alone_goes_with_them(test: str, writ
     ],
 )
 def test_what_a_test_does_is_not_left_out_with_its_messages(body: str) -> None:
-    declined(model(body), because="would no longer happen")
+    declined(model(body), because="would not run")
 
 
 @pytest.mark.parametrize(
@@ -152,4 +152,4 @@ def test_a_predicate_of_the_project_or_a_package_is_known(body: str) -> None:
     ],
 )
 def test_a_predicate_that_nobody_knows_is_not_contradicted(body: str) -> None:
-    declined(model(body), because="may ask for the compiler already")
+    declined(model(body), because="may already test whether torch.compile runs")

@@ -359,23 +359,23 @@ def test_an_export_has_no_operator_that_another_process_would_not_know() -> None
     ("loop", "because"),
     [
         (_LOOP + "    self.last = row", "the loop changes `self.last`"),
-        (_LOOP + "    print(row)", "may have effects"),
-        (_LOOP + "    self.helped(row)", "cannot infer what layers"),
+        (_LOOP + "    print(row)", "may have side effects"),
+        (_LOOP + "    self.helped(row)", "cannot infer which layers"),
         (_LOOP + "    if len(row) > 5:\n        return result", "leaves the loop"),
         (_LOOP + "    x += 1", "not one tensor"),
-        ("view = result[0]\n" + _LOOP + "x = view", "may refer to the memory of `result`"),
-        ("result = x\n" + _LOOP, "may refer to the memory of `result`"),
+        ("view = result[0]\n" + _LOOP + "x = view", "`result` may share memory with another tensor"),
+        ("result = x\n" + _LOOP, "`result` may share memory with another tensor"),
         (_LOOP + "    result = result.to(row.dtype)", "another dtype or shape"),
         (_LOOP + "result = result + row.shape[0]", "another dtype or shape"),
         (_LOOP + "    weights = weights.add_(1)", "not one tensor"),
-        (_LOOP.replace("expert(x[row])", "expert(x[row], out=x)"), "may have effects"),
+        (_LOOP.replace("expert(x[row])", "expert(x[row], out=x)"), "may have side effects"),
         (_LOOP + "    F.relu_(x)", "not one tensor"),
-        (_LOOP + "    torch.manual_seed(1)", "may have effects"),
+        (_LOOP + "    torch.manual_seed(1)", "may have side effects"),
         (_LOOP + "    count = row.numpy()", "write `.tolist()`"),
-        (_LOOP + "    try:\n        row.item()\n    except RuntimeError:\n        pass", "not a form"),
-        (_LOOP + "weights = locals()", "may know names"),
+        (_LOOP + "    try:\n        row.item()\n    except RuntimeError:\n        pass", "cannot be moved"),
+        (_LOOP + "weights = locals()", "may read local variables"),
         ("if factor:\n    bias = 1\n" + _LOOP.replace("* factor", "* bias"), "may not be bound"),
-        ("act = self.gate\n" + _LOOP.replace("expert(x[row])", "act(expert(x[row]))"), "may have effects"),
+        ("act = self.gate\n" + _LOOP.replace("expert(x[row])", "act(expert(x[row]))"), "may have side effects"),
         ("self.top = 3\n" + _LOOP.replace("* factor", "* self.top"), "is set outside of `__init__`"),
     ],
 )
@@ -399,5 +399,5 @@ def test_experts_that_do_more_than_compute_are_left_alone(changed: str) -> None:
         source = source.replace("        self.seen = x\n", "")
     assert fixed(source, select=("GM502",))[0] == source
     (found,) = checked(source, select=("GM502",)).findings
-    assert "more than an operator's layer may do" in found.message
+    assert "is not supported inside a custom operator" in found.message
     assert found.safety is Safety.UNSAFE

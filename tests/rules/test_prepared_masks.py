@@ -146,20 +146,32 @@ def test_other_words_for_the_same_are_understood(old: str, new: str) -> None:
         ),
         ("if mask is not None:", "if mask is not None or x.dim() > 9:", "does more than add"),
         ("if mask is not None:", "if mask is not None and mask.any():", "does more than add"),
-        ("is_causal=self.is_causal", "is_causal=mask is None", "may tell a mask of ones from None"),
-        ("self.is_causal = False", "self.is_causal = True", "may look at what comes later"),
-        ("is_causal=self.is_causal", "is_causal=x.shape[1] > 1", "may look at what comes later"),
-        ("attn_mask=mask", "attn_mask=mask * 2", "may tell a mask of ones from None"),
-        ("x = layer(x, mask)", "x = layer(x, mask, again=mask is None)", "may tell a mask of ones from None"),
-        ("x = layer(x, mask)", "layer = layer.inner\n            x = layer(x, mask)", "it is not known what `layer`"),
-        ("Layer(config) for _ in range(2)", "make(config) for _ in range(2)", "`make.forward` is not in this module"),
-        ("inputs=x, mask=kept", "inputs=x + 1, mask=kept", "nothing tells how many places"),
-        ("_prepare_4d_attention_mask(mask, x.dtype) if", "mask.to(x.dtype) if", "takes another form"),
-        ("_prepare_4d_attention_mask(mask, x.dtype) if", "prepare(mask, x.dtype) if", "takes another form"),
-        ("if not self.flash else mask", "if x.sum() > 0 else mask", "may not be known while tracing"),
-        ("if not self.flash else mask", "if not self.flash else ~mask", "several forms"),
-        ("mask.sum()\n", "kept is None\n", "may tell a mask of ones from None"),
-        ("attn_mask=mask", "attn_mask=mask, dropout_p=self.drop(mask)", "may tell a mask of ones from None"),
+        ("is_causal=self.is_causal", "is_causal=mask is None", "may treat a mask of ones differently from None"),
+        ("self.is_causal = False", "self.is_causal = True", "may attend to later positions"),
+        ("is_causal=self.is_causal", "is_causal=x.shape[1] > 1", "may attend to later positions"),
+        ("attn_mask=mask", "attn_mask=mask * 2", "may treat a mask of ones differently from None"),
+        (
+            "x = layer(x, mask)",
+            "x = layer(x, mask, again=mask is None)",
+            "may treat a mask of ones differently from None",
+        ),
+        ("x = layer(x, mask)", "layer = layer.inner\n            x = layer(x, mask)", "cannot infer what `layer`"),
+        (
+            "Layer(config) for _ in range(2)",
+            "make(config) for _ in range(2)",
+            "`make.forward` is defined in another file",
+        ),
+        ("inputs=x, mask=kept", "inputs=x + 1, mask=kept", "cannot infer the size"),
+        ("_prepare_4d_attention_mask(mask, x.dtype) if", "mask.to(x.dtype) if", "changes its form"),
+        ("_prepare_4d_attention_mask(mask, x.dtype) if", "prepare(mask, x.dtype) if", "changes its form"),
+        ("if not self.flash else mask", "if x.sum() > 0 else mask", "may not be constant while tracing"),
+        ("if not self.flash else mask", "if not self.flash else ~mask", "different forms"),
+        ("mask.sum()\n", "kept is None\n", "may treat a mask of ones differently from None"),
+        (
+            "attn_mask=mask",
+            "attn_mask=mask, dropout_p=self.drop(mask)",
+            "may treat a mask of ones differently from None",
+        ),
     ],
 )
 def test_any_other_use_keeps_the_test(old: str, new: str, because: str) -> None:
@@ -182,10 +194,10 @@ def test_layers_of_several_classes_are_all_looked_at() -> None:
     source = _MODEL.replace("class Encoder", f"{other}class Encoder")
     declined(
         source.replace("[Layer(config) for _ in range(2)]", "[Layer(config), Other(config)]"),
-        because="in `Other.forward` may tell",
+        because="in `Other.forward` may treat",
     )
     later = source.replace("range(2)])", "range(2)])\n        self.layers.append(Other(config))")
-    declined(later, because="it is not known what `nn.ModuleList")
+    declined(later, because="cannot infer what `nn.ModuleList")
 
 
 _PREPARES = """
@@ -225,7 +237,7 @@ def test_a_function_of_the_module_is_read() -> None:
 def test_a_function_that_does_not_make_zeros_of_ones_keeps_the_test(old: str, new: str) -> None:
     assert old in _PREPARES
     source = _MODEL.replace("class Attention", _PREPARES.replace(old, new), 1)
-    declined(source.replace("_prepare_4d_attention_mask(", "prepare("), because="takes another form")
+    declined(source.replace("_prepare_4d_attention_mask(", "prepare("), because="changes its form")
 
 
 _CHOSEN = """
@@ -287,8 +299,8 @@ def test_attention_functions_that_add_the_mask_are_known() -> None:
         (" is_causal=self.is_causal,", "", "does not say `is_causal=False`"),
         ("self.is_causal = False", "self.is_causal = config.is_causal", "does not say `is_causal=False`"),
         ("weights = weights + attention_mask", "weights = weights * attention_mask", "does more than add"),
-        ("attend: Callable = eager", "attend: Callable = other", "it is not known what `attend`"),
-        ("ALL_ATTENTION_FUNCTIONS[self", "OTHERS[self", "it is not known what `attend`"),
+        ("attend: Callable = eager", "attend: Callable = other", "cannot infer what `attend`"),
+        ("ALL_ATTENTION_FUNCTIONS[self", "OTHERS[self", "cannot infer what `attend`"),
         ("self.attention = Attention(config)", "self.attention = Attention(config.vision)", "may be another one"),
         ("        self.config = config\n", "        self.config = config.vision\n", "may be another one"),
         (
@@ -296,7 +308,7 @@ def test_attention_functions_that_add_the_mask_are_known() -> None:
             "super().__init__(config.vision)\n        self.att",
             "is not known to",
         ),
-        ("class Model(PreTrainedModel)", "class Model(nn.Module)", "is not known to keep"),
+        ("class Model(PreTrainedModel)", "class Model(nn.Module)", "keeps its configuration"),
     ],
 )
 def test_attention_that_may_tell_zeros_from_none_keeps_the_test(old: str, new: str, because: str) -> None:
@@ -407,20 +419,20 @@ class Config:
     ("old", "new", "because"),
     [
         ("Layer(config) for", "Layer(config.text) for", "the configuration of `Layer`"),
-        ('"sdpa": SdpaAttention', '"sdpa": FlashAttention', "it is not known what `flash`"),
-        ('"sdpa": SdpaAttention', '"sdpa": make', "`make.forward` is not in this module"),
-        ("[config._attn_implementation]", "[config.kind]", "is not in this module"),
+        ('"sdpa": SdpaAttention', '"sdpa": FlashAttention', "cannot infer what `flash`"),
+        ('"sdpa": SdpaAttention', '"sdpa": make', "`make.forward` is defined in another file"),
+        ("[config._attn_implementation]", "[config.kind]", "is defined in another file"),
         (
             "and mask is not None:\n            q = q.contiguous()",
             "and mask is not None:\n            q = -q",
             "does more than",
         ),
-        ("True if self.is_causal and", "True if mask is None and", "may look at what comes later"),
-        ("self.is_causal = False", "self.is_causal = True", "may look at what comes later"),
+        ("True if self.is_causal and", "True if mask is None and", "may attend to later positions"),
+        ("self.is_causal = False", "self.is_causal = True", "may attend to later positions"),
         (
             "class SdpaAttention(Attention)",
             "class SdpaAttention(Other, Attention)",
-            "it is not known what `super().forward`",
+            "cannot infer what `super().forward`",
         ),
     ],
 )

@@ -63,7 +63,7 @@ def test_a_method_that_another_class_replaces_gets_no_new_argument() -> None:
 
 
 def test_a_function_that_takes_anything_gets_no_new_argument() -> None:
-    declined(_MODEL.replace("(self, positions):", "(self, positions, **more):"), because="other parameters than plain")
+    declined(_MODEL.replace("(self, positions):", "(self, positions, **more):"), because="parameters other than plain")
 
 
 def test_a_range_in_a_block_of_its_own_is_left_alone() -> None:

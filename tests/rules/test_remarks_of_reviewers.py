@@ -47,7 +47,7 @@ def test_a_file_that_does_without_torch_imports_none(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(_MODEL)
     (tmp_path / "told.py").write_text(_WITHOUT_TORCH)
     (finding,) = api.check([tmp_path], Settings(tmp_path), cache=False).findings
-    assert "imports nothing from torch" in (finding.declined or "")
+    assert "does not import torch" in (finding.declined or "")
 
     (tmp_path / "told.py").write_text(
         _WITHOUT_TORCH.replace("import warnings", "import warnings\nfrom torch import nn")
@@ -60,13 +60,16 @@ def test_a_file_that_does_without_torch_imports_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("imports", "because"),
     [
-        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch", "imports `torch` for type checkers"),
-        ("import typing\nif typing.TYPE_CHECKING:\n    import torch as th", "imports `th` for type checkers"),
+        (
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
+            "imports `torch` only under `TYPE_CHECKING`",
+        ),
+        ("import typing\nif typing.TYPE_CHECKING:\n    import torch as th", "imports `th` only under `TYPE_CHECKING`"),
         (
             "from torch import nn\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
-            "imports `torch` for type checkers",
+            "imports `torch` only under `TYPE_CHECKING`",
         ),
-        ("try:\n    import torch\nexcept ImportError:\n    pass", "`torch` is imported under a condition"),
+        ("try:\n    import torch\nexcept ImportError:\n    pass", "`torch` is imported conditionally"),
     ],
 )
 def test_torch_is_not_asked_for_where_it_may_not_be_there(tmp_path: Path, imports: str, because: str) -> None:
@@ -87,7 +90,9 @@ def test_a_function_that_names_torch_may_ask_for_more_of_it(tmp_path: Path) -> N
 
 
 def test_a_number_where_torch_takes_tensors_alone_is_not_selected() -> None:
-    declined(_CUT.format(first="torch.maximum(first_output, 0.0)"), because="takes tensors alone")
+    declined(
+        _CUT.format(first="torch.maximum(first_output, 0.0)"), because="raises unless all its arguments are tensors"
+    )
     assert "torch.where" in fixed(_CUT.format(first="torch.relu(first_output)"))[0]
 
 
@@ -125,7 +130,7 @@ def test_code_for_torchscript_still_compiles_with_it() -> None:
     assert "if not torch.compiler.is_compiling():\n            warnings.warn" in warned
     assert "_while_tracing" not in warned
     copied = "y[mask] = x[mask]"
-    declined(embedded(copied, _SCRIPTED), because="TorchScript compiles this function as well")
+    declined(embedded(copied, _SCRIPTED), because="TorchScript also compiles this function")
     unscripted = _SCRIPTED.replace("torch.jit.is_scripting()", "x.dim() == 0")
     assert "copy_(" in fixed(embedded(copied, unscripted))[0]
 

@@ -73,8 +73,8 @@ def test_what_is_no_length_for_each_row_runs_the_loop() -> None:
     [
         ("for i, n in enumerate(lengths):\n    mask[i, :n] = 1\nmask = mask * n", "`n` is used after the loop"),
         ("lengths = mask[0]\nfor i, n in enumerate(lengths):\n    mask[i, :n] = 1", "may share storage"),
-        ("for i, n in enumerate(lengths):\n    mask[i, :n] = self.value", "is no plain number"),
-        ("for i, n in enumerate(lengths):\n    mask[i, :n] = -self.value", "is no plain number"),
+        ("for i, n in enumerate(lengths):\n    mask[i, :n] = self.value", "is not a Python number"),
+        ("for i, n in enumerate(lengths):\n    mask[i, :n] = -self.value", "is not a Python number"),
     ],
 )
 def test_a_loop_that_does_more_is_left_alone(statements: str, because: str) -> None:

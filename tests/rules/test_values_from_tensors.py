@@ -157,12 +157,12 @@ def test_rows_that_are_not_there_raise_when_compiled() -> None:
 def test_rows_of_what_the_branch_makes_itself_are_left_alone() -> None:
     branch = "t = x + 1\n            y[rows] = self.proj(t[rows])"
     source = _ROWS.replace("y[rows] = self.norm(x[rows])", branch)
-    declined(source, because="nothing tells how many rows `t` has", select=("GM505",))
+    declined(source, because="cannot infer the number of rows of `t`", select=("GM505",))
 
 
 def test_a_layer_that_lets_rows_see_each_other_is_not_given_all_rows() -> None:
     source = _ROWS.replace("nn.BatchNorm1d(4)", "nn.MultiheadAttention(4, 1)")
-    declined(source, because="may let rows depend on each other", select=("GM505",))
+    declined(source, because="may make rows depend on each other", select=("GM505",))
 
 
 _LOOP = (
@@ -194,7 +194,7 @@ def test_a_function_that_may_return_its_argument_becomes_no_operator() -> None:
 
 def test_a_function_that_calls_code_of_the_project_becomes_no_operator() -> None:
     source = _LOOP.replace("result[starts[i]] = i", "result[starts[i]] = other(i)")
-    declined(source + "\n\ndef other(i):\n    return i\n", because="may have effects", select=("GM504",))
+    declined(source + "\n\ndef other(i):\n    return i\n", because="may have side effects", select=("GM504",))
 
 
 def test_an_operator_is_not_written_for_a_torch_without_custom_operators() -> None:

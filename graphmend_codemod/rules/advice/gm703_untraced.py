@@ -51,7 +51,7 @@ rule = Rule(
             source="""
             x = x[ids.nonzero()[:, 0]]
             """,
-            because="no form of a fixed size is known for what follows",
+            because="no static-shape rewrite",
             setup=_SETUP,
         ),
         Declined(
@@ -74,7 +74,7 @@ rule = Rule(
             self.part = Part()
             x = self.part(x)
             """,
-            because="Dynamo cannot make parameters",
+            because="Dynamo cannot trace `nn.Parameter`",
             setup=_SETUP,
         ),
         Declined(
@@ -91,14 +91,14 @@ rule = Rule(
             if other.sum() == 0:
                 x = x + 1
             """,
-            because="`other` is not known to be a tensor",
+            because="cannot infer that `other` is a Tensor; annotate `other: torch.Tensor`",
             setup=_SETUP,
         ),
         Declined(
             source="""
             x = x[torch.where(ids == 1)] * np.random.uniform(0, 1)
             """,
-            because="no form of a fixed size",
+            because="no static-shape rewrite",
             setup=_SETUP,
         ),
         Declined(
@@ -106,7 +106,7 @@ rule = Rule(
             x[x > 0] *= random.random()
             x = nn.functional.one_hot(ids)
             """,
-            because="give `num_classes`",
+            because="pass `num_classes`",
             setup=_SETUP.replace("import numpy", "import random\n\nimport numpy"),
         ),
         Clean(

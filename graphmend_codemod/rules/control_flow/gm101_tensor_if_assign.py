@@ -24,6 +24,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, reads_tensor, split
@@ -119,7 +120,7 @@ rule = Rule(
             if x.sum() > 0:
                 x = self.linear(x)
             """,
-            because="may have effects or be costly",
+            because="may have side effects or be expensive",
             setup=_SETUP,
         ),
         Declined(
@@ -127,7 +128,7 @@ rule = Rule(
             if x.sum() > 0:
                 x = x.sum()
             """,
-            because="may have another shape in each branch",
+            because="may have a different shape in each branch",
             setup=_SETUP,
         ),
         Clean(
@@ -146,9 +147,9 @@ def branch(site: Site, node: ast.If) -> Verdict | None:
     """An `if` statement on a tensor."""
     if split(site, node.test) is None:
         return None
-    message = f"branches on the value of a tensor: `{speculation.short(node.test)}`"
+    message = f"data-dependent branch: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     try:
         selection = selection_of(site, node)
         return select_verdict(message, selection, judge(selection))
@@ -161,9 +162,9 @@ def conditional_expression(site: Site, node: ast.IfExp) -> Verdict | None:
     """`A if t else B`."""
     if not reads_tensor(site, node.test) or (condition := split(site, node.test)) is None:
         return None
-    message = f"chooses by the value of a tensor: `{speculation.short(node)}`"
+    message = f"data-dependent conditional expression: `{speculation.short(node)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     try:
         return _expression_verdict(message, site, node, condition)
     except NotSelectable as reason:
@@ -191,6 +192,6 @@ def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Co
     header = " and ".join(conditions)
     line = site.source.line(node.lineno)
     if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
-        raise NotSelectable("the compile path would make the line too long to read; give the value a name of its own")
+        raise NotSelectable("the rewritten line would be too long; assign the value to a variable first")
     parts = (f"({select} if {header} else (", site.original(node), "))")
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))

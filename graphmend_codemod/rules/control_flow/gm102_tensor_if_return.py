@@ -12,6 +12,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
@@ -107,9 +108,9 @@ def early_return(site: Site, node: ast.If) -> Verdict | None:
         return None
     if split(site, node.test) is None:
         return None
-    message = f"returns early by the value of a tensor: `{speculation.short(node.test)}`"
+    message = f"data-dependent early return: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     try:
         exits, last = _exits(site, node)
         selection = Selection(site, node, under_static(site, exits), (_RESULT,))
@@ -125,17 +126,17 @@ def _exits(site: Site, node: ast.If) -> tuple[list[Arm], ast.stmt]:
     while isinstance(current, ast.If) and where_is is not None:
         condition = split(where_is, current.test)
         if condition is None or len(current.body) != 1:
-            raise NotSelectable("what follows is no plain `return`")
+            raise NotSelectable("the code after the branch is not a plain `return`")
         if found and condition.static:
-            raise NotSelectable("a static condition decides between later branches")
+            raise NotSelectable("a Python condition selects between later branches")
         found.append(_exit(condition, current.body[0], where_is.at(current.body[0]) or where_is))
         rest = current.orelse or where_is.following()
         if not rest:
-            raise NotSelectable("the function goes on behind the branch without a `return`")
+            raise NotSelectable("the function continues after the branch without a `return`")
         current = rest[0]
         where_is = where_is.at(current)
     if where_is is None:
-        raise NotSelectable("what follows is not reached by the compiler")
+        raise NotSelectable("the code after the branch is not reached by torch.compile")
     return [*found, _exit(None, current, where_is)], current
 
 
@@ -148,7 +149,9 @@ def _returned(statement: ast.stmt) -> ast.expr:
         return statement.value
     if isinstance(statement, ast.Return):
         raise NotSelectable("one branch returns None")
-    raise NotSelectable(f"`{speculation.short(statement)}` stands between the branch and the last `return`")
+    raise NotSelectable(
+        f"`{speculation.short(statement)}` runs between the branch and the last `return`; move it above the branch"
+    )
 
 
 def _verdict(message: str, selection: Selection, facts: Facts, last: ast.stmt) -> Verdict:

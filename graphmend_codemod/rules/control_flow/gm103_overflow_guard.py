@@ -16,6 +16,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
@@ -82,7 +83,7 @@ rule = Rule(
             if torch.isinf(x).any():
                 x = self.norm(x)
             """,
-            because="may have effects or be costly",
+            because="may have side effects or be expensive",
             setup=_SETUP,
         ),
         Clean(
@@ -111,9 +112,9 @@ def overflow_guard(site: Site, node: ast.If) -> Verdict | None:
         return None
     if not all(isinstance(statement, ast.Assign) for statement in node.body):
         return None
-    message = f"clamps only when a tensor overflows: `{speculation.short(node.test)}`"
+    message = f"data-dependent branch around an overflow clamp: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     try:
         selection = selection_of(site, node)
         return select_verdict(message, selection, judge(selection))

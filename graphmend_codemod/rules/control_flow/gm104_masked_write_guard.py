@@ -18,6 +18,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, Kind, Value
 from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
@@ -139,9 +140,9 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
     write = _masked_write(inner, node.body[0]) if inner else None
     if guarded is None or inner is None or write is None or ast.dump(guarded) != ast.dump(write.mask):
         return None
-    message = f"asks whether the mask of a masked write has a true element: `{speculation.short(node.test)}`"
+    message = f"data-dependent branch around a masked write: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     try:
         facts = _facts(site, inner, write)
     except NotSelectable as reason:
@@ -210,9 +211,7 @@ def _facts(site: Site, inner: Site, write: _Write) -> list[str]:
     if verdict.impure or verdict.raises:
         raise NotSelectable(verdict.impure or f"{verdict.raises} where eager mode skips it")
     if write.form is not _Form.COPY and not (fill.is_python or fill.is_single):
-        raise NotSelectable(
-            f"`{site.text(write.fill)}` may hold more than one element, whose number depends on the mask"
-        )
+        raise NotSelectable(f"`{site.text(write.fill)}` may have more than one element, as many as the mask selects")
     texts = {id(each): site.operand(each) for each in (write.target, write.mask)}
     name, mask_name = texts[id(write.target)], texts[id(write.mask)]
     facts = []
@@ -238,7 +237,7 @@ def _fitting(site: Site, inner: Site, write: _Write, target: Value, fill: Value,
     """What must be asked for the target to hold the fill: torch raises where a number does not fit."""
     if fill.kind is Kind.TENSOR:
         if write.form is _Form.COPY and not fill.is_single:
-            raise NotSelectable(f"`{site.text(write.fill)}` may have another shape than `{name}`")
+            raise NotSelectable(f"`{site.text(write.fill)}` may have a different shape from `{name}`")
         return [f"{site.operand(write.fill)}.dtype == {name}.dtype"]
     if speculation.fits(inner.evaluator, write.fill, inner.place.env, target) and not target.hint:
         return []

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
@@ -153,7 +154,7 @@ rule = Rule(
             if longest > 3:
                 self.scale = self.build(2.0)
             """,
-            because="may have effects",
+            because="may have side effects",
             setup=_SETUP,
         ),
         Declined(
@@ -175,7 +176,7 @@ rule = Rule(
             else:
                 self.scale = self.short_scale
             """,
-            because="the branch would keep that of the first call",
+            because="the branch would keep the value of the first call",
             setup=_SETUP,
         ),
         Clean(
@@ -217,7 +218,7 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
     condition = split(site, node.test)
     if condition is None or not any(_writes_state(site, statement) for statement in [*node.body, *node.orelse]):
         return None
-    message = f"writes attributes by the value of a tensor: `{speculation.short(node.test)}`"
+    message = f"data-dependent branch that writes attributes: `{speculation.short(node.test)}`"
     own = _self(site)
     try:
         if (reason := why_attributes_must_stay(site, _replaced(site, node))) is not None:
@@ -252,7 +253,7 @@ def larger_of_two(site: Site, node: ast.Assign) -> Verdict | None:
     return (
         None
         if edit is None
-        else Verdict(f"takes the larger of two sizes: `{speculation.short(node.value)}`", edit=edit)
+        else Verdict(f"data-dependent maximum of two sizes: `{speculation.short(node.value)}`", edit=edit)
     )
 
 
@@ -279,23 +280,26 @@ def _writes_state(site: Site, statement: ast.stmt) -> bool:
 
 def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     if site.torch is None:
-        raise _NotWritable("the name `torch` is taken by something else in this module")
+        raise _NotWritable(name_taken())
     if condition.several is not None:
-        raise _NotWritable(f"`{condition.several}` may hold more than one element")
+        raise _NotWritable(f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`")
     if condition.verdict.impure is not None:
         raise _NotWritable(condition.verdict.impure)
     if condition.static:
-        raise _NotWritable(f"`{site.text(condition.static[0])}` and the tensor decide together")
+        raise _NotWritable(
+            f"`{site.text(condition.static[0])}` and a tensor are combined in one condition; "
+            f"nest them: `if {site.text(condition.static[0])}:` around the tensor test"
+        )
     if not node.orelse:
-        raise _NotWritable("the attributes are written in one branch only")
+        raise _NotWritable("the attributes are written in only one branch")
     read = {part.id for tensor in condition.tensors for part in walk_in_layers(tensor) if isinstance(part, ast.Name)}
     read = {name for name in read if (value := site.place.env.get(name)) is not None and value.is_tensor}
     for part in [part for statement in [*node.body, *node.orelse] for part in walk_in_layers(statement)]:
         if isinstance(part, ast.Name) and part.id in read:
-            raise _NotWritable(f"what is written depends on `{part.id}`, and so may its shape")
+            raise _NotWritable(f"the written tensor depends on `{part.id}`, and so may its shape")
     taken, other = _branch(site, node.body), _branch(site, node.orelse)
     for name in sorted(taken.writes.keys() ^ other.writes.keys()):
-        raise _NotWritable(f"`self.{name}` is written in one branch only")
+        raise _NotWritable(f"`self.{name}` is written in only one branch")
     lines = [*taken.lines, *other.lines]
     facts, selects = list(condition.facts), []
     for name, write in taken.writes.items():
@@ -310,7 +314,7 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
 def _named(site: Site, name: str, write: _Write, lines: list[str]) -> str:
     """A name for the value, so that it can be asked for its shape: its own, or one that is bound in a new line."""
     if site.value(write.node).is_python:
-        raise _NotWritable(f"`{write.value}` is no tensor")
+        raise _NotWritable(f"`{write.value}` is not a Tensor")
     if write.value.replace(".", "_").isidentifier():
         return write.value
     local = site.free_name(name)
@@ -323,7 +327,7 @@ def _branch(site: Site, body: Sequence[ast.stmt]) -> _Branch:
     for statement in body:
         inner = site.at(statement)
         if inner is None:
-            raise _NotWritable(f"`{speculation.short(statement)}` is not reached by the compiler")
+            raise _NotWritable(f"`{speculation.short(statement)}` is not reached by torch.compile")
         _statement(inner, statement, branch)
     return branch
 
@@ -337,7 +341,7 @@ def _statement(site: Site, statement: ast.stmt, branch: _Branch) -> None:
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         _registration(site, statement.value, branch)
     else:
-        raise _NotWritable(f"`{speculation.short(statement)}` does more than write an attribute")
+        raise _NotWritable(f"`{speculation.short(statement)}` does more than assign an attribute")
 
 
 def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
@@ -359,7 +363,7 @@ def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
         elif isinstance(element, ast.Name):
             names.append(element.id)
         else:
-            raise _NotWritable(f"`{speculation.short(element)}` is written as well")
+            raise _NotWritable(f"`{speculation.short(element)}` is also written")
     arguments = _arguments(site, node.value)
     before = f"{', '.join(names)} = "
     branch.lines.append(
@@ -382,7 +386,7 @@ def _arguments(site: Site, node: ast.expr) -> tuple[str, ...]:
 def _assignment(site: Site, statement: ast.Assign, branch: _Branch) -> None:
     name = _attribute(site, statement.targets[0])
     if name is None:
-        raise _NotWritable(f"`{speculation.short(statement)}` writes something else than an attribute of `self`")
+        raise _NotWritable(f"`{speculation.short(statement)}` writes to something other than an attribute of `self`")
     text = _substituted(site, statement.value, branch)
     if _moves_itself(site, statement.value, name):
         branch.stands_for[name] = text
@@ -402,7 +406,7 @@ def _moves_itself(site: Site, node: ast.expr, name: str) -> bool:
 
 def _registration(site: Site, call: ast.Call, branch: _Branch) -> None:
     if _attribute(site, call.func) != "register_buffer" or len(call.args) != 2:
-        raise _NotWritable(f"`{speculation.short(call)}` may have effects")
+        raise _NotWritable(f"`{speculation.short(call)}` may have side effects")
     name = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
     if not isinstance(name, str):
         raise _NotWritable("the buffer's name is not a constant")
@@ -440,7 +444,7 @@ def _attribute_of_move(site: Site, node: ast.expr) -> str:
 
 def _selected(site: Site, name: str, condition: str, one: str, two: str, taken: _Write, other: _Write) -> str:
     if (taken.registers, taken.rest) != (other.registers, other.rest):
-        raise _NotWritable(f"`self.{name}` is written in another way in each branch")
+        raise _NotWritable(f"`self.{name}` is written differently in each branch")
     select = f"{site.torch}.where({condition}, {one}, {two})"
     owner = _self(site)
     if taken.registers:

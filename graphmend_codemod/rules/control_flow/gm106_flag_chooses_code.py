@@ -1,4 +1,4 @@
-"""flag-chooses-code (GM106): a function chooses code by a flag that was read from a tensor, one or more calls above.
+"""flag-chooses-code (GM106): a branch on a flag that was read from a tensor, one or more calls above.
 
 `flag = mask.any().item()` breaks the graph where it is read, and what it is needed for is an `if flag:` further down.
 Under `torch.compile` the flag stays a 0-dim tensor (GM403 writes that), and the function that decides by it hands it to
@@ -38,6 +38,7 @@ import ast
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
@@ -115,7 +116,7 @@ rule = Rule(
             if masked:
                 y = y[y > 1]
             """,
-            because="may choose rows by data",
+            because="may select rows by data",
             setup=_SETUP,
         ),
         Clean(
@@ -138,9 +139,11 @@ def choosing_branch(site: Site, node: ast.If) -> Verdict | None:
     choice = _choice(site)
     if choice is None or is_dispatched(choice) or node is not _first(site, choice):
         return None
-    message = f"chooses code by a flag that `{choice.reader.qualname}` reads from a tensor: `{choice.parameter}`"
+    message = (
+        f"data-dependent branch on a flag that `{choice.reader.qualname}` reads from a tensor: `{choice.parameter}`"
+    )
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     if choice.reason is not None:
         return Verdict(message, declined=choice.reason)
     if choice.unknown is not None:

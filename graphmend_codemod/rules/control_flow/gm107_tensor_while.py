@@ -59,6 +59,9 @@ def loop_on_tensor(site: Site, node: ast.While) -> Verdict | None:
     if split(site, node.test) is None:
         return None
     return Verdict(
-        f"loops until a tensor says so: `{speculation.short(node.test)}`",
-        declined="bound the number of rounds and select with `torch.where`, or compile the body of the loop alone",
+        f"data-dependent `while` loop: `{speculation.short(node.test)}`",
+        declined=(
+            "no rewrite for data-dependent loops; "
+            "manually bound the number of iterations and select with `torch.where`, or compile only the loop body"
+        ),
     )

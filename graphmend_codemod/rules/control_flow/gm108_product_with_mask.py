@@ -15,6 +15,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
@@ -87,7 +88,7 @@ rule = Rule(
             if mask is not None and not torch.all(mask == 1):
                 x = x * mask[mask > 0]
             """,
-            because="`mask[mask > 0]` is no view of the mask",
+            because="`mask[mask > 0]` is not a view of the mask",
             setup=_SETUP,
         ),
         Clean(
@@ -117,11 +118,11 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     mask, dtypes, _ = asked
     if mask not in {part.id for part in walk_in_layers(product.factor) if isinstance(part, ast.Name)}:
         return None
-    message = f"asks whether a mask holds ones alone before it multiplies: `{speculation.short(node.test)}`"
+    message = f"data-dependent branch: tests whether a mask is all ones: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     if not is_view(product.factor, mask):
-        return Verdict(message, declined=f"`{speculation.short(product.factor)}` is no view of the mask")
+        return Verdict(message, declined=f"`{speculation.short(product.factor)}` is not a view of the mask")
     reason = _why_not(site, node, product)
     if reason is not None:
         return Verdict(message, declined=reason)
@@ -155,11 +156,11 @@ def _is_bound(site: Site, node: ast.If, name: str) -> bool:
 def _why_not(site: Site, node: ast.If, product: Product) -> str | None:
     name = product.target.id
     if product.dtype is not None and not _is_bound(site, node, product.dtype.id):
-        return f"`{product.dtype.id}` may have no value before the branch"
+        return f"`{product.dtype.id}` may be unbound before the branch"
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
-        return "it stands in a function inside another one"
+        return "it is in a nested function"
     try:
         Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), {name})
     except NotAlike as reason:

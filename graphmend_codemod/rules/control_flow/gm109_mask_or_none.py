@@ -30,6 +30,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.all_ones_test import Question, of_dtype, question_of
@@ -196,7 +197,7 @@ rule = Rule(
             if mask is not None and torch.all(mask == 1):
                 kept = None
             """,
-            because="nothing tells how many places what it multiplies has",
+            because="cannot infer the size of the tensor it multiplies",
             setup=_SETUP,
         ),
         Clean(
@@ -225,11 +226,11 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
         name = _none_before(site, node)
     if name is None:
         return None
-    message = f"reads from the device whether a mask masks anything: `{speculation.short(node.test)}`"
+    message = f"data-dependent branch: tests whether a mask masks anything: `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     if len(for_ones) > 1:
-        return Verdict(message, declined="the branch does more than leave the mask out")
+        return Verdict(message, declined="the branch does more than drop the mask")
     calls, scope = calls_in(site.source.text), site.evaluator.scope
 
     def judge() -> Verdict:
@@ -249,12 +250,12 @@ def _edit_for(
     """The edit; NotAlike with the condition that fails."""
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
-        raise NotAlike("it stands in a function inside another one")
+        raise NotAlike("it is in a nested function")
     own = same_if(function, node)
     forms = forms_of(otherwise, name, question.mask) if otherwise else []
     if forms:
         if question.others or question.may_be_none:
-            raise NotAlike(f"a mask that stays takes another form: `{speculation.short(forms[0].value)}`")
+            raise NotAlike(f"the branch that keeps the mask changes its form: `{speculation.short(forms[0].value)}`")
         return PreparedMask(site, calls, function, name, question.mask, question.dtypes).edit(node, own, forms)
     positions = _positions(question)
     uses = MaskUses(site, calls, Products(site, calls))
@@ -285,7 +286,7 @@ def _positions(question: Question) -> str:
     """`p` where the other reason is `p[0] > 0`."""
     found = [name for each in question.others if (name := _first_of(each)) is not None]
     if len(found) != 1 or len(question.others) != 1:
-        raise NotAlike("nothing tells how many places what it multiplies has: sizes may differ where it is None")
+        raise NotAlike("cannot infer the size of the tensor it multiplies; the sizes may differ when the mask is None")
     return found[0]
 
 
@@ -304,7 +305,7 @@ def _demand_value(function: Definition, node: ast.If, name: str, mask: str) -> N
     body = function.node.body
     before = body[body.index(node) - 1] if node in body and body.index(node) else None
     if before is None or ast.unparse(before) != f"{name} = {mask}":
-        raise NotAlike(f"`{name}` may hold something else than `{mask}`")
+        raise NotAlike(f"`{name}` may differ from `{mask}`")
 
 
 def _demand_length(site: Site, uses: MaskUses, function: Definition, positions: str) -> None:
@@ -319,7 +320,7 @@ def _demand_length(site: Site, uses: MaskUses, function: Definition, positions: 
         counted |= set(_renamed(caller, counted))
         together = [call for by, call in uses.companions if by is caller]
         if not together or not all(any(_is_one_of(each, counted) for each in _arguments(call)) for call in together):
-            raise NotAlike(f"`{caller.qualname}` does not tell how many `{positions}` there are")
+            raise NotAlike(f"cannot infer the length of `{positions}` from `{caller.qualname}`")
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:

@@ -106,7 +106,7 @@ rule = Rule(
                 count = count + 1
                 places = places[:, :2]
             """,
-            because="`places = places[:, :2]` is no select between `places` and a number",
+            because="`places = places[:, :2]` is not a select between `places` and a number",
             setup=_SETUP,
         ),
         Clean(
@@ -145,7 +145,7 @@ def growing_number(site: Site, node: ast.If) -> Verdict | None:
     condition = split(inner, node.test)
     if condition is None:
         return None
-    message = f"changes a number where a tensor says so: `{speculation.short(node.test)}`"
+    message = f"data-dependent branch that changes a Python number: `{speculation.short(node.test)}`"
     try:
         growth = _judged(site, node, condition, tensors)
     except NotSelectable as reason:
@@ -186,12 +186,14 @@ def _with_tensors(site: Site, env: Env, names: set[str]) -> Env:
 
 def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -> _Growth:
     if condition.several is not None:
-        raise NotSelectable(f"`{condition.several}` may hold more than one element")
+        raise NotSelectable(
+            f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
+        )
     if condition.verdict.impure:
         raise NotSelectable(condition.verdict.impure)
     inside = site.at(node.body[0])
     if inside is None or site.is_elif(node) or _in_loop(site):
-        raise NotSelectable("the branch stands in an `elif` or in a loop")
+        raise NotSelectable("the branch is an `elif` or is inside a loop")
     env = _with_tensors(site, inside.place.env, tensors)
     found = assignments(node.body)
     numbers = dict(growth for item in found if (growth := _growth(item.statement)) is not None)
@@ -207,7 +209,7 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
             _demand_select(site, item, found[:position], set(numbers))
             selected.append(item.name)
         elif item.name not in numbers and any(part.id == item.name for part in _names(node.test)):
-            raise NotSelectable(f"`{item.name}` is what the test reads")
+            raise NotSelectable(f"`{item.name}` is also read by the test")
     for name in numbers:
         _demand_arithmetic(site, node, name)
     if selected:
@@ -233,14 +235,14 @@ def _others(site: Site, node: ast.If) -> Iterator[str]:
         return
     other = node.orelse[0]
     if len(node.orelse) > 1 or not isinstance(other, ast.If) or other.orelse or not isinstance(other.test, ast.Name):
-        raise NotSelectable("there is another branch")
+        raise NotSelectable("there is an `else` branch")
     yield site.text(other.test)
 
 
 def _demand_select(site: Site, item: Assignment, before: tuple[Assignment, ...], numbers: set[str]) -> None:
     """NotSelectable unless `x = torch.where(mask.expand(x.shape), x, number)`."""
     value, name = item.value, item.name
-    reason = f"`{speculation.short(item.statement)}` is no select between `{name}` and a number"
+    reason = f"`{speculation.short(item.statement)}` is not a select between `{name}` and a number"
     if not isinstance(value, ast.Call) or value.keywords or len(value.args) != 3:
         raise NotSelectable(reason)
     chosen, kept, other = value.args
@@ -258,7 +260,7 @@ def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
-        raise NotSelectable("it stands in a function inside another one")
+        raise NotSelectable("it is in a nested function")
     try:
         Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), selected)
     except NotAlike as reason:
@@ -285,14 +287,14 @@ def _demand_arithmetic(site: Site, node: ast.If, name: str) -> None:
     blocks = Blocks(function)
     for inner in filter(_is_inner, walk_scope(function)):
         if any(part.id == name for part in _names(inner)):
-            raise NotSelectable(f"`{name}` is used in a function inside this one")
+            raise NotSelectable(f"`{name}` is used in a nested function")
     after = [part for part in walk_in_layers(function) if getattr(part, "lineno", 0) > (node.end_lineno or 0)]
     for part in after:
         for use in ast.iter_child_nodes(part):
             if not isinstance(use, ast.Name) or use.id != name:
                 continue
             if not isinstance(use.ctx, ast.Load):
-                raise NotSelectable(f"`{name}` gets another value below")
+                raise NotSelectable(f"`{name}` is assigned again below")
             other = _other_operand(part, use)
             if other is None or not _has_dimensions(site, blocks, part, other):
                 raise NotSelectable(f"`{speculation.short(part)}` may need a Python number")

@@ -18,6 +18,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.rowwise_expressions import where_of
@@ -102,7 +103,7 @@ rule = Rule(
             source="""
             x = (x * 2)[mask].sum()
             """,
-            because="`x * 2` has no name",
+            because="`x * 2` would be computed twice",
             setup=_SETUP,
         ),
         Clean(
@@ -133,13 +134,19 @@ def written_where(site: Site, node: ast.Assign) -> Verdict | None:
     if found is None or found[1] is not None:
         return None
     mask = found[0]
-    message = f"writes at indices that depend on data: `{speculation.short(target)}`"
+    message = f"writes at data-dependent indices: `{speculation.short(target)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     if not isinstance(node.value, (ast.Constant, ast.UnaryOp)):
-        return Verdict(message, declined=f"`{speculation.short(node.value)}` is no plain number")
+        return Verdict(message, declined=f"`{speculation.short(node.value)}` is not a Python number")
     if site.value(mask).dtype != BOOL and not isinstance(mask, ast.Compare):
-        return Verdict(message, declined=f"`{speculation.short(mask)}` is not known to be a bool tensor")
+        return Verdict(
+            message,
+            declined=(
+                f"cannot infer that `{speculation.short(mask)}` is a bool tensor; "
+                "annotate it with `torch.BoolTensor`, or compare it: `!= 0`"
+            ),
+        )
     text = f"{site.text(target.value)}[{site.text(mask)}] = {site.text(node.value)}"
     return Verdict(message, edit=_two_paths(site, node, [], text))
 
@@ -170,12 +177,15 @@ def _chosen(site: Site, node: ast.expr) -> _Chosen | None:
 
 def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, chosen: _Chosen) -> Verdict:
     assert isinstance(call.func, ast.Attribute)
-    message = f"reduces as many elements as a condition holds for: `{speculation.short(call)}`"
+    message = f"reduces over boolean-mask indexing (data-dependent shape): `{speculation.short(call)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     for part in (chosen.tensor, chosen.mask):
         if not isinstance(part, (ast.Name, ast.Attribute)):
-            return Verdict(message, declined=f"`{speculation.short(part)}` has no name, and would be computed twice")
+            return Verdict(
+                message,
+                declined=f"`{speculation.short(part)}` would be computed twice; assign it to a variable first",
+            )
     tensor, mask = site.text(chosen.tensor), site.text(chosen.mask)
     kept, facts = f"{site.torch}.where({mask}, {tensor}, 0)", _facts(site, chosen)
     dense = f"{kept}.sum()"
@@ -190,7 +200,7 @@ def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, chosen
     last = source.offset(place.end_line, place.end_column) - start
     text = text[:first] + dense + text[last:]
     if "\n" in text:
-        return Verdict(message, declined="the statement has several lines")
+        return Verdict(message, declined="the statement spans several lines; assign its parts to variables first")
     return Verdict(message, edit=_two_paths(site, node, facts, text))
 
 

@@ -1,4 +1,4 @@
-"""expert-loop (GM502): a mixture of experts that gives each expert its own rows.
+"""expert-loop (GM502): a mixture of experts that routes rows to experts (data-dependent shapes).
 
 `for i in range(n): slot, row = torch.where(mask[i]); y.index_add_(0, row, expert(x[row]) * w[row, slot, None])` has
 shapes that depend on the routing, so every round breaks the graph. The loop, from the first value whose size the
@@ -36,6 +36,7 @@ from collections.abc import Callable, Sequence
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import region_outlining
@@ -94,7 +95,7 @@ class Model(nn.Module):
         return result
 """
 _COMMENT = "# Every expert sees all rows, masked, so that no shape depends on the routing."
-_COSTS = "all rows in every expert cost experts / experts per row times as much"
+_COSTS = "the fix runs every expert on all rows: experts / experts per row times the work"
 _ABOUT = "Add to `{}` what each expert makes of its own rows."
 
 rule = Rule(
@@ -215,7 +216,7 @@ rule = Rule(
                 print(row.shape)
                 result[row] += expert(x[row])
             """,
-            because="`print(row.shape)` may have effects",
+            because="`print(row.shape)` may have side effects",
             setup=_SETUP,
         ),
         Clean(
@@ -239,15 +240,15 @@ def expert_loop(site: Site, node: ast.For) -> Verdict | None:
 
 def _verdict(site: Site, node: ast.For, statements: list[ast.stmt], dense: Callable[[], Edit]) -> Verdict:
     """The loop as one operator, else all rows in every expert, which costs too much to be done unasked."""
-    message = f"gives each expert its own rows: `{speculation.short(node.iter)}`"
+    message = f"routes rows to experts (data-dependent shapes): `{speculation.short(node.iter)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=region_outlining.edit(site, statements, _ABOUT))
     except NotAnOperator as reason:
         declined = str(reason)
     try:
-        return Verdict(f"{message}; {declined}, and {_COSTS}", edit=dense(), safety=Safety.UNSAFE)
+        return Verdict(f"{message}; no custom operator ({declined}); {_COSTS}", edit=dense(), safety=Safety.UNSAFE)
     except NotRowwise:
         return Verdict(message, declined=declined)
 
@@ -258,11 +259,11 @@ def expert_counts(site: Site, node: ast.Assign) -> Verdict | None:
     name = counts_for_experts(site, node)
     if name is None:
         return None
-    message = f"reads back how many rows each expert gets: `{name}`"
+    message = f"converts the row count of each expert to a Python scalar (device sync): `{name}`"
     try:
         check_counts(site, node, name)
         if site.torch is None:
-            raise NotRowwise("the name `torch` is taken by something else in this module")
+            raise NotRowwise(name_taken())
     except NotRowwise as reason:
         return Verdict(message, declined=str(reason))
     header = f"if not {site.compiling}:\n    # Compiled experts take the counts as a tensor.\n    "
@@ -275,7 +276,9 @@ def _segment_loop(site: Site, node: ast.For) -> Verdict | None:
     try:
         segments = segments_of(site, node)
     except NotRowwise as reason:
-        return Verdict(f"gives each expert its own rows: `{speculation.short(node.iter)}`", declined=str(reason))
+        return Verdict(
+            (f"routes rows to experts (data-dependent shapes): `{speculation.short(node.iter)}`"), declined=str(reason)
+        )
     if segments is None:
         return None
     statements = [*segments.before, node, *segments.after]
@@ -302,7 +305,7 @@ def _segment_edit(site: Site, node: ast.For, segments: Segments) -> Edit:
 def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:
     """The site inside the loop; NotRowwise where the loop has effects that last."""
     if site.torch is None:
-        raise NotRowwise("the name `torch` is taken by something else in this module")
+        raise NotRowwise(name_taken())
     if node.orelse:
         raise NotRowwise("the loop has an `else`")
     casts = {name for part in walk_in_layers(node) if (name := self_cast(part)) is not None}
@@ -311,7 +314,7 @@ def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:
             raise NotRowwise(f"`{name}` is read after the loop")
     inner = site.at(node.body[0])
     if inner is None:
-        raise NotRowwise("the loop is not reached by the compiler")
+        raise NotRowwise("the loop is not reached by torch.compile")
     return site.but(node=node, place=inner.place)
 
 
@@ -336,7 +339,7 @@ def _two_paths(site: Site, statements: Sequence[ast.stmt], conditions: Sequence[
     bound = {name for statement in statements for name in bound_in(statement)}
     for condition in conditions:
         if not bound.isdisjoint(re.findall(r"\w+", condition)):
-            raise NotRowwise(f"`{condition}` has to hold, and is known only inside the loop")
+            raise NotRowwise(f"the condition `{condition}` is only known inside the loop")
     body = "\n    ".join(line.replace("\n", "\n    ") for line in lines)
     parts = (f"if {header}:\n    {body}\nelse:\n    ", Original(whole, 1))
     return Edit((Replacement(whole, parts),), imports=site.imports)

@@ -15,6 +15,7 @@ import ast
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
@@ -53,14 +54,14 @@ rule = Rule(
             source="""
             return x.split(counts.tolist())
             """,
-            because="come from the data",
+            because="are data",
             setup=_SETUP,
         ),
         Declined(
             source="""
             return torch.repeat_interleave(x, counts, dim=0)
             """,
-            because="come from the data",
+            because="are data",
             setup=_SETUP,
         ),
         Clean(
@@ -104,20 +105,26 @@ def _judge(site: Site, call: ast.Call) -> Verdict | None:
         counted = any(word.arg == "output_size" for word in call.keywords)
         if counted or not arguments or not site.value(arguments[0]).is_tensor:
             return None
-        message = f"repeats as often as the data says: `{speculation.short(call)}`"
-        return Verdict(message, declined="the counts come from the data: give `output_size` where their sum is known")
+        message = f"`repeat_interleave` with counts in a tensor (data-dependent shape): `{speculation.short(call)}`"
+        return Verdict(message, declined="the counts are data; pass `output_size=` if you know their sum")
     if name not in {"split", "split_with_sizes", "tensor_split"}:
         return None
     sizes = next((argument for argument in arguments if _listed(argument) is not None), None)
     tensor = _listed(sizes) if sizes is not None else None
     if tensor is None or sizes is None or site.value(tensor).is_python:
         return None
-    message = f"splits by sizes read from a tensor: `{speculation.short(call)}`"
+    message = f"splits by sizes read from a tensor (device sync): `{speculation.short(call)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     source = _list_of(site, tensor)
     if source is None:
-        return Verdict(message, declined=f"the sizes in `{speculation.short(tensor)}` come from the data")
+        return Verdict(
+            message,
+            declined=(
+                f"the sizes in `{speculation.short(tensor)}` are data; "
+                "compute them from `.shape` or keep them in a Python list"
+            ),
+        )
     assert isinstance(tensor, ast.Name)
     changed = _changed(site, tensor.id, source, call.lineno)
     if changed is not None:

@@ -30,6 +30,7 @@ from collections.abc import Callable
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import loop_functions, loop_outlining
@@ -164,7 +165,7 @@ rule = Rule(
             for row, chosen in enumerate(mask):
                 places[row, chosen.nonzero()[:, 0]] = torch.randint(0, 9, ())
             """,
-            because="`torch.randint(0, 9, ())` may have effects",
+            because="`torch.randint(0, 9, ())` may have side effects",
             setup=_IN_A_METHOD,
         ),
         Declined(
@@ -197,7 +198,7 @@ def loop_over_chosen(site: Site, node: ast.For) -> Verdict | None:
         return None
     if not loop_functions.depends_on_data(site, node.iter):
         return None
-    message = f"loops as often as the data says: `{speculation.short(node.iter)}`"
+    message = f"data-dependent number of loop iterations: `{speculation.short(node.iter)}`"
     return _verdict(site, message, lambda: loop_functions.edit(site, scope.node))
 
 
@@ -207,13 +208,13 @@ def filling_loop(site: Site, node: ast.For) -> Verdict | None:
     filling = None if site.place.in_loop else loop_outlining.found(site, node)
     if filling is None:
         return None
-    message = f"fills `{filling.filled[0]}` as the data says: `{speculation.short(filling.cause.node)}`"
+    message = f"data-dependent loop that fills `{filling.filled[0]}`: `{speculation.short(filling.cause.node)}`"
     return _verdict(site, message, lambda: loop_outlining.edit(site, filling))
 
 
 def _verdict(site: Site, message: str, edit: Callable[[], Edit]) -> Verdict:
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=edit())
     except NotAnOperator as reason:

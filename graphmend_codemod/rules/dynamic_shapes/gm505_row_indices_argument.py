@@ -22,6 +22,7 @@ from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
@@ -173,7 +174,7 @@ rule = Rule(
                 part = self.long(x[rows]).softmax(0)
                 y[rows] = part
             """,
-            because="may let rows depend on each other",
+            because="may make rows depend on each other",
             setup=_CALLEE,
         ),
         Declined(
@@ -184,7 +185,7 @@ rule = Rule(
                 y[rows] = part
             y = y + kept[0]
             """,
-            because="may write into what something else refers to",
+            because="may write into memory that another tensor shares",
             setup=_CALLEE,
         ),
         Clean(
@@ -215,9 +216,9 @@ def branch_on_rows(site: Site, node: ast.If) -> Verdict | None:
     sites = calls.sites((site.function, function.lineno))
     if not any(name in given and _chosen_rows(site, calls, by, given[name]) for by, given in sites):
         return None
-    message = f"works on as many rows as the data says: `{speculation.short(node.test)}`"
+    message = f"selects rows by data (data-dependent shape): `{speculation.short(node.test)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=_dense(site, node, name, Layers(site, calls)))
     except (NotByRows, MayDiffer) as reason:
@@ -278,10 +279,10 @@ def _dense(site: Site, node: ast.If, name: str, layers: Layers) -> Edit:
     for statement in node.body:
         blocks.statement(statement)
     if len(blocks.writes) != 1 or node.body[-1] is not _holder(node.body, blocks.writes[0]):
-        raise NotByRows("rows are not written once, at the end of the branch")
+        raise NotByRows("the rows are not written exactly once, at the end of the branch")
     target = blocks.writes[0].value
     if not isinstance(target, ast.Name) or not _is_own(site, node, target.id):
-        raise NotByRows(f"`{speculation.short(blocks.writes[0])}` may write into what something else refers to")
+        raise NotByRows(f"`{speculation.short(blocks.writes[0])}` may write into memory that another tensor shares")
     for bound in bound_names(node.body):
         if site.live_after(bound):
             raise NotByRows(f"`{bound}` is read after the branch")
@@ -306,7 +307,7 @@ def _same_rows(site: Site, node: ast.If, blocks: Blocks, name: str) -> str:
     for each in tensors:
         root = (dotted(each) or "").partition(".")[0]
         if not root or root in inside:
-            raise NotByRows(f"nothing tells how many rows `{speculation.short(each)}` has before the branch")
+            raise NotByRows(f"cannot infer the number of rows of `{speculation.short(each)}` before the branch")
     shapes = dict.fromkeys(f"{site.text(each)}.shape[:1]" for each in tensors)
     return " == ".join([f"{name}.shape", *shapes])
 
@@ -345,9 +346,9 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
     tests = [_mask_test(each, parameter) for each, parameter in taken]
     if reads or not tests or None in tests:
         return None
-    message = f"chooses as many rows as the data says: `{speculation.short(node.value)}`"
+    message = f"converts a mask to row indices (data-dependent shape): `{speculation.short(node.value)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     compared = mask.left if isinstance(mask, ast.Compare) else mask
     constant = isinstance(mask, ast.Name) or (
         isinstance(mask, ast.Compare) and all(isinstance(each, ast.Constant) for each in mask.comparators)
@@ -371,7 +372,7 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
         rows = "(" + "".join(f"\n        {each}" for each in choice) + "\n    )"
     if any(test is not None and "not self.training" in test for test in tests):
         if site.evaluator.scope.self_name != "self":
-            return Verdict(message, declined="it is not known whether the model is in training")
+            return Verdict(message, declined="cannot infer whether the model is in training mode")
         conditions.append("not self.training")
     path = f"{site.header('if', conditions)}\n    {_GIVES}\n    {target.id} = {rows}\nelse:\n    "
     parts = (path, site.original(node, 1))

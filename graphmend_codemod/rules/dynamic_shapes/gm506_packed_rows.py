@@ -22,6 +22,7 @@ import ast
 
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
@@ -129,7 +130,7 @@ rule = Rule(
             count, chosen, places, free = self.indices(mask)
             y = y / count
             """,
-            because="does more with `count` than read and write the chosen rows",
+            because="does more with `count` than read and write the selected rows",
             setup=_SETUP,
         ),
         Clean(
@@ -152,9 +153,12 @@ def packed_rows(site: Site, node: ast.Assign) -> Verdict | None:
             continue
         if is_packed_statically(packed):
             return None
-        message = f"packs the rows that `{packed.mask}` chooses; columns / largest number of chosen times as much work"
+        message = (
+            f"packs the rows selected by `{packed.mask}` (data-dependent shape); "
+            "the fix multiplies the work by columns / longest row"
+        )
         if site.torch is None:
-            return Verdict(message, declined="the name `torch` is taken by something else in this module")
+            return Verdict(message, declined=name_taken())
         if choice.reason is not None:
             return Verdict(message, declined=choice.reason)
         certain = CertainCalls(site, calls_in(site.source.text))
@@ -173,7 +177,7 @@ def _demand_known_callers(site: Site, decider: Definition) -> None:
     """MayDiffer where another file may say that rows are chosen when none are: one has to be."""
     users = site.evaluator.scope.index.users(f"{site.summary.name}.{decider.owner}")
     if users:
-        raise MayDiffer(f"`{decider.owner}` is used in {users[0]} as well, which may give another flag with the mask")
+        raise MayDiffer(f"`{decider.owner}` is used in {users[0]} as well, which may pass another flag with the mask")
 
 
 def _edit(site: Site, node: ast.Assign, packed: Packed, guards: tuple[str, ...], static: list[str]) -> Edit:

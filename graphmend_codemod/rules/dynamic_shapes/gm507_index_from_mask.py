@@ -20,6 +20,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
+from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
@@ -126,7 +127,7 @@ rule = Rule(
             ends[rows] = columns
             ends = ends + len(rows)
             """,
-            because="`rows` is used for more than choosing where to write",
+            because="`rows` is used for more than indexing the write",
             setup=_SETUP,
         ),
         Declined(
@@ -134,7 +135,9 @@ rule = Rule(
             rows, columns = torch.where(ids)
             ends[rows] = columns
             """,
-            because="`ids` is not known to be a bool tensor",
+            because=(
+                "cannot infer that `ids` is a bool tensor; annotate it with `torch.BoolTensor`, or compare it: `!= 0`"
+            ),
             setup=_SETUP,
         ),
         Clean(
@@ -214,7 +217,7 @@ def found_places(site: Site, node: ast.Assign) -> Verdict | None:
     writes = [_write(statement, places) for statement in users]
     if not any(writes):
         return None
-    message = f"writes at as many places as the data says: `{speculation.short(node.value)}`"
+    message = f"writes at indices computed from a mask (data-dependent shape): `{speculation.short(node.value)}`"
     try:
         _check_reads(site, node, names, [user for user, write in zip(users, writes, strict=True) if write])
         return Verdict(message, edit=_edit(site, node, places, users))
@@ -263,15 +266,18 @@ def _check_reads(site: Site, node: ast.Assign, names: set[str], writes: list[ast
     allowed = {id(part) for statement in [node, *writes] for part in walk_in_layers(statement)}
     for part in walk_in_layers(site.evaluator.scope.node):
         if isinstance(part, ast.Name) and part.id in names and id(part) not in allowed:
-            raise _NotByMask(f"`{part.id}` is used for more than choosing where to write")
+            raise _NotByMask(f"`{part.id}` is used for more than indexing the write")
 
 
 def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) -> Edit:
     mask = places.mask
     if site.torch is None:
-        raise _NotByMask("the name `torch` is taken by something else in this module")
+        raise _NotByMask(name_taken())
     if site.value(mask).dtype != BOOL and not isinstance(mask, ast.Compare):
-        raise _NotByMask(f"`{speculation.short(mask)}` is not known to be a bool tensor")
+        raise _NotByMask(
+            f"cannot infer that `{speculation.short(mask)}` is a bool tensor; "
+            "annotate it with `torch.BoolTensor`, or compare it: `!= 0`"
+        )
     name = mask.id if isinstance(mask, ast.Name) else site.free_name("mask", "found_mask")
     facts: dict[str, None] = {}
     if not isinstance(mask, ast.Compare) and site.value(mask).hint:
@@ -301,10 +307,10 @@ def _is_path(node: ast.expr) -> bool:
 def _check_order(site: Site, mask: ast.expr, target: ast.Subscript, single: bool) -> None:
     """The mask must still hold when a later write uses it again."""
     if not isinstance(target.value, ast.Name):
-        raise _NotByMask(f"`{speculation.short(target.value)}` has no name of its own")
+        raise _NotByMask(f"`{speculation.short(target.value)}` is not a variable; assign it to one first")
     may_share = isinstance(mask, ast.Name) and not single and site.value(target.value).dtype in (None, BOOL)
     if may_share or target.value.id in _names(mask):
-        raise _NotByMask(f"the condition may read `{target.value.id}`, which is written")
+        raise _NotByMask(f"the condition may read `{target.value.id}`, which the branch writes")
 
 
 def _shape_of(site: Site, mask: ast.expr, facts: dict[str, None]) -> str:
@@ -320,7 +326,7 @@ def _shape_of(site: Site, mask: ast.expr, facts: dict[str, None]) -> str:
                 facts[f"isinstance({site.text(other)}, int)"] = None
                 return mask.left.id
     if site.judge(mask).impure is not None:
-        raise _NotByMask(f"`{speculation.short(mask)}` may have effects, and would be computed again")
+        raise _NotByMask(f"`{speculation.short(mask)}` may have side effects and would run twice")
     return f"({site.text(mask)})"
 
 
@@ -335,14 +341,14 @@ def _statement(
     x, role = site.text(target.value), places.role(target.slice)
     written = site.value(target.value)
     if not written.is_tensor:
-        raise _NotByMask(f"`{x}` is not known to be a tensor")
+        raise _NotByMask(cannot_infer_tensor(site, target.value))
     if places.role(value) == _COLUMNS and role == _ROWS:
         return _last(site, x, operator, mask, compiled, None if written.hint else written.dtype)
     if operator is not None:
-        raise _NotByMask(f"`{speculation.short(target)}` is read as well as written")
+        raise _NotByMask(f"`{speculation.short(target)}` is both read and written")
     if plain_number(site, value) is None:
         if not _is_path(value) or not site.value(value).is_python:
-            raise _NotByMask(f"`{speculation.short(value)}` is no plain number")
+            raise _NotByMask(f"`{speculation.short(value)}` is not a Python number")
         compiled.facts[f"isinstance({site.text(value)}, (int, float))"] = None
     if role == _BOTH:
         compiled.facts[f"{x}.shape[: {compiled.shape}.dim()] == {compiled.shape}.shape"] = None
@@ -355,9 +361,9 @@ def _statement(
 def _last(site: Site, x: str, operator: ast.operator | None, mask: str, compiled: _Compiled, dtype: str | None) -> str:
     """`x[rows] += columns`: of the columns of a row, the last."""
     if operator is not None and not isinstance(operator, (ast.Add, ast.Sub)):
-        raise _NotByMask("an operator other than `+=` and `-=` changes rows without a place as well")
+        raise _NotByMask("an operator other than `+=` and `-=` would change rows that the mask does not select")
     if is_floating_dtype(dtype):
-        raise _NotByMask(f"`{x}` is floating, and gets a gradient for each place")
+        raise _NotByMask(f"`{x}` is floating point, and each index would get a gradient")
     compiled.rank()
     compiled.facts[f"{compiled.shape}.numel() > 0"] = None
     compiled.facts[f"{x}.shape == {compiled.shape}.shape[:1]"] = None

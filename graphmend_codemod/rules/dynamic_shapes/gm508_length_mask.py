@@ -14,6 +14,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
@@ -93,7 +94,7 @@ rule = Rule(
             for i, length in enumerate(lengths):
                 mask[i, :length] = self.value
             """,
-            because="`self.value` is no plain number",
+            because="`self.value` is not a Python number",
             setup=_SETUP,
         ),
         Declined(
@@ -140,7 +141,7 @@ def rows_filled(site: Site, node: ast.For) -> Verdict | None:
     fill = _fill(site, node, node.body[0])
     if fill is None or not site.value(fill.lengths).is_tensor:
         return None
-    message = f"fills rows up to what a tensor says: `{speculation.short(node.body[0])}`"
+    message = f"loop over lengths read from a tensor (device sync): `{speculation.short(node.body[0])}`"
     try:
         return Verdict(message, edit=_edit(site, node, fill))
     except _NotAtOnce as reason:
@@ -187,14 +188,14 @@ def _lengths(site: Site, node: ast.For, row: str, bound: ast.expr, filled: str) 
 
 def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
     if site.torch is None:
-        raise _NotAtOnce("the name `torch` is taken by something else in this module")
+        raise _NotAtOnce(name_taken())
     target, lengths = fill.target.id, fill.lengths.id
     filled, given = site.value(fill.target), site.value(fill.lengths)
     if not filled.is_tensor:
-        raise _NotAtOnce(f"`{target}` is not known to be a tensor")
+        raise _NotAtOnce(cannot_infer_tensor(site, fill.target))
     number = plain_number(site, fill.value)
     if number is None:
-        raise _NotAtOnce(f"`{speculation.short(fill.value)}` is no plain number")
+        raise _NotAtOnce(f"`{speculation.short(fill.value)}` is not a Python number")
     if not site.is_fresh(filled) or not (site.is_fresh(given) or _is_argument(site, lengths)):
         raise _NotAtOnce(f"`{target}` may share storage with `{lengths}`")
     for name in (part.id for part in walk(node.target) if isinstance(part, ast.Name)):

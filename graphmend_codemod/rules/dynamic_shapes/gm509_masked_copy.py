@@ -19,6 +19,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import parameters, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced import chosen
@@ -149,13 +150,13 @@ def masked_copy(site: Site, node: ast.Assign) -> Verdict | None:
         return None
     if all(chosen(site, part) is None for part in _chosen_by(node.value, mask)):
         return None
-    message = f"copies as many elements as a condition holds for: `{speculation.short(node.value)}`"
+    message = f"copies through boolean-mask indexing (data-dependent shape): `{speculation.short(node.value)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     copied = _copied(node.value, mask)
     if copied is None:
         return Verdict(
-            message, declined=f"`{speculation.short(node.value)}` does more than copy elements, or look rows up"
+            message, declined=f"`{speculation.short(node.value)}` does more than copy elements or index rows"
         )
     return Verdict(message, edit=_edit(site, node, target, copied))
 

@@ -30,6 +30,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs import untraced
@@ -139,16 +140,16 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
     """`if t: raise ...`."""
     if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise) or (condition := split(site, node.test)) is None:
         return None
-    message = f"raises by the value of a tensor: `{speculation.short(node.test)}`"
+    message = f"data-dependent `raise`: `{speculation.short(node.test)}`"
     reason = _why_not(site, condition)
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
         return Verdict(message, edit=guard_test(site, node))
     if node.body[0].exc is None:
-        return Verdict(message, declined="it raises again what was raised before, which compiled code does not know")
+        return Verdict(message, declined="it re-raises an exception, which compiled code cannot do")
     if node.orelse:
-        return Verdict(message, declined="the guard has an `else`; put the check before it, in an `if` of its own")
+        return Verdict(message, declined="the check has an `else`; move it into a separate `if` without `else`")
     try:
         return Verdict(message, edit=_in_front(site, node, condition, node.body[0].exc))
     except Unproven as why:
@@ -168,7 +169,7 @@ def _in_front(site: Site, node: ast.If, condition: Condition, raised: ast.expr |
     before = len(first) < _position(node.test, condition.tensors[0])
     if before and any("." in fact.partition(",")[0] for fact in facts):
         # Whether there is such an attribute may be what the static part asks.
-        raise Unproven(f"`{later[0]}` may have effects; ask it in an `if` of its own around the guard")
+        raise Unproven(f"`{later[0]}` may have side effects; test it in a separate `if` around the guard")
     inner = site.header("if", later).replace("\n", "\n    ")
     return site.in_front(node, [*first, *facts], [f"{inner}\n        ", check.at(2)])
 
@@ -201,7 +202,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     plain = traced and len(condition.tensors) == 1 and not condition.facts and not _combines(condition)
     if plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))):
         return None
-    message = f"asserts the value of a tensor: `{speculation.short(node.test)}`"
+    message = f"data-dependent `assert`: `{speculation.short(node.test)}`"
     reason = _why_not(site, condition)
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
@@ -215,7 +216,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     asked_twice = next((part for part in condition.static if site.judge(part).impure is not None), None)
     if asked_twice is not None:
         text = speculation.short(asked_twice)
-        return Verdict(message, declined=f"`{text}` may have effects; assert it in a statement of its own")
+        return Verdict(message, declined=f"`{text}` may have side effects; assert it in a separate statement")
     static = [site.operand_of_and(operand) for operand in condition.static]
     header = site.header("if", [site.compiling, *static, *facts])
     parts = (f"{header}\n    ", check.at(1), "\nelse:\n    ", site.original(node, 1))
@@ -228,9 +229,7 @@ def _facts(site: Site, condition: Condition) -> list[str]:
         inside = {id(part) for part in walk(operand)}
         for suspect in untraced.suspects(site).of(site.place.statement):
             if id(suspect) in inside and (other := untraced.break_at(site, suspect)) is not None:
-                raise Unproven(
-                    f"`{speculation.short(other.node)}` in its test breaks the graph as well; mend that first"
-                )
+                raise Unproven(f"`{speculation.short(other.node)}` in its test breaks the graph too; fix that first")
     tensors = list(condition.tensors)
     alone = len(tensors) == 1 and asked_of_bytes(site, tensors[0]) is not None
     bools = [] if alone else bool_checks(site, tensors)
@@ -239,24 +238,24 @@ def _facts(site: Site, condition: Condition) -> list[str]:
 
 def _why_not(site: Site, condition: Condition) -> str | None:
     if site.torch is None:
-        return "the name `torch` is taken by something else in this module"
+        return name_taken()
     if site.place.in_try:
-        return "the guard stands inside `try`, and its exception may be caught"
+        return "the check is inside `try`, and its exception may be caught"
     if site.place.in_handler:
-        return "the guard stands in an `except` handler, and says more of what was raised before"
+        return "the check is in an `except` handler and raises from the caught exception"
     manager = swallowing(site)
     if manager is not None:
-        return f"the guard stands in `with {manager}`, which may catch its exception; check before it"
+        return f"the check is inside `with {manager}`, which may catch its exception; move it above the `with`"
     if condition.several is not None and _combines(condition):
-        return f"`{condition.several}` may hold more than one element"
+        return f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
     if condition.verdict.impure is not None:
         return condition.verdict.impure
     scope = site.evaluator.scope
     catcher = scope.index.caught(site.summary.path, site.function, scope.node.lineno)
     if catcher is not None:
-        return f"its exception may be caught: {catcher}; check before that"
+        return f"its exception may be caught: {catcher}; check before that call"
     if site.settings.guards == "advice":
-        return 'the setting `guards = "advice"` leaves it to you'
+        return 'not rewritten because of the setting `guards = "advice"`'
     return None
 
 

@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
@@ -103,9 +104,9 @@ def _judge(site: Site, test: ast.expr) -> Verdict | None:
         if found is None or site.value(other).kind is Kind.TENSOR:
             continue
         tensor, text = found
-        message = f"checks the values of a tensor built from a list: `{speculation.short(test)}`"
+        message = f"data-dependent check of a tensor built from a Python list: `{speculation.short(test)}`"
         if site.torch is None:
-            return Verdict(message, declined="the name `torch` is taken by something else in this module")
+            return Verdict(message, declined=name_taken())
         source = site.place.env[tensor].built_from or ""
         change = _change(site, tensor, source)
         if change is not None:

@@ -139,7 +139,9 @@ def _connective(site: Site, node: ast.BoolOp) -> _Part:
     parts, verdict = [], speculation.FREE
     for position, operand in enumerate(node.values):
         if not reads_tensor(site, operand):
-            verdict = verdict & speculation.Verdict(impure=f"`{site.text(operand)}` is combined with a tensor by `or`")
+            verdict = verdict & speculation.Verdict(
+                impure=f"`{site.text(operand)}` is combined with a tensor by `or`; use `|` or nested `if`s"
+            )
             continue
         parts.append(_part(site, operand))
         if position:
@@ -171,7 +173,7 @@ def _unwrapped(site: Site, node: ast.expr) -> ast.expr:
 def _leaf(site: Site, node: ast.expr) -> _Part:
     value = site.value(node)
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
-        impure = f"`{speculation.short(node)}` is two tests in one, and Python's `and` stands between them"
+        impure = f"`{speculation.short(node)}` is a chained comparison, which Python joins with `and`; split it"
         return _Part("", "", "", verdict=speculation.Verdict(impure=impure))
     several = None
     if not (value.is_single or _scalar_comparison(site, node) or (value.shape == SCALAR and value.optional)):
@@ -253,7 +255,7 @@ def _comparison_call(site: Site, node: ast.expr) -> _Part | None:
         for argument in tensors:
             if not isinstance(argument, (ast.Name, ast.Attribute)):
                 verdict = speculation.Verdict(
-                    impure=f"`{speculation.short(argument)}` would be computed twice; name it first"
+                    impure=f"`{speculation.short(argument)}` would be computed twice; assign it to a variable first"
                 )
                 return _Part("", "", "", verdict=verdict)
         left, right = (site.operand(tensor) for tensor in tensors)
@@ -306,7 +308,7 @@ def _numbers_compared(site: Site, node: ast.expr) -> _Part | None:
     for inner, side in zip(found, sides, strict=True):
         fact = _whole_number(site, side, inner) if inner is not None else ""
         if fact is None:
-            impure = f"`{speculation.short(side)}` cuts off what is behind the point, and its dtype is not known"
+            impure = f"`{speculation.short(side)}` truncates to an integer, and its dtype is unknown"
             return _Part("", "", "", verdict=speculation.Verdict(impure=impure))
         facts += [fact] if fact else []
     left, right = (site.operand(inner or side) for inner, side in zip(found, sides, strict=True))

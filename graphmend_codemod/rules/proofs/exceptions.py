@@ -87,13 +87,13 @@ def message_of(site: Site, node: ast.expr | None) -> tuple[str, str | None]:
             if found is not None:
                 return found
         text = speculation.short(given[0])
-        raise Unproven(f"the message `{text}` is computed elsewhere; write its text where it is raised")
+        raise Unproven(f"the message `{text}` is computed elsewhere; write it as a literal in the `raise`")
     if isinstance(node, (ast.Name, ast.Attribute)) and _is_class(site, node):
         return _last_name(node), None
     found = _constant(site, node)
     if found is None:
         text = speculation.short(node)
-        raise Unproven(f"`{text}` is computed elsewhere; write its text where it is raised")
+        raise Unproven(f"`{text}` is computed elsewhere; write it as a literal in the `raise`")
     return found
 
 

@@ -67,7 +67,7 @@ def _receiver(site: Site, call: ast.Call) -> list[ast.AST]:
     if owner is not None and site.value(owner).kind is Kind.TENSOR:
         return [owner]
     if site.value(call).kind is Kind.TENSOR and site.value(call).hint:
-        raise Unproven(f"`{speculation.short(call)}` may be something else than a tensor; keep it in a name")
+        raise Unproven(f"`{speculation.short(call)}` may not be a Tensor; assign it to a variable first")
     return [] if owner is None else [owner]
 
 
@@ -84,7 +84,9 @@ def asked_below(site: Site, node: ast.expr) -> list[str]:
     for fact in facts:
         name = fact.partition(".dtype == ")[0]
         if name not in given - bound:
-            raise Unproven(f"only an annotation or a constructor tells the dtype of `{name}`")
+            raise Unproven(
+                f"only an annotation or a constructor gives the dtype of `{name}`; convert it first: `.to(dtype)`"
+            )
     return [f"isinstance({each.partition('.dtype')[0]}, {site.torch}.Tensor)" for each in facts] + facts
 
 

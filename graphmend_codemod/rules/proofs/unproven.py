@@ -31,7 +31,10 @@ def tensor_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
         for leaf in _hinted(site, node):
             if not _is_cheap(leaf):
                 text = site.text(leaf)
-                raise Unproven(f"cannot infer that `{text}` is a Tensor; assign it to a name first")
+                raise Unproven(
+                    f"cannot infer that `{text}` is a Tensor; "
+                    "assign it to an annotated variable first: `value: torch.Tensor = ...`"
+                )
             found.append(f"isinstance({site.text(leaf)}, {site.torch}.Tensor)")
     return list(dict.fromkeys(found))
 
@@ -108,7 +111,10 @@ def bool_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
             source = _same_dtype(site, reduced)
             if not _is_cheap(source):
                 text = site.text(part)
-                raise Unproven(f"`{text}` is uint8 where `{site.text(source)}` is; compare it with 0 first")
+                raise Unproven(
+                    f"`{text}` is uint8 if `{site.text(source)}` is; "
+                    f"compare it with 0 first: `{site.text(source)} != 0`"
+                )
             found.append(f"{site.text(source)}.dtype != {site.torch}.uint8")
     return list(dict.fromkeys(found))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 
-_AROUND = "compile what is around it"
+_AROUND = "compile the code around it separately"
 
 
 class Refused(NamedTuple):
@@ -24,29 +24,44 @@ class Refused(NamedTuple):
 
 _PACKS = Refused(
     "packs or unpacks sequences",
-    f"Dynamo does not trace packed sequences; by hand, give the layer padded input and mask its output, or {_AROUND}",
+    f"Dynamo does not trace packed sequences; manually pass padded input and mask the output, or {_AROUND}",
 )
 _CTC = Refused(
-    "computes a CTC loss", "the size of what its operator keeps depends on data; by hand, compute the loss outside"
+    "computes a CTC loss",
+    "its operator saves a tensor of data-dependent shape; manually compute the loss outside the compiled function",
 )
 _SPARSE = Refused(
-    "makes a sparse tensor", f"torch.compile does not take sparse tensors; by hand, use a dense form, or {_AROUND}"
+    "makes a sparse tensor", f"torch.compile does not support sparse tensors; manually use a dense tensor, or {_AROUND}"
 )
 _STATE = Refused(
-    "sets or reads the state of random numbers",
-    "Dynamo does not trace it; by hand, do it before compiled code is called",
+    "sets or reads the state of the random number generator",
+    "Dynamo does not trace it; manually move it in front of the call of the compiled function",
 )
-_DRAWS = Refused("draws a random number with Python", "Dynamo does not trace it; by hand, draw with torch, or before")
-_CLOCK = Refused("reads the clock", "Dynamo does not trace it; by hand, measure around compiled code")
-_COLLECTS = Refused("collects garbage", "Dynamo does not trace it; by hand, do it between calls of compiled code")
-_SHOWS = Refused("shows progress", "Dynamo does not trace it; by hand, iterate over the plain range while compiling")
-_SCIPY = Refused("computes with scipy", f"Dynamo does not trace it; by hand, {_AROUND}")
+_DRAWS = Refused(
+    "draws a random number with Python",
+    "Dynamo does not trace it; manually draw with `torch.rand`, or pass the number in as an argument",
+)
+_CLOCK = Refused(
+    "reads the clock", "Dynamo does not trace it; manually measure around the call of the compiled function"
+)
+_COLLECTS = Refused(
+    "collects garbage", "Dynamo does not trace it; manually move it between calls of the compiled function"
+)
+_SHOWS = Refused(
+    "shows progress",
+    "Dynamo does not trace it; manually iterate over the plain range under `torch.compiler.is_compiling()`",
+)
+_SCIPY = Refused("calls SciPy", f"Dynamo does not trace it; manually {_AROUND}")
 _GRADIENTS = Refused(
-    "computes gradients", f"Dynamo traces it only with `torch._dynamo.config.trace_autograd_ops`; by hand, {_AROUND}"
+    "computes gradients",
+    f"Dynamo traces it only with `torch._dynamo.config.trace_autograd_ops = True`; set it, or {_AROUND}",
 )
-_CLASSES = Refused("takes the number of classes from data", "by hand, give `num_classes`")
+_CLASSES = Refused(
+    "output shape depends on the data (`num_classes` is not given)", "pass `num_classes`, so that the shape is static"
+)
 _SUPPRESSES = Refused(
-    "chooses as many boxes as the data says", f"the result has no fixed size; by hand, keep scores and {_AROUND}"
+    "output has a data-dependent shape",
+    f"no static-shape rewrite; manually keep all boxes and mask their scores, or {_AROUND}",
 )
 
 _PACKED = "torch.nn.utils.rnn"

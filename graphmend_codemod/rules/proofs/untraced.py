@@ -11,13 +11,14 @@ from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import Outline, children, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import asks_identity, reads_tensor
 from graphmend_codemod.rules.proofs.numbers.elements import may_be_tensor
 from graphmend_codemod.rules.proofs.untraceable_calls import NAMES, refused
 
 _FINDS = frozenset("nonzero argwhere unique unique_consecutive bincount masked_select".split())
-_READS = frozenset({"item", "tolist", "numpy"})
+_READS = {"item": "a Python scalar", "tolist": "a Python list", "numpy": "a NumPy array"}
 _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range"})
 _SIZED = frozenset("arange zeros ones empty full rand randn".split())
 _RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow".split())
@@ -26,9 +27,17 @@ _REDUCES = frozenset("sum any all max min amax amin mean item".split())
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _LAYERS = _RECURRENT | {"CTCLoss"}
-_CALLED = NAMES | _FINDS | _READS | _SIZED | _RESHAPES | frozenset("int float bool range pad interpolate zip".split())
+_CALLED = (
+    NAMES
+    | _FINDS
+    | _READS.keys()
+    | _SIZED
+    | _RESHAPES
+    | frozenset(("int float bool range pad interpolate zip").split())
+)
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _LEVELS = 4
+_CAPTURE = "`torch._dynamo.config.capture_dynamic_output_shape_ops`"
 _HEADS = ("test", "iter", "items", "subject")
 
 
@@ -147,8 +156,8 @@ def found(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     if name in _FINDS or (name == "where" and len(node.args) == 1 and not node.keywords):
         return Untraced(
             node,
-            "makes as many elements as the data says",
-            "no form of a fixed size is known for what follows; by hand, keep the mask and select with `torch.where`",
+            "output has a data-dependent shape",
+            "no static-shape rewrite; manually keep the mask and select with `torch.where`, or try " + _CAPTURE,
         )
     return None
 
@@ -163,8 +172,8 @@ def chosen(site: Site, node: ast.Subscript) -> Untraced | None:
         return None
     return Untraced(
         node,
-        "chooses as many elements as a condition holds for",
-        "no form of a fixed size is known for what follows; by hand, compute all and select with `torch.where`",
+        "boolean-mask indexing (data-dependent shape)",
+        "no static-shape rewrite; manually compute all elements and select with `torch.where`, or try " + _CAPTURE,
     )
 
 
@@ -201,8 +210,8 @@ def recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None
         return None
     return Untraced(
         node,
-        "calls a recurrent layer of torch",
-        "Dynamo traces these layers only with `torch._dynamo.config.allow_rnn = True`; set it where you compile",
+        "calls a recurrent layer (`nn.LSTM`, `nn.GRU`, `nn.RNN`)",
+        "Dynamo traces it only with `torch._dynamo.config.allow_rnn = True`; set that before you call `torch.compile`",
     )
 
 
@@ -212,8 +221,11 @@ def constructed(site: Site, node: ast.Call, called: str | None) -> Untraced | No
         return None
     return Untraced(
         node,
-        "makes a module with parameters while `forward` runs",
-        "Dynamo cannot make parameters: make the module in `__init__`, or in a method that is called before compiling",
+        "constructs a module with parameters inside `forward`",
+        (
+            "Dynamo cannot trace `nn.Parameter`; "
+            "construct the module in `__init__`, or in a method that runs before compiling"
+        ),
     )
 
 
@@ -235,15 +247,21 @@ def has_parameters(site: Site, qualified: str, depth: int = 0) -> bool:
 
 def read(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`x.item()`, `x.tolist()`, `int(x)`, `math.sqrt(x)`."""
-    advice = "the number is used as a Python value; by hand, keep it a tensor, or take it from sizes and lists"
     if called is not None and (called in _CASTS or called.startswith("math.")):
         tensors = [each for each in node.args if site.value(each).is_tensor]
-        return Untraced(node, "reads a number back from the device", advice) if tensors else None
+        return _readback(node, "a Python scalar") if tensors else None
     if called is not None or not isinstance(node.func, ast.Attribute):
         return None
     if node.func.attr in _READS and not node.args and not site.value(node.func.value).is_python:
-        return Untraced(node, "reads a number back from the device", advice)
+        return _readback(node, _READS[node.func.attr])
     return None
+
+
+def _readback(node: ast.Call, result: str) -> Untraced:
+    advice = (
+        "the result is used as a Python value; manually keep it a tensor, or compute it from shapes or Python values"
+    )
+    return Untraced(node, f"converts a tensor to {result} (device sync)", advice)
 
 
 def sized(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
@@ -268,9 +286,10 @@ def _sized_by(site: Site, node: ast.expr, sizes: Iterable[ast.expr]) -> Untraced
     if tensor is None:
         return None
     advice = (
-        f"`{speculation.short(tensor)}` is a tensor; by hand, take the size from shapes, or from the list it came from"
+        f"`{speculation.short(tensor)}` is a tensor; "
+        "manually take the size from `.shape`, or from the Python value it was built from"
     )
-    return Untraced(node, "takes a size from a tensor", advice)
+    return Untraced(node, "uses a tensor as a size (device sync)", advice)
 
 
 def _sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
@@ -371,8 +390,8 @@ def apart(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
         return None
     return Untraced(
         node,
-        "takes a tensor apart into single numbers",
-        "torch.compile fails where they are an index; by hand, take its columns with `unbind`",
+        "unpacks a tensor into 0-dim tensors",
+        "torch.compile fails where one of them is an index; manually unpack it with `unbind`",
     )
 
 
@@ -382,8 +401,11 @@ def drawn(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
         return None
     return Untraced(
         node,
-        "draws a random number with numpy",
-        "Dynamo makes it a tensor, whose value it does not know; by hand, draw it with torch or before compiling",
+        "draws a random number with NumPy",
+        (
+            "Dynamo traces it as a tensor of unknown value; "
+            "manually draw it with `torch.rand`, or pass it in as an argument"
+        ),
     )
 
 
@@ -399,14 +421,12 @@ def tested(site: Site, test: ast.expr) -> Untraced | None:
     if call is None:
         return number
     if not isinstance(call.func, ast.Attribute):
-        advice = "by hand, compute both outcomes and select with `torch.where`"
-        return Untraced(test, "branches on the elements of a tensor, read one by one", advice)
+        advice = "no rewrite for this test; manually compute both results and select with `torch.where`"
+        return Untraced(test, "data-dependent branch on the elements of a tensor", advice)
     inner: ast.expr = call
     while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _REDUCES:
         inner = inner.func.value
-    return Untraced(
-        test, "may branch on the value of a tensor", f"`{speculation.short(inner)}` is not known to be a tensor"
-    )
+    return Untraced(test, "may be a data-dependent branch", cannot_infer_tensor(site, inner))
 
 
 def _number_tested(site: Site, test: ast.expr) -> Untraced | None:
@@ -417,7 +437,14 @@ def _number_tested(site: Site, test: ast.expr) -> Untraced | None:
     plain = isinstance(other, ast.Constant) and type(other.value) in {int, float}
     if not plain or not isinstance(number, ast.Name) or not may_be_tensor(site, number):
         return None
-    return Untraced(test, "may branch on the value of a tensor", f"`{number.id}` may be a tensor, read back to decide")
+    return Untraced(
+        test,
+        "may be a data-dependent branch",
+        (
+            f"`{number.id}` may be a tensor; "
+            "manually compute both results and select with `torch.where`, or annotate it as a Python number"
+        ),
+    )
 
 
 def _buffer_tested(site: Site, test: ast.expr) -> Untraced | None:
@@ -433,8 +460,12 @@ def _buffer_tested(site: Site, test: ast.expr) -> Untraced | None:
     if fact is None or fact.kind is not AttributeKind.BUFFER:
         return None
     name = speculation.short(test)
-    advice = f"`{name}` is a buffer; by hand, compare it, as in `{name} > 0`, or keep a Python bool beside it"
-    return Untraced(test, "branches on the value of a tensor", advice)
+    advice = (
+        f"`{name}` is a buffer; "
+        f"manually compare it (`{name} > 0`), so that a rule can select with `torch.where`, or keep a "
+        "Python bool beside it"
+    )
+    return Untraced(test, "data-dependent branch", advice)
 
 
 def _deciding(test: ast.expr) -> Iterator[ast.Call]:

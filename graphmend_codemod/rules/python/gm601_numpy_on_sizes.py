@@ -28,6 +28,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.size_division import NotDivided, division_edit, divisions
@@ -142,14 +143,14 @@ rule = Rule(
             steps = torch.div(x.size(1), 2, rounding_mode="trunc")
             x = x + steps.to(x.dtype)
             """,
-            because="may need a tensor",
+            because="may need a Tensor",
             setup=_SETUP,
         ),
         Declined(
             source="""
             steps = np.ceil(x.sum()).astype(int).item()
             """,
-            because="`x.sum()` is not known to be a Python number",
+            because="cannot infer that `x.sum()` is a Python number",
             setup=_SETUP,
         ),
         Clean(
@@ -174,7 +175,7 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     numbers = [part for part in numbers if not any(part is not other and _within(part, other) for other in numbers)]
     if not numbers:
         return None
-    message = f"computes a Python number with numpy: `{speculation.short(numbers[0])}`"
+    message = f"computes a Python number with NumPy: `{speculation.short(numbers[0])}`"
     changes: list[tuple[ast.expr, str]] = []
     for number in numbers:
         try:
@@ -182,10 +183,10 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
         except _NoNumber as reason:
             return Verdict(message, declined=str(reason))
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     text = _changed(site, node, changes)
     if "\n" in text:
-        return Verdict(message, declined="the statement has several lines")
+        return Verdict(message, declined="the statement spans several lines; assign its parts to variables first")
     parts = (f"if {site.compiling}:\n    {text}\nelse:\n    ", site.original(node, 1))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=(*site.imports, "math")))
 
@@ -199,7 +200,7 @@ def divided_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     found = divisions(site, node.value)
     if not found:
         return None
-    message = f"divides a size as a tensor: `{speculation.short(found[0])}`"
+    message = f"divides a size with a tensor op: `{speculation.short(found[0])}`"
     try:
         return Verdict(message, edit=division_edit(site, node, found))
     except NotDivided as reason:
@@ -274,7 +275,7 @@ def _in_math(site: Site, node: ast.expr) -> str:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
         return _as_type(node.func.id, _in_math(site, _core(node.args[0])))
     if not _python_number(site, node):
-        raise _NoNumber(f"`{speculation.short(node)}` is not known to be a Python number")
+        raise _NoNumber(f"cannot infer that `{speculation.short(node)}` is a Python number")
     return site.text(node)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in
@@ -71,14 +72,14 @@ rule = Rule(
             source="""
             torch._dynamo.graph_break()
             """,
-            because="asks for a break",
+            because="requests a graph break",
             setup=_SETUP,
         ),
         Declined(
             source="""
             torch._dynamo.mark_static_address(values.add_(1))
             """,
-            because="`values.add_(1)` in its arguments would no longer happen under torch.compile",
+            because="`values.add_(1)` in its arguments would not run under torch.compile",
             setup=_SETUP,
         ),
         Clean(
@@ -99,20 +100,20 @@ def mark(site: Site, node: ast.Expr) -> Verdict | None:
     """`torch._dynamo.mark_static_address(t)`, and the marks that follow it at once."""
     called = _called(site, node)
     if called == "graph_break":
-        return Verdict("`torch._dynamo.graph_break()` breaks the graph", declined="it asks for a break")
+        return Verdict("`torch._dynamo.graph_break()` breaks the graph", declined="it requests a graph break")
     body, position = site.place.blocks[-1]
     if called not in _MARKS or (position and _called(site, body[position - 1]) in _MARKS):
         return None
     message = f"`{called}` breaks the graph"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     last: ast.stmt = node
     for statement in [node, *site.following()]:
         if _called(site, statement) not in _MARKS:
             break
         effect = effect_in(site, statement.value)  # type: ignore[attr-defined]
         if effect is not None:
-            return Verdict(message, declined=f"`{effect}` in its arguments would no longer happen under torch.compile")
+            return Verdict(message, declined=f"`{effect}` in its arguments would not run under torch.compile")
         last = statement
     end = site.span(last)
     span = site.span(node)._replace(end_line=end.end_line, end_column=end.end_column)

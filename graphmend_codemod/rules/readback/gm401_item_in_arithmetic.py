@@ -19,6 +19,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import number_of
@@ -89,7 +90,7 @@ rule = Rule(
             count = ids.sum().item()
             x = x * count
             """,
-            because="may have another dtype than `count`",
+            because="may have a different dtype from `count`",
             setup=_SETUP,
         ),
         Declined(
@@ -97,7 +98,7 @@ rule = Rule(
             longest = other.max().item()
             x = x / longest
             """,
-            because="`other` is not known to be a tensor",
+            because="cannot infer that `other` is a Tensor; annotate `other: torch.Tensor`",
             setup=_SETUP.replace("ids: torch.LongTensor", "other"),
         ),
         Clean(
@@ -124,13 +125,13 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     target = node.targets[0]
     tensor = number_of(site, node.value)
     if tensor is None and (unknown := _reduced(site, node.value)) is not None:
-        message = f"reads a number back from the device: `{speculation.short(node.value)}`"
-        return Verdict(message, declined=f"`{speculation.short(unknown)}` is not known to be a tensor")
+        message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(node.value)}`"
+        return Verdict(message, declined=cannot_infer_tensor(site, unknown))
     if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
     if site.value(tensor).dtype == BOOL:
         return None
-    message = f"reads a number back from the device: `{speculation.short(node.value)}`"
+    message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(node.value)}`"
     reason = _why_not(site, node, target.id, tensor)
     if reason is not None:
         return Verdict(message, declined=reason)
@@ -172,7 +173,7 @@ def _reduced(site: Site, node: ast.expr) -> ast.expr | None:
 
 def _why_not(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> str | None:
     if site.torch is None:
-        return "the name `torch` is taken by something else in this module"
+        return name_taken()
     function = site.evaluator.scope.node
     uses = [each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == name]
     if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
@@ -225,9 +226,9 @@ def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | 
             if not other.is_tensor:
                 return f"`{name}` is used as a Python number in `{speculation.short(around)}`"
             if other.dtype != dtype:
-                return f"the other side of `{speculation.short(around)}` may have another dtype than `{name}`"
+                return f"the other side of `{speculation.short(around)}` may have a different dtype from `{name}`"
             reads.discard(id(part))
-    return None if reads <= allowed else f"`{name}` is used where the compiler does not get to"
+    return None if reads <= allowed else f"`{name}` is used in code that torch.compile does not reach"
 
 
 def _is_whole(site: Site, tensor: ast.expr) -> bool:

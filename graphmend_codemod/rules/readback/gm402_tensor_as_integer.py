@@ -21,6 +21,7 @@ from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.list_provenance import Numbers, iterated_name, why_not_a_list
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
@@ -151,7 +152,8 @@ def loop_over_tensor(site: Site, node: ast.For) -> Verdict | None:
     if not numbers.are_sizes:
         return None
     message = (
-        f"iterates over a tensor built from a list, and uses its numbers as sizes: `{speculation.short(node.iter)}`"
+        "iterates over a tensor built from a Python list and uses its elements as sizes: "
+        f"`{speculation.short(node.iter)}`"
     )
     return _verdict(site, message, [name], built, numbers.why_not_python, [])
 
@@ -180,7 +182,7 @@ def call_with_tensor(site: Site, node: ast.stmt) -> Verdict | None:
                     reason = reason or found
     if not given:
         return None
-    message = f"gives a tensor built from a list to a function that uses its numbers as sizes: `{given[0].id}`"
+    message = f"passes a tensor built from a Python list to a function that uses its elements as sizes: `{given[0].id}`"
     return _verdict(site, message, given, built, reason, links)
 
 
@@ -193,7 +195,7 @@ def _verdict(
     links: list[Link],
 ) -> Verdict:
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     known = _known(site, built)
     for name in names:
         if name.id not in known:
@@ -218,7 +220,7 @@ def _asked(site: Site, lists: list[str], links: list[Link]) -> list[str]:
     for key, pairs in origins.builders.items():
         for source in pairs.values():
             if is_parameter(calls.definitions[key], source):
-                raise MayDiffer(f"only an annotation says that `{source}` holds integers")
+                raise MayDiffer(f"only an annotation says that `{source}` contains integers")
     kept, certain = KeptLists(site, calls, origins.builders), CertainCalls(site, calls)
     kept.demand_known_callers(own)
     for key, pairs in origins.builders.items():

@@ -19,6 +19,7 @@ from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, wal
 from graphmend_codemod.analysis.torch_api import SINCE
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
@@ -113,7 +114,7 @@ class Model(nn.Module):
             masked = mask.any().item()
             x = self.part(x, masked)
             """,
-            because="`masked` chooses code in `Part.forward`",
+            because="`Part.forward` branches on `masked`",
             setup=_SETUP,
         ),
         Declined(
@@ -143,13 +144,13 @@ def flag(site: Site, node: ast.Assign) -> Verdict | None:
     tensor = _truth_of(site, node.value)
     if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
-    message = f"reads a flag back from the device: `{speculation.short(node.value)}`"
+    message = f"converts a tensor to a Python bool (device sync): `{speculation.short(node.value)}`"
     choice = _choice(site, target.id)
     if choice is not None:
         return _decided_below(site, node, message, choice)
     reason = _why_not(site, target.id)
     if reason is None and not site.value(tensor).is_single:
-        reason = f"`{speculation.short(tensor)}` is not known to be a tensor"
+        reason = f"cannot infer that `{speculation.short(tensor)}` is a 0-dim Tensor"
     if reason is not None:
         return Verdict(message, declined=reason)
     try:
@@ -186,11 +187,11 @@ def _decided_below(site: Site, node: ast.Assign, message: str, choice: Choice) -
     """The verdict on a flag by which another function chooses code: a tensor where that can take one."""
     reason, target = choice.reason, site.settings.target_torch
     if site.torch is None:
-        reason = "the name `torch` is taken by something else in this module"
+        reason = name_taken()
     if target is not None and target < SINCE[".cond("]:
-        reason = reason or "it needs `torch.cond`, which is newer than the torch that the project supports"
+        reason = reason or "the fix needs `torch.cond`, which is newer than the setting `target-torch`"
     if reason is not None:
-        return Verdict(message, declined=f"`{choice.flag}` chooses code in `{choice.decider.qualname}`: {reason}")
+        return Verdict(message, declined=f"`{choice.decider.qualname}` branches on `{choice.flag}`: {reason}")
     tensor = _read_of(site, node.value)
     certain = CertainCalls(site, calls_in(site.source.text))
     try:
@@ -198,7 +199,7 @@ def _decided_below(site: Site, node: ast.Assign, message: str, choice: Choice) -
         facts, kept = _as_bool(site, tensor)
         asked = certain.conditions()
     except (MayDiffer, Unproven) as unsure:
-        return Verdict(message, declined=f"`{choice.flag}` chooses code in `{choice.decider.qualname}`: {unsure}")
+        return Verdict(message, declined=f"`{choice.decider.qualname}` branches on `{choice.flag}`: {unsure}")
     conditions = [
         site.compiling,
         *dict.fromkeys([f"isinstance({choice.mask}, {site.torch}.Tensor)", *facts]),
@@ -246,7 +247,7 @@ def _truth_of(site: Site, node: ast.expr) -> ast.expr | None:
 
 def _why_not(site: Site, name: str) -> str | None:
     if site.torch is None:
-        return "the name `torch` is taken by something else in this module"
+        return name_taken()
     function = site.evaluator.scope.node
     uses = [each for each in walk(function) if isinstance(each, ast.Name) and each.id == name]
     if sum(not isinstance(each.ctx, ast.Load) for each in uses) != 1:

@@ -19,6 +19,7 @@ from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 
@@ -105,7 +106,7 @@ rule = Rule(
             source="""
             places = torch.arange(start, start + mask.sum())
             """,
-            because="`mask.sum()` is not known to be a Python number",
+            because="cannot infer that `mask.sum()` is a Python number",
             setup=_SETUP,
         ),
         Declined(
@@ -140,9 +141,9 @@ def shifted_range(site: Site, node: ast.Assign) -> Verdict | None:
     value = site.value(start)
     if not value.is_single and (value.kind is Kind.TENSOR or not _counted(site, start.id)):
         return None
-    message = f"counts from a tensor on: `{speculation.short(call)}`"
+    message = f"`torch.arange` starts at a tensor (device sync): `{speculation.short(call)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     reason = _why_not(site, call, length)
     if reason is not None:
         return Verdict(message, declined=reason)
@@ -183,7 +184,7 @@ def _length(call: ast.Call) -> ast.expr | None:
 
 def _why_not(site: Site, call: ast.Call, length: ast.expr) -> str | None:
     if not site.value(length).is_python and not _is_size(length):
-        return f"`{speculation.short(length)}` is not known to be a Python number"
+        return f"cannot infer that `{speculation.short(length)}` is a Python number"
     for word in call.keywords:
         simple = isinstance(word.value, (ast.Name, ast.Attribute))
         if word.arg == "dtype" and site.resolve(word.value) in _INTEGERS:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
@@ -118,7 +119,7 @@ rule = Rule(
             length = positions[-1] + 1
             mask = torch.arange(length) > length.float()
             """,
-            because="`length.float` is read of what would be a Python number",
+            because="`length.float` does not exist on a Python number",
             setup=_SETUP,
         ),
         Clean(
@@ -165,9 +166,9 @@ def counted_positions(site: Site, node: ast.If) -> Verdict | None:
     there = list(_handed(site, calls, caller, made))
     if not here and not there:
         return None
-    message = f"reads a size out of positions that it counted: `{made.name}[-1] + 1`"
+    message = f"reads a size back from `torch.arange` (device sync): `{made.name}[-1] + 1`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=_edit(site, made, here, there, calls))
     except (_NotKept, MayDiffer) as reason:
@@ -306,10 +307,10 @@ def _edit(site: Site, made: _Made, here: list[tuple[ast.Assign, str]], there: li
     for _, name in here:
         _demand_number(site, function, name)
     if site.is_elif(made.node):
-        raise _NotKept("it stands in an `elif`")
+        raise _NotKept("it is in an `elif`")
     own = calls.at(function.lineno)
     if own is None:
-        raise _NotKept("it stands in a function inside another one")
+        raise _NotKept("it is in a nested function")
     _demand_no_write(site, calls, own, same_if(own, made.node), made.name)
     first, last = site.span(made.node.body[0]), site.span(made.assignment)
     body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
@@ -356,7 +357,7 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
             yield _size(site, each, local, end)
     certain, caller = CertainCalls(site, calls), calls.at(site.evaluator.scope.node.lineno)
     if caller is None:
-        raise _NotKept("it stands in a function inside another one")
+        raise _NotKept("it is in a nested function")
     certain.follow(certain.start(), Link(caller, found.call, found.callee))
     if found.callee.owner and f"{certain.start().instance}." in f"{site.text(found.call.func)}.":
         certain.demand_same_method(certain.start(), found.callee)
@@ -384,9 +385,9 @@ def _parameter(site: Site, calls: ModuleCalls, callee: Definition, end: str) -> 
     bound = {part.id for part in walk_in_layers(callee.node) if isinstance(part, ast.Name)}
     short = callee.qualname.rpartition(".")[2]
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or not arguments.args:
-        raise _NotKept(f"`{callee.qualname}` has other parameters than plain ones")
+        raise _NotKept(f"`{callee.qualname}` has parameters other than plain positional ones")
     if callee.node.decorator_list or end in bound | {argument.arg for argument in arguments.args}:
-        raise _NotKept(f"`{callee.qualname}` cannot be given one more argument")
+        raise _NotKept(f"`{callee.qualname}` cannot take another argument")
     others = [each for each in calls.definitions.values() if each.qualname.endswith(f".{short}")]
     if len([each for each in others if each.owner and each.owner in _family(calls, callee, each)]) > 1:
         raise _NotKept(f"another class replaces `{callee.qualname}`")
@@ -400,7 +401,7 @@ def _family(calls: ModuleCalls, callee: Definition, other: Definition) -> set[st
 
 
 def _demand_number(site: Site, function: FunctionNode, name: str) -> None:
-    """`_NotKept` when something is done with `name` that may need a tensor."""
+    """`_NotKept` when something is done with `name` that may need a Tensor."""
     reason = why_not_a_number(site, function, name)
     if reason is not None:
         raise _NotKept(reason)

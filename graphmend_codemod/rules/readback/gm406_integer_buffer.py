@@ -25,6 +25,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.integer_sizes import PAD, Methods
@@ -173,7 +174,7 @@ rule = Rule(
                 width = self.width + 1
                 return F.pad(x, (width, 0)) * width
             """,
-            because="`width` may be needed as a tensor",
+            because="`width` may be needed as a Tensor",
             setup=_WIDTH,
         ),
         Declined(
@@ -185,7 +186,7 @@ rule = Rule(
             def forward(self, x: torch.Tensor):
                 return F.pad(x, (self.width, 0))
             """,
-            because="`width` is known as a Python integer in the constructor only",
+            because="`width` is known to be a Python integer only in the constructor",
             setup=_SETUP,
         ),
         Clean(
@@ -231,11 +232,13 @@ def integer_buffers(site: Site, node: ast.stmt) -> Verdict | None:
     places = [(where, statement.lineno, statement.col_offset) for where, statement in way.sinks]
     if (method, node.lineno, node.col_offset) not in places:
         return None
-    message = f"pads by integers that are kept in tensors: {', '.join(f'`self.{each}`' for each in sorted(way.names))}"
+    message = (
+        f"pads by integers stored in tensors (device sync): {', '.join(f'`self.{each}`' for each in sorted(way.names))}"
+    )
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     if places[0][0] != method:
-        return Verdict(message, declined=f"it is mended together with the first such place, in `{places[0][0]}`")
+        return Verdict(message, declined=f"it is fixed together with the first such place, in `{places[0][0]}`")
     if places[0] != (method, node.lineno, node.col_offset):
         return None
     reason = next(_why_not(tree, owner, integers, way), None) or next(_elsewhere(site, owner, integers, way), None)
@@ -319,7 +322,7 @@ def _why_not(tree: ast.Module, owner: ast.ClassDef, integers: Integers, way: Way
         for statement in group:
             divided = way.rounded.get(id(statement))
             if divided is not None and divided not in group:
-                yield "a quotient is rounded apart from the statement that divides"
+                yield "a quotient is rounded in a different statement from its division"
     others = strangers(owner, tree)
     for heir in tree.body:
         if not isinstance(heir, ast.ClassDef) or heir is owner or heir in others:
@@ -331,7 +334,7 @@ def _why_not(tree: ast.Module, owner: ast.ClassDef, integers: Integers, way: Way
     for part in walk(tree):
         elsewhere = isinstance(part, ast.Attribute) and part.attr in way.called and id(part) not in way.calls
         if elsewhere and not (own_attribute(part) is not None and id(part) in foreign):
-            yield f"`{speculation.short(part)}` is used where a tensor may be needed"
+            yield f"`{speculation.short(part)}` is used where a Tensor may be needed"
 
 
 def _groups(way: Way) -> Iterator[list[ast.stmt]]:

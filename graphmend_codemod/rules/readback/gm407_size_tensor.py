@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 
@@ -63,7 +64,7 @@ rule = Rule(
             shape = torch.cat([torch.as_tensor([-1]), torch.as_tensor(inner, dtype=torch.long)])
             x = x.reshape(shape.tolist()) + shape.sum()
             """,
-            because="`shape.sum` needs the tensor",
+            because="`shape.sum` needs a Tensor",
             setup=_SETUP,
         ),
         Declined(
@@ -79,7 +80,7 @@ rule = Rule(
             shape = torch.cat([torch.as_tensor([-1]), x.sum(0)])
             x = x.reshape(shape.tolist())
             """,
-            because="`x.sum(0)` is not known to be made of sizes",
+            because="cannot infer that `x.sum(0)` is made of sizes",
             setup=_SETUP,
         ),
         Clean(
@@ -120,7 +121,7 @@ def joined_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     read = [each for each in uses if _tolist(each, parents) is not None]
     if not read:
         return None
-    message = f"joins sizes in a tensor and reads them back: `{target.id}.tolist()`"
+    message = f"puts sizes into a tensor and converts them back (device sync): `{target.id}.tolist()`"
     try:
         return Verdict(message, edit=_edit(site, node, target, parts, parents))
     except _Unknown as reason:
@@ -140,9 +141,12 @@ def counted(site: Site, node: ast.Assign) -> Verdict | None:
     owner = _keeps_tensor(site, inner.attr)
     if owner is None:
         return None
-    message = f"reads a size back that `{owner}` keeps in a tensor: `{speculation.short(size)}`"
+    message = (
+        f"converts a size that `{owner}` stores in a tensor to a Python scalar (device sync): "
+        f"`{speculation.short(size)}`"
+    )
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     changed = site.but(written={id(size): (size, f"{_SIZE}({site.text(inner)})")})
     two = _two_paths(site, [node], [changed.text(node)])
     return Verdict(message, edit=Edit((two,), imports=site.imports, helpers=_helpers(site)))
@@ -173,7 +177,7 @@ def _tolist(name: ast.Name, parents: dict[int, ast.AST]) -> ast.Call | None:
 
 def _edit(site: Site, node: ast.Assign, target: ast.Name, parts: list[ast.expr], parents: dict[int, ast.AST]) -> Edit:
     if site.torch is None:
-        raise _Unknown("the name `torch` is taken by something else in this module")
+        raise _Unknown(name_taken())
     elements = ", ".join(_elements(site, node, part) for part in parts)
     helpers = _helpers(site) if _SIZE in elements else ()
     statements: list[ast.stmt] = [node]
@@ -199,17 +203,17 @@ def _reads(
 ) -> Iterator[tuple[ast.Call, ast.stmt]]:
     """The calls of `tolist` and their statements; _Unknown if the name is used for anything else."""
     if any(each.arg == target.id for each in parameters(function)):
-        raise _Unknown(f"`{target.id}` is a parameter, too")
+        raise _Unknown(f"`{target.id}` is also a parameter")
     nested = [part for part in walk(function) if isinstance(part, ast.Name) and part.id == target.id]
     scope = {id(part) for part in walk_scope(function)}
     for name in nested:
         if name is target:
             continue
         if not isinstance(name.ctx, ast.Load) or id(name) not in scope:
-            raise _Unknown(f"`{target.id}` is bound or used elsewhere as well")
+            raise _Unknown(f"`{target.id}` is also bound or used elsewhere")
         call = _tolist(name, parents)
         if call is None:
-            raise _Unknown(f"`{speculation.short(parents[id(name)])}` needs the tensor")
+            raise _Unknown(f"`{speculation.short(parents[id(name)])}` needs a Tensor")
         statement: ast.AST = call
         while not isinstance(statement, ast.stmt):
             statement = parents[id(statement)]
@@ -221,7 +225,9 @@ def _use(site: Site, name: str, found: list[ast.Call], statement: ast.stmt, pare
     written: dict[int, tuple[ast.expr, str]] = {}
     for call in found:
         if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
-            raise _Unknown(f"`{speculation.short(call)}` stands in the head of a statement")
+            raise _Unknown(
+                f"`{speculation.short(call)}` is in the header of a statement; assign it to a variable first"
+            )
         parent = parents[id(call)]
         whole: ast.expr = call
         if isinstance(parent, ast.comprehension):
@@ -284,7 +290,7 @@ def _elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
         first = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value == 0
         if first and isinstance(inner, ast.Name) and _is_made(site, node, inner.id):
             return f"{_SIZE}({inner.id})"
-    raise _Unknown(f"`{speculation.short(part)}` is not known to be made of sizes")
+    raise _Unknown(f"cannot infer that `{speculation.short(part)}` is made of sizes")
 
 
 def _made(site: Site, node: ast.expr) -> ast.expr | None:
@@ -327,7 +333,7 @@ def _is_made(site: Site, node: ast.Assign, name: str) -> bool:
     last = found[-1] if found else None
     changed = next(_changes_in_place(site.evaluator.scope.node, name), None)
     if changed is not None:
-        raise _Unknown(f"`{speculation.short(changed)}` changes what is joined")
+        raise _Unknown(f"`{speculation.short(changed)}` changes a value that is joined")
     return isinstance(last, ast.Assign) and _made(site, last.value) is not None and len(last.targets) == 1
 
 

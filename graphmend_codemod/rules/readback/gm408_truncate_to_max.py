@@ -16,6 +16,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.truncated_table import NotThisTable, Table, TableReader, greatest_of
@@ -100,7 +101,7 @@ rule = Rule(
             table = torch.stack([table[i][positions[i]] for i in range(count)])
             other = torch.index_select(table, 0, positions[0])
             """,
-            because="`table[i][positions[i]]` is no `torch.index_select` of a row of the table",
+            because="`table[i][positions[i]]` is not a `torch.index_select` of a row of the table",
             setup=_SETUP,
         ),
         Clean(
@@ -125,9 +126,9 @@ def cut_to_the_last(site: Site, node: ast.Assign) -> Verdict | None:
     reader = TableReader(site, node, node.targets[0].id, read, positions)
     if not reader.is_cut():
         return None
-    message = f"cuts a table by a number that is read back from the device: `{speculation.short(node.value)}`"
+    message = f"truncates a table to a size read from a tensor (device sync): `{speculation.short(node.value)}`"
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=_edit(site, node, reader.table()))
     except NotThisTable as reason:

@@ -83,7 +83,7 @@ rule = Rule(
             positions = torch.arange(0, self.width, device=x.device)
             x = x + positions.sum()
             """,
-            because="`positions.sum` in `Model.forward` may need the tensor",
+            because="`positions.sum` in `Model.forward` may need a Tensor",
             setup=_SETUP,
         ),
         Declined(
@@ -129,7 +129,7 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
     if not found:
         return None
     counting = ", ".join(dict.fromkeys(each.function.qualname for each in found))
-    message = f"branches on a number of positions that `{counting}` counts: `{speculation.short(node.test)}`"
+    message = f"data-dependent branch on an element of `{counting}`: `{speculation.short(node.test)}`"
     edits: list[Replacement] = []
     reasons: list[str] = []
     for each in found:
@@ -216,4 +216,4 @@ def _numbers(node: ast.expr) -> list[str]:
         return []
     if (dotted(node) or "").startswith("self."):
         return [ast.unparse(node)]
-    raise NeedsTensor(f"`{speculation.short(node)}` may be a size, for each of which torch.compile would compile anew")
+    raise NeedsTensor(f"`{speculation.short(node)}` may be a size; torch.compile would recompile for every new value")

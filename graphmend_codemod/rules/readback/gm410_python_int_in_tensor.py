@@ -18,6 +18,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer, local_names
@@ -72,7 +73,7 @@ rule = Rule(
             channels = torch.IntTensor([self.wide])
             x = gated(x, channels[0]) + channels
             """,
-            because="`gated(x, channels[0]) + channels` in `Model.forward` may need the tensor",
+            because="`gated(x, channels[0]) + channels` in `Model.forward` may need a Tensor",
             setup=_SETUP,
         ),
         Declined(
@@ -80,7 +81,7 @@ rule = Rule(
             channels = torch.LongTensor([x.sum()])
             x = gated(x, channels[0])
             """,
-            because="`x.sum()` is not known to be an integer",
+            because="cannot infer that `x.sum()` is an integer",
             setup=_SETUP,
         ),
         Clean(
@@ -121,7 +122,7 @@ def made_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
     bounds = Bounds(sure, function, target.id, len(given.elts))
     if not bounds.slices:
         return None
-    message = f"puts integers into a tensor to slice by them: `{speculation.short(call)}`"
+    message = f"stores slice bounds in a tensor (device sync): `{speculation.short(call)}`"
     try:
         certain = CertainCalls(site, calls)
         certain.follow_all(certain.start(), [function], sure.links)
@@ -137,7 +138,7 @@ def _edit(site: Site, bounds: Bounds, elements: list[ast.expr], classes: list[st
     function = bounds.function.node
     taken = {"isinstance", "int"} & local_names(function)
     if site.torch is None or taken:
-        raise _Unknown("the name `torch`, `isinstance` or `int` is taken by something else in this module")
+        raise _Unknown(name_taken(min(taken, default="torch")))
     asked = [name for element in elements for name in _numbers(function, element)]
     conditions = [f"{site.torch}.compiler.is_dynamo_compiling()"]
     conditions += [*dict.fromkeys(f"isinstance({each}, int)" for each in asked), *classes]
@@ -153,7 +154,7 @@ def _edit(site: Site, bounds: Bounds, elements: list[ast.expr], classes: list[st
         while not isinstance(statement, ast.stmt):
             statement = parents[id(statement)]
         if not isinstance(statement, _SIMPLE):
-            raise _Unknown(f"`{speculation.short(use)}` stands in the head of a statement")
+            raise _Unknown(f"`{speculation.short(use)}` is in the header of a statement; assign it to a variable first")
         written.setdefault(statement, {})[id(use)] = (use, text)
     replacements = [_two_paths(site, conditions, statement, parts) for statement, parts in written.items()]
     return Edit(tuple(replacements), imports=site.imports)
@@ -177,7 +178,7 @@ def _numbers(function: FunctionNode, node: ast.expr) -> list[str]:
         return []
     path = (dotted(node) or "").split(".")
     if not path[0] or (len(path) > 1 and path[0] != "self"):
-        raise _Unknown(f"`{speculation.short(node)}` is not known to be an integer")
+        raise _Unknown(f"cannot infer that `{speculation.short(node)}` is an integer")
     for part in walk(function):
         own = isinstance(part, ast.Attribute) and part.attr in path and not isinstance(part.ctx, ast.Load)
         if own or (isinstance(part, ast.Name) and part.id == path[0] and not isinstance(part.ctx, ast.Load)):

@@ -84,14 +84,14 @@ rule = Rule(
             with contextlib.redirect_stdout(io.StringIO()) as said:
                 print("shape", x.dtype)
             """,
-            because="reads what is said",
+            because="captures the message",
             setup=_SETUP.replace("import logging", "import contextlib\nimport io\nimport logging", 1),
         ),
         Declined(
             source="""
             seen = logger.warning("twice")
             """,
-            because="its result is used",
+            because="its return value is used",
             setup=_SETUP,
         ),
         Clean(
@@ -192,4 +192,4 @@ def log_call_as_value(site: Site, node: ast.Assign | ast.Return) -> Verdict | No
     call = find_log_call(site, node.value) if node.value is not None else None
     if call is None:
         return None
-    return Verdict(f"`{call.what}` breaks the graph", declined="its result is used", node=call.call)
+    return Verdict(f"`{call.what}` breaks the graph", declined="its return value is used", node=call.call)

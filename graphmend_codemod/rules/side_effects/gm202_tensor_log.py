@@ -68,7 +68,7 @@ rule = Rule(
             source="""
             print("next", x.add_(1))
             """,
-            because="would no longer happen under torch.compile",
+            because="would not run under torch.compile",
             setup=_SETUP,
         ),
         Clean(
@@ -88,7 +88,7 @@ def asked_for_a_message(site: Site, node: ast.If) -> Verdict | None:
     calls = [find_log_call(site, part.value) if isinstance(part, ast.Expr) else None for part in node.body]
     if condition is None or not all(calls):
         return None
-    message = f"reads a tensor to decide about a message: `{speculation.short(node.test)}`"
+    message = f"data-dependent branch around a log call: `{speculation.short(node.test)}`"
     reason = _why_not(site, node, [call for call in calls if call is not None])
     if reason is not None:
         return Verdict(message, declined=reason)
@@ -98,7 +98,7 @@ def asked_for_a_message(site: Site, node: ast.If) -> Verdict | None:
 def _why_not(site: Site, node: ast.If, calls: list[LogCall]) -> str | None:
     acting = effect_of(site, node.test)
     if acting is not None:
-        return f"`{acting}` in the test would no longer happen under torch.compile"
+        return f"`{acting}` in the test would not run under torch.compile"
     reasons = (why_not(site, call) or effect(site, call) for call in calls)
     return next((reason for reason in reasons if reason is not None), None)
 

@@ -133,10 +133,10 @@ class CertainCalls:
         if link.owners:
             layer = self._instance(route, caller, call.func)
             if layer is None or layer == route:
-                raise MayDiffer(f"it is not known what `{short(call.func)}` in `{caller.qualname}` runs")
+                raise MayDiffer(f"cannot infer what `{short(call.func)}` in `{caller.qualname}` calls")
             unknown = next((each for each in link.owners if not self._calls.has_class(each)), None)
             if unknown is not None:
-                raise MayDiffer(f"it is not known which classes `{unknown}` stands for")
+                raise MayDiffer(f"cannot infer the classes that `{unknown}` names")
             self.demand_class(layer, *link.owners, chosen=link.chosen)
             self.demand_method({*link.owners, callee.owner}, callee.node.name, dotted(call.func) or "")
             return layer._replace(exact=True, chosen=link.chosen or len(link.owners) > 1)
@@ -146,7 +146,7 @@ class CertainCalls:
         owner = self._calls.class_of(caller, receiver)
         reached = self._instance(route, caller, receiver)
         if owner is None or reached is None:
-            raise MayDiffer(f"it is not known what `{short(node)}` in `{caller.qualname}` runs")
+            raise MayDiffer(f"cannot infer what `{short(node)}` in `{caller.qualname}` calls")
         if reached == route and not route.exact:
             self.demand_own(reached, owner, attribute)
         elif reached != route:
@@ -208,7 +208,7 @@ class CertainCalls:
         classes = {dotted(each.func) or "" for each in made}
         known = all(torch_api.torch_module_class(self._site.resolve_global(each.func)) for each in made)
         if reached is None or len(classes) != 1 or not known:
-            raise MayDiffer(f"it is not known what `{short(call.func)}` in `{caller.qualname}` is")
+            raise MayDiffer(f"cannot infer what `{short(call.func)}` in `{caller.qualname}` is")
         self.demand_class(reached, classes.pop())
         self._demand_no_hook(name)
 

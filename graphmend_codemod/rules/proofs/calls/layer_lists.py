@@ -9,7 +9,7 @@ from graphmend_codemod.analysis.scope import parameters, walk_scope
 
 
 def layers_called(calls: ModuleCalls, function: Definition, call: ast.Call) -> list[Definition]:
-    """The `forward` of each layer that `self.layers[i](x)` may call; empty if some of it is not in this module."""
+    """The `forward` of each layer that `self.layers[i](x)` may call; empty if some of it is defined in another file."""
     called = call.func
     if not isinstance(called, ast.Subscript) or isinstance(called.slice, ast.Slice):
         return []

@@ -150,7 +150,7 @@ class _Following:
         reasons += self._other_callers(seen)
         reason = reasons[0] if reasons else None
         if len(deciders) > 1:
-            reason = reason or f"`{self.flag}` chooses code in several functions"
+            reason = reason or f"`{self.flag}` is branched on in several functions"
         return self._judged(deciders[0], reason)
 
     def _other_callers(self, seen: Mapping[tuple[str, int], _Step]) -> Iterator[str]:
@@ -160,7 +160,7 @@ class _Following:
                 given = arguments.get(step.flag)
                 own = isinstance(given, ast.Name) and by in seen and given.id == seen[by].flag
                 if not own and not (given is None or (isinstance(given, ast.Constant) and not given.value)):
-                    yield f"`{step.function.qualname}` gets another flag from `{by[0]}`"
+                    yield f"`{step.function.qualname}` gets a different flag from `{by[0]}`"
 
     def _bound_again(self, step: _Step) -> bool:
         """True when a function binds the flag other than by reading it, or beside that on a compile path."""
@@ -211,7 +211,7 @@ class _Following:
         guards = tuple(dict.fromkeys([*own_guards, *(name for name in above if name is not None)]))
         reason = reason or misused or self._why_no_mask(step, packed)
         if None in above:
-            reason = reason or f"`{below[above.index(None)]}` may have another value where the flag is read"
+            reason = reason or f"`{below[above.index(None)]}` may have a different value where the flag is read"
         changed = next((name for name in guards if self._changes_below(name)), None)
         if changed is not None:
             reason = reason or f"`{changed}` changes after the flag is read"
@@ -248,14 +248,21 @@ class _Following:
         if packed is None:
             return None
         if step.given.get(packed.mask) != self.mask:
-            return f"`{packed.mask}` may be another mask than the one that `{self.flag}` was read from"
+            return f"`{packed.mask}` may not be the mask that `{self.flag}` was read from"
         bound = [
             node.value
             for node in walk_scope(self.reader.node)
             if isinstance(node, ast.Assign) and any(is_name(each, self.mask) for each in node.targets)
         ]
         known = len(bound) == 1 and isinstance(bound[0], ast.Compare)
-        return None if known else f"`{self.mask}` is not known to be a bool mask"
+        return (
+            None
+            if known
+            else (
+                f"cannot infer that `{self.mask}` is a bool mask; "
+                "annotate it with `torch.BoolTensor`, or compare it: `!= 0`"
+            )
+        )
 
     def _own_uses(self) -> tuple[list[str], str | None]:
         """Names that keep the reader from using the flag where they are false, or the use that nothing guards."""

@@ -31,7 +31,7 @@ def why_not_one_dtype(calls: ModuleCalls, decider: Definition, flag: str, guards
     for part, where in found.parts(decider, [_unguarded(each, guards) for each in _returned(decider)]):
         here = where is decider and id(part) not in chosen
         if not here and _changes(part) and (where is decider or found.reached_from(where, chosen)):
-            return f"`{short(part)}` in `{where.qualname}` may give another dtype where `{flag}` is true"
+            return f"`{short(part)}` in `{where.qualname}` may return a different dtype if `{flag}` is true"
     return None
 
 

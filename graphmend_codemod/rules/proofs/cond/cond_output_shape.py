@@ -32,7 +32,7 @@ def why_not_one_result(
         while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute):
             inner = inner.func.value
         if not isinstance(inner, ast.Name) or not _is_sized(decider, inner.id, flag, packed):
-            return f"`{short(part)}` is not known to have the same size whatever `{flag}` is"
+            return f"`{short(part)}` may have a different size for each value of `{flag}`"
     return None
 
 

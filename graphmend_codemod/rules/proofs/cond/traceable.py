@@ -52,10 +52,10 @@ def why_not_traced(
     if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or decider.node.decorator_list:
         return f"the signature of `{decider.qualname}` is not plain"
     if not decider.owner:
-        return f"`{decider.qualname}` is no method"
+        return f"`{decider.qualname}` is not a method"
     for node in _uses(decider, flag):
         if not _only_tests(decider, node, guards):
-            return f"`{decider.qualname}` uses `{flag}` for more than choosing code"
+            return f"`{decider.qualname}` uses `{flag}` for more than branching"
     inputs = frozenset(each.arg for each in parameters(decider.node))
     reason = _why_not_in(calls, decider, packed, packed.roles if packed is not None else {}, inputs, set())
     returns = [node for node in traced_nodes(decider) if isinstance(node, ast.Return)]
@@ -119,7 +119,7 @@ def _why_not_in(
             continue
         reason = _why_not_form(calls, function, node, outside)
         if reason is None and isinstance(node, ast.Subscript) and not _is_static_index(node.slice, counted):
-            reason = f"`{short(node)}` in `{function.qualname}` may choose rows by data"
+            reason = f"`{short(node)}` in `{function.qualname}` may select rows by data"
         if reason is None and isinstance(node, ast.Call):
             callee = calls.callee(function, node)
             if callee is not None and (packed is None or roles_of(calls, callee) is None):
@@ -131,7 +131,7 @@ def _why_not_in(
                 below = handed_roles(callee, node, roles)
                 reason = _why_not_in(calls, callee, packed, below, frozenset(handed), seen)
             elif callee is None and not _is_known(calls, function, node):
-                reason = f"`{short(node)}` in `{function.qualname}` is not known to be traced"
+                reason = f"`{short(node)}` in `{function.qualname}` may not be traceable"
         if reason is not None:
             return reason
     return None

@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import COMPILING_PREDICATES, PREDICATES_ELSEWHERE
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Span
 from graphmend_codemod.core.settings import selects
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in, effect_of
 from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments, why_it_is_read
@@ -55,7 +56,7 @@ def _is_predicate(site: Site, name: str) -> bool:
 def why_not(site: Site, call: LogCall) -> str | None:
     """Why a log call cannot be left out of compiled code; None where it can."""
     if predicate(site) is None:
-        return "the name `torch` is taken by something else in this module"
+        return name_taken()
     reader = why_it_is_read(site, call)
     if reader is not None:
         return reader
@@ -69,7 +70,7 @@ def why_not(site: Site, call: LogCall) -> str | None:
 def effect(site: Site, call: LogCall) -> str | None:
     """Why the arguments of a log call may not be left out with it; None where they may."""
     found = effect_in(site, call.call)
-    return None if found is None else f"`{found}` in its arguments would no longer happen under torch.compile"
+    return None if found is None else f"`{found}` in its arguments would not run under torch.compile"
 
 
 def is_kept(site: Site, call: LogCall) -> bool:

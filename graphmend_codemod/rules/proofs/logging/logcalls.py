@@ -80,14 +80,14 @@ def why_it_is_read(site: Site, call: LogCall) -> str | None:
     """Who reads what a call says, so that it has to be said in every call; None for streams and handlers."""
     for word in call.call.keywords:
         if word.arg == "file" and site.resolve(word.value) not in {"sys.stdout", "sys.stderr"}:
-            return f"`{site.text(word.value)}` gets what is printed"
+            return f"`{site.text(word.value)}` captures the printed text"
     for parent in site.place.parents:
         for item in parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else ():
             context = item.context_expr
             qualified = site.resolve(context.func) if isinstance(context, ast.Call) else None
             records = qualified == "warnings.catch_warnings" and "record" in site.text(context)
             if qualified in _REDIRECTIONS or records:
-                return f"`{site.text(context)}` reads what is said"
+                return f"`{site.text(context)}` captures the message"
     return None
 
 
@@ -136,10 +136,10 @@ def _why_not_constant(site: Site, node: ast.expr, value: Value) -> str:
     if value.is_python and value.callee is not None and value.origin is Origin.OTHER and "." in value.callee:
         return ""
     if value.origin is Origin.SHAPE:
-        return f"`{text}` is a size, and a size in the message would specialise the graph on it"
+        return f"`{text}` is a size; formatting it would specialise the graph on its value (recompilations)"
     if value.kind is Kind.TENSOR:
         return f"`{text}` is a tensor"
-    return f"`{text}` may not be a constant while the graph is traced"
+    return f"`{text}` may not be a constant while Dynamo traces"
 
 
 def _is_class_name(site: Site, node: ast.expr) -> bool:

@@ -87,7 +87,7 @@ class Products(NamedTuple):
         if not all(about_shape(each, name) for each in others) or not is_view(product.factor, name):
             raise NotAlike(f"{where} does more than multiply by the mask")
         if product.target.id == name:
-            raise NotAlike(f"{where} changes the mask itself")
+            raise NotAlike(f"{where} changes the mask")
         blocks = blocks_of(self.calls, function)
         if product.dtype is None:
             if not self._is_floating(function, blocks, node, product.target.id):
@@ -182,7 +182,7 @@ def _unshaped(node: ast.expr) -> ast.expr:
 
 
 def stored(site: Site, calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr | None]:
-    """What the module gives to an attribute of instances of a class; None for what is no plain assignment."""
+    """What the module gives to an attribute of instances of a class; None for what is not a plain assignment."""
     for store in _stores(site.source.text).get(attribute, ()):
         if not store.of_self or not store.inside or calls.related(store.inside, owner):
             yield store.value

@@ -128,7 +128,7 @@ class Sums:
         if not local and self.site.resolve_global(call.func) == _SDPA:
             self._demand_place(function, call, name, _OF_SDPA, "attn_mask")
             if self._causal(function, call, _OF_SDPA) == "maybe":
-                raise NotAlike(f"`{short(call)}` in `{function.qualname}` may look at what comes later")
+                raise NotAlike(f"`{short(call)}` in `{function.qualname}` may attend to later positions")
             return []
         if local and isinstance(call.func, ast.Name):
             values = list(_values_of(function, call.func.id))
@@ -143,7 +143,7 @@ class Sums:
         self._demand_place(function, call, name, _OF_TABLE, "attention_mask")
         if self._causal(function, call, _OF_TABLE) != "no":
             # Without a word of the caller, attention without a mask looks at nothing that comes later.
-            raise NotAlike(f"`{short(call)}` in `{function.qualname}` does not say `is_causal=False`")
+            raise NotAlike(f"`{short(call)}` in `{function.qualname}` does not pass `is_causal=False`")
         self.choosers[function.owner] = True
         for value in values:
             if isinstance(value, ast.Call) and self._is_table(value):
@@ -153,11 +153,11 @@ class Sums:
             made = ast.Call(value, call.args, call.keywords) if isinstance(value, ast.Name) else None
             callee = self.calls.callee(function, made) if made is not None else None
             if callee is None or made is None:
-                raise NotAlike(f"it is not known what `{short(call.func)}` in `{function.qualname}` does with the mask")
+                raise NotAlike(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
             found = [parameter for parameter, given in callee.arguments(made).items() if is_name(given, name)]
             known = {each.arg for each in parameters(callee.node)}
             if len(found) != 1 or not known.issuperset(found):
-                raise NotAlike(f"it is not known which parameter of `{callee.qualname}` gets the mask")
+                raise NotAlike(f"cannot infer which parameter of `{callee.qualname}` receives the mask")
             yield callee, found[0]
 
     def _is_table(self, node: ast.expr | None) -> bool:
@@ -181,7 +181,7 @@ class Sums:
         mentions = [part for part in walk_in_layers(call) if is_name(part, name)]
         starred = any(isinstance(each, ast.Starred) for each in call.args)
         if starred or len(mentions) != 1 or given.get(wanted) is not mentions[0]:
-            raise NotAlike(f"`{short(call)}` in `{function.qualname}` may tell a mask of ones from None")
+            raise NotAlike(f"`{short(call)}` in `{function.qualname}` may treat a mask of ones differently from None")
 
     def _causal(self, function: Definition, call: ast.Call, order: tuple[str, ...]) -> str | None:
         """`no` where the call says so, None where it says nothing, else `maybe`."""
@@ -290,7 +290,7 @@ def _is_check_of_size(node: ast.If, name: str) -> bool:
 
 
 def _values_of(function: Definition, name: str) -> Iterator[ast.expr | None]:
-    """What a name is bound to in a function; None for what is no plain assignment."""
+    """What a name is bound to in a function; None for what is not a plain assignment."""
     plain: dict[int, ast.expr | None] = {}
     for node in walk_scope(function.node):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:

@@ -53,9 +53,9 @@ class MaskUses:
     def demand(self, function: Definition, name: str, statement: ast.stmt) -> None:
         """NotAlike unless all uses of `name` in a function, below a statement, are alike for ones and for None."""
         if _start(function, statement) < statement.lineno:
-            raise NotAlike(f"`{name}` gets its value in a loop")
+            raise NotAlike(f"`{name}` is assigned in a loop")
         if any(each.lineno > (statement.end_lineno or 0) for each in _bindings(function, name)):
-            raise NotAlike(f"`{name}` gets another value in `{function.qualname}`")
+            raise NotAlike(f"`{name}` is assigned again in `{function.qualname}`")
         self.entries.append(function)
         self._follow(function, name, statement.end_lineno or 0, _Chosen(), {})
 
@@ -75,13 +75,13 @@ class MaskUses:
     ) -> None:
         """Follow a name that an assignment, and nothing else, binds."""
         if len(_bindings(function, name)) != 1 or name in _parameter_names(function):
-            raise NotAlike(f"`{name}` gets another value in `{function.qualname}`")
+            raise NotAlike(f"`{name}` is assigned again in `{function.qualname}`")
         self._follow(function, name, _start(function, node) - 1, own, layers)
 
     def _given(self, function: Definition, name: str, own: _Chosen) -> None:
         """Follow a parameter."""
         if _bindings(function, name):
-            raise NotAlike(f"`{name}` gets another value in `{function.qualname}`")
+            raise NotAlike(f"`{name}` is assigned again in `{function.qualname}`")
         self._follow(function, name, 0, own, {})
 
     def _follow(self, function: Definition, name: str, after: int, own: _Chosen, layers: Mapping[str, _Chosen]) -> None:
@@ -93,7 +93,7 @@ class MaskUses:
         nodes = list(_live(function.node.body, own))
         for node in nodes:
             if isinstance(node, SCOPES) and _mentions(node, name):
-                raise NotAlike(f"`{name}` is used in a function inside `{function.qualname}`")
+                raise NotAlike(f"`{name}` is used in a function nested in `{function.qualname}`")
             looked_at = node.lineno <= after or id(node) in allowed if isinstance(node, ast.If) else True
             if isinstance(node, ast.If) and not looked_at and _mentions(node.test, name):
                 self.judge.demand(function, node, name)
@@ -106,7 +106,9 @@ class MaskUses:
             used = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
             if used and isinstance(node, ast.Name) and node.lineno > after and id(node) not in allowed:
                 around = next((each for each in nodes if node in children(each)), node)
-                raise NotAlike(f"`{short(around)}` in `{function.qualname}` may tell a mask of ones from None")
+                raise NotAlike(
+                    f"`{short(around)}` in `{function.qualname}` may treat a mask of ones differently from None"
+                )
 
     def _handed_on(
         self, function: Definition, node: ast.AST, name: str, own: _Chosen, layers: Mapping[str, _Chosen]
@@ -155,15 +157,15 @@ class MaskUses:
         for caller, call in callers:
             target = assigned(caller, call)
             if target is None:
-                raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
+                raise NotAlike(f"the result of `{short(call)}` is not assigned to a variable")
             own = isinstance(call.func, ast.Attribute) and is_name(call.func.value, "self")
             if not own or not self.calls.related(caller.owner, function.owner):
-                raise NotAlike(f"`{short(call)}` may be called of another instance")
+                raise NotAlike(f"`{short(call)}` may be called on another instance")
             self.entries.append(caller)
             self._bound(caller, target, call, _Chosen(), {})
             results += 1
         if not results:
-            raise NotAlike(f"nothing in the module is known to call `{function.qualname}`")
+            raise NotAlike(f"found no call of `{function.qualname}` in this module")
 
     def _occurs_elsewhere(self, name: str, calls: int) -> bool:
         """True where the text spells the name more often than its definitions and so many calls do."""
@@ -216,7 +218,7 @@ class MaskUses:
         outer = isinstance(called, ast.Name) and not _is_local(function, called.id)
         callee = self.calls.callee(function, call) if outer else None
         if callee is None:
-            raise NotAlike(f"it is not known what `{short(call.func)}` in `{function.qualname}` does with the mask")
+            raise NotAlike(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
         yield callee, _Chosen(), ()
 
     def _above(self, function: Definition, called: ast.expr) -> Definition | None:
@@ -236,7 +238,7 @@ class MaskUses:
         """A method of a class, if no other class replaces it; that does not matter where the class is `exact`."""
         key = self.calls.method(owner, name)
         if key is None:
-            raise NotAlike(f"`{owner}.{name}` is not in this module")
+            raise NotAlike(f"`{owner}.{name}` is defined in another file")
         if exact:
             return self.calls.definitions[key]
         owners = {each.owner for each in self.calls.definitions.values() if each.owner}
@@ -254,11 +256,11 @@ class MaskUses:
                 all_made = list(stored(self.site, self.calls, function.owner, iterated.attr))
                 if len(made) == len(all_made) == 1 and constructor is not None:
                     return self._listed(self.calls.definitions[constructor], made[0], iterated.attr)
-        raise NotAlike(f"it is not known which layers `{name}` in `{function.qualname}` may be")
+        raise NotAlike(f"cannot infer which layers `{name}` in `{function.qualname}` may be")
 
     def _listed(self, constructor: Definition, made: ast.Call, attribute: str) -> list[str]:
         """The classes of the elements of `nn.ModuleList(made)`, to which nothing is added later."""
-        unknown = NotAlike(f"it is not known what `{short(made)}` holds")
+        unknown = NotAlike(f"cannot infer what `{short(made)}` contains")
         listed = made.args[0] if len(made.args) == 1 else None
         if torch_api.torch_module_class(self.site.resolve_global(made.func)) != "ModuleList" or listed is None:
             raise unknown
@@ -367,7 +369,7 @@ def _parameters_given(callee: Definition, call: ast.Call, name: str, count: int)
     found = [parameter for parameter, given in callee.arguments(call).items() if is_name(given, name)]
     known = {each.arg for each in [*callee.node.args.args, *callee.node.args.kwonlyargs]}
     if len(found) != count or not known.issuperset(found):
-        raise NotAlike(f"it is not known which parameter of `{callee.qualname}` gets the mask")
+        raise NotAlike(f"cannot infer which parameter of `{callee.qualname}` receives the mask")
     return found
 
 

@@ -60,9 +60,9 @@ def forms_of(block: list[ast.stmt], name: str, mask: str, under: tuple[tuple[ast
         taken = forms_of(statement.body, name, mask, (*under, (statement.test, True)))
         return taken + forms_of(statement.orelse, name, mask, (*under, (statement.test, False)))
     if len(block) > 1 or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        raise NotAlike("a branch does more than give the mask another form")
+        raise NotAlike("a branch does more than reshape the mask or change its dtype")
     if not is_name(statement.targets[0], name):
-        raise NotAlike("a branch does more than give the mask another form")
+        raise NotAlike("a branch does more than reshape the mask or change its dtype")
     value = statement.value
     pairs = [(value, under)]
     if isinstance(value, ast.IfExp):
@@ -89,12 +89,13 @@ class PreparedMask:
         """
         if len(forms) > 1:
             raise NotAlike(
-                f"a mask that stays takes several forms: `{short(forms[0].value)}`, `{short(forms[1].value)}`"
+                f"the branches that keep the mask give it different forms: `{short(forms[0].value)}`, "
+                f"`{short(forms[1].value)}`"
             )
         form = forms[0]
         ones = _Kind.TRUE if self.dtypes == ("bool",) else _Kind.ONE
         if self._kind(form.value, {self.mask: ones}) is not _Kind.ZERO:
-            raise NotAlike(f"a mask that stays takes another form: `{self.name} = {short(form.value)}`")
+            raise NotAlike(f"the branch that keeps the mask changes its form: `{self.name} = {short(form.value)}`")
         sums = Sums(self.site, self.calls)
         uses = MaskUses(self.site, self.calls, sums)
         uses.demand(self.function, self.name, own)
@@ -118,7 +119,7 @@ class PreparedMask:
         """The conditions of a form, which Dynamo has to know while it traces."""
         for test, wanted in form.conditions:
             if not self._is_static(test):
-                raise NotAlike(f"`{short(test)}` may not be known while tracing")
+                raise NotAlike(f"`{short(test)}` may not be constant while tracing")
             if wanted:
                 yield self.site.operand_of_and(test)
             elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -152,7 +153,7 @@ class PreparedMask:
             given = [[*call.args, *(word.value for word in call.keywords)] for call in calls]
             if name != self.mask and calls and all(any(is_name(each, name) for each in every) for every in given):
                 return name
-        raise NotAlike("nothing tells how many places what it is added to has: sizes may differ where it is None")
+        raise NotAlike("cannot infer the size of the tensor it is added to; the sizes may differ when the mask is None")
 
     # what the form is made of
 
@@ -260,9 +261,9 @@ class PreparedMask:
     def _demand_same_configuration(self, owner: str, *, later: bool) -> None:
         """NotAlike unless the configuration of a class that the mask gets to is this one's, `later` as well."""
         home = self.function.owner
-        reason = NotAlike(f"the configuration of `{owner}` may be another one than that of `{home}`")
+        reason = NotAlike(f"the configuration of `{owner}` may differ from that of `{home}`")
         if not self._keeps_configuration(home):
-            raise NotAlike(f"`{home}` is not known to keep its configuration in `self.config`")
+            raise NotAlike(f"cannot infer that `{home}` keeps its configuration in `self.config`")
         todo, seen = [owner], set()
         while todo:
             each = todo.pop()

@@ -44,9 +44,9 @@ def why_it_is_needed(site: Site, attribute: str, node: ast.Assign) -> str | None
         named = isinstance(part, ast.Constant) and part.value == attribute
         read = isinstance(part, ast.Attribute) and part.attr == attribute
         if (named or read) and part.lineno not in inside:  # type: ignore[attr-defined]
-            return f"`{attribute}` is used outside of the branch, which does not keep it when compiled"
+            return f"`{attribute}` is used outside the branch, which does not store it when compiled"
     readers = [path for path in site.evaluator.scope.index.readers(attribute) if path != site.summary.path]
-    return f"`{attribute}` is used in {readers[0]}, and the branch does not keep it when compiled" if readers else None
+    return f"`{attribute}` is used in {readers[0]}, and the branch does not store it when compiled" if readers else None
 
 
 def why_it_may_change(site: Site, node: ast.expr, own: str | None) -> str | None:
@@ -70,7 +70,7 @@ class _Calls:
                 return f"`{speculation.short(part)}` draws random numbers, which the branch would keep"
             if isinstance(part, ast.Name) and id(part) not in devices and not self._is_same(part.id, seen):
                 text = speculation.short(node)
-                return f"`{text}` depends on `{part.id}`, and the branch would keep that of the first call"
+                return f"`{text}` depends on `{part.id}`, and the branch would keep the value of the first call"
         return None
 
     def _is_same(self, name: str, seen: frozenset[str]) -> bool:

@@ -70,11 +70,13 @@ def _condition(site: Site, test: ast.expr, own: str) -> str:
     conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
     for part in conjuncts:
         if not isinstance(part, ast.Compare) or len(part.ops) != 1:
-            raise NotGrowing(f"`{speculation.short(part)}` is no comparison")
+            raise NotGrowing(f"`{speculation.short(part)}` is not a comparison")
         for side in (part.left, part.comparators[0]):
             single = site.value(side).is_single or site.value(side).is_python
             if not single and not (isinstance(side, ast.Attribute) and ast.unparse(side.value) == own):
-                raise NotGrowing(f"`{speculation.short(side)}` may hold more than one element")
+                raise NotGrowing(
+                    f"`{speculation.short(side)}` may have more than one element; reduce it with `.any()` or `.all()`"
+                )
     if len(conjuncts) == 1:
         return site.text(test)
     return " & ".join(f"({site.text(part)})" for part in conjuncts)
@@ -87,18 +89,18 @@ def _statement(site: Site, statement: ast.stmt, own: str, branch: _Branch) -> No
         call = statement.value
         name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
         if ast.unparse(call.func) != f"{own}.register_buffer" or len(call.args) != 2 or not isinstance(name, str):
-            raise NotGrowing(f"`{speculation.short(call)}` may have effects")
+            raise NotGrowing(f"`{speculation.short(call)}` may have side effects")
         value = _value(site, call.args[1], own, branch)
         branch.writes.append((name, value, [site.text(word) for word in call.keywords]))
     else:
-        raise NotGrowing(f"`{speculation.short(statement)}` does more than write an attribute")
+        raise NotGrowing(f"`{speculation.short(statement)}` does more than assign an attribute")
 
 
 def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, branch: _Branch) -> None:
     value = statement.value
     if isinstance(value, ast.Call) and _is_attribute(value.func, own):
         if not isinstance(target, ast.Tuple) or not isinstance(target.elts[0], ast.Name):
-            raise NotGrowing(f"`{speculation.short(statement)}` may have effects")
+            raise NotGrowing(f"`{speculation.short(statement)}` may have side effects")
         names = []
         for each in target.elts:
             if isinstance(each, ast.Attribute) and ast.unparse(each.value) == own:
@@ -107,10 +109,10 @@ def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, b
             elif isinstance(each, ast.Name):
                 names.append(each.id)
             else:
-                raise NotGrowing(f"`{speculation.short(each)}` is written as well")
+                raise NotGrowing(f"`{speculation.short(each)}` is also written")
         branch.lines.append(f"{', '.join(names)} = {site.text(value)}")
     elif not isinstance(target, ast.Attribute) or ast.unparse(target.value) != own:
-        raise NotGrowing(f"`{speculation.short(statement)}` writes something else than an attribute")
+        raise NotGrowing(f"`{speculation.short(statement)}` writes to something other than an attribute")
     elif ast.unparse(value).startswith(f"{own}.{target.attr}.to("):
         local = site.free_name(target.attr)
         branch.lines.append(f"{local} = {site.text(value)}")
@@ -127,7 +129,7 @@ def _value(site: Site, node: ast.expr, own: str, branch: _Branch) -> str:
         if node.attr in {name for name, _, _ in branch.writes}:
             raise NotGrowing(f"`{speculation.short(node)}` is read after the branch wrote it")
         return branch.moved.get(node.attr, site.text(node))
-    raise NotGrowing(f"`{speculation.short(node)}` may have another shape than what it replaces")
+    raise NotGrowing(f"`{speculation.short(node)}` may have a different shape from the tensor that it replaces")
 
 
 def _is_attribute(node: ast.expr, own: str) -> bool:

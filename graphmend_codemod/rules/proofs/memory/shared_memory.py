@@ -104,7 +104,7 @@ class Memory(ModuleMemory):
                 self.demand_no_write(caller, blocks, statement, names)
                 self._demand_no_write_above(caller)
             elif any(self.sources(caller, each) for each in [*call.args, *(word.value for word in call.keywords)]):
-                raise NotAlike(f"`{short(call)}` is used otherwise than by a name")
+                raise NotAlike(f"the result of `{short(call)}` is not assigned to a variable")
 
 
 def is_layer(site: Site, calls: ModuleCalls, function: Definition, call: ast.Call) -> bool:

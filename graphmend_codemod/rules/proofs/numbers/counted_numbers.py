@@ -108,7 +108,7 @@ class Uses:
                     raise NeedsTensor(f"`{name}` is not a local name of `{function.qualname}`")
                 continue
             if id(node) not in own:
-                raise NeedsTensor(f"a function inside of `{function.qualname}` uses `{name}`")
+                raise NeedsTensor(f"a function nested in `{function.qualname}` uses `{name}`")
             parent = parents[id(node)]
             if isinstance(node.ctx, ast.Load):
                 self._read(function, node, parents, counted)
@@ -129,7 +129,7 @@ class Uses:
                 return
         unless = _test_of_attributes(function, node, parents) if counted is not None else None
         if unless is None:
-            raise NeedsTensor(f"`{short(call)}` in `{function.qualname}` may need the tensor")
+            raise NeedsTensor(f"`{short(call)}` in `{function.qualname}` may need a Tensor")
         if unless not in self.unless:
             self.unless.append(unless)
 

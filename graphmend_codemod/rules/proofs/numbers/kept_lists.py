@@ -87,12 +87,12 @@ class KeptLists:
         name = function.owner or function.qualname
         users = self._site.evaluator.scope.index.users(f"{self._site.summary.name}.{name}")
         if users:
-            raise MayDiffer(f"`{name}` is used in {users[0]} as well, which may give another list with the tensor")
+            raise MayDiffer(f"`{name}` is used in {users[0]} as well, which may pass another list with the tensor")
         tree = tree_of(self._site.source.text)
         for parent in walk(tree):
             for part in children(parent):
                 if id(part) not in known and self._leads_to(function, part, parent):
-                    raise MayDiffer(f"`{short(parent)}` may give `{function.qualname}` another list with the tensor")
+                    raise MayDiffer(f"`{short(parent)}` may pass `{function.qualname}` another list with the tensor")
 
     def _leads_to(self, function: Definition, part: ast.AST, parent: ast.AST) -> bool:
         """True where a node may stand for the function, or for an instance that is called."""

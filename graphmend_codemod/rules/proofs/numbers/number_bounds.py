@@ -46,7 +46,7 @@ class Bounds:
         bound = [node for node in named if not isinstance(node.ctx, ast.Load)]
         given = name in {each.arg for each in parameters(function.node)}
         if len(bound) != stores or given is bool(stores) or any(id(node) not in own for node in named):
-            self._fail(f"`{name}` is bound several times in `{function.qualname}`, or used in a function inside of it")
+            self._fail(f"`{name}` is bound several times in `{function.qualname}`, or used in a nested function")
             return
         for node in named:
             if isinstance(node.ctx, ast.Load) and id(node) not in handled:
@@ -59,7 +59,7 @@ class Bounds:
         if isinstance(parent, ast.Subscript) and parent.value is node and self._is_inside(parent):
             self._number(function, parent, parents)
         elif not self._handed(function, node, parents, whole=True):
-            self._fail(f"`{short(parent)}` in `{function.qualname}` may need the tensor")
+            self._fail(f"`{short(parent)}` in `{function.qualname}` may need a Tensor")
 
     def _is_inside(self, element: ast.Subscript) -> bool:
         inside = isinstance(element.ctx, ast.Load) and is_whole(element.slice)
@@ -74,7 +74,7 @@ class Bounds:
         elif not here and isinstance(parent, ast.Assign) and len(parent.targets) == 1 and _is_name(parent.targets[0]):
             self._name(function, ast.unparse(parent.targets[0]), stores=1, whole=False)
         elif not self._handed(function, node, parents, whole=False):
-            self._fail(f"`{short(parent)}` in `{function.qualname}` may need the tensor")
+            self._fail(f"`{short(parent)}` in `{function.qualname}` may need a Tensor")
 
     def _handed(self, function: Definition, node: ast.expr, parents: dict[int, ast.AST], *, whole: bool) -> bool:
         parent = parents[id(node)]

@@ -1,7 +1,7 @@
 """What a function does with a number that is a 0-dim integer tensor in eager mode: whether a Python integer serves it.
 
 Integer arithmetic, comparisons, bounds of slices and sizes take both alike. A call of anything else, a result, an
-attribute or a container may need the tensor, and a quotient has another precision.
+attribute or a container may need a Tensor, and a quotient has another precision.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def why_not_a_number(site: Site, function: FunctionNode, name: str) -> str | Non
             if not isinstance(node, ast.Name) or node.id != held or not isinstance(node.ctx, ast.Load):
                 continue
             if id(node) not in own:
-                return f"`{held}` is used in a function inside of `{function.name}`"
+                return f"`{held}` is used in a function nested in `{function.name}`"
             parent = parents[id(node)]
             if isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is node:
-                return f"`{short(parent)}` is read of what would be a Python number"
+                return f"`{short(parent)}` does not exist on a Python number"
             if not _serves(site, node, parents, todo):
-                return f"`{short(parent)}` may need a tensor"
+                return f"`{short(parent)}` may need a Tensor"
     return None
 
 

@@ -152,7 +152,7 @@ def moved(site: Site, statements: Sequence[ast.stmt]) -> str:
     first, last = statements[0], statements[-1]
     for part in (part for statement in statements for part in walk(statement)):
         if isinstance(part, (ast.Constant, ast.JoinedStr)) and part.lineno != part.end_lineno:
-            raise NotAnOperator("a text in the loop spans lines")
+            raise NotAnOperator("the loop contains a multi-line string")
     start, end = site.span(first), site.span(last)
     unit = site.source.indent
     written = site.source.segment(start._replace(end_line=end.end_line, end_column=end.end_column))
@@ -177,4 +177,4 @@ def _check_same(statements: Sequence[ast.stmt], text: str) -> None:
         parsed = []
     own = [ast.dump(each) for each in parsed[0].body] if parsed and isinstance(parsed[0], ast.FunctionDef) else []
     if len(parsed) != 1 or own != [ast.dump(each) for each in statements]:
-        raise NotAnOperator("the loop's text cannot be moved as it is")
+        raise NotAnOperator("the source of the loop cannot be moved unchanged")

@@ -135,14 +135,14 @@ class Arguments:
     def _local(self, name: str) -> Argument:
         value = self._site.value(ast.Name(name, ast.Load()))
         if not self._is_bound(name):
-            raise NotAnOperator(f"`{name}` may not be bound before the loop")
+            raise NotAnOperator(f"`{name}` may be unbound before the loop")
         if value.kind is Kind.TENSOR or (value.kind is Kind.UNKNOWN and self._used_as_tensor(name)):
             return self._tensor(name)
         if value.callee is None and value.instance_of is None and not self._used_as_tensor(name):
             kind = self._number(name, value)
             if kind is not None:
                 return _numbered(name, kind, name)
-        raise NotAnOperator(f"`{name}` is no tensor or number")
+        raise NotAnOperator(f"`{name}` is neither a Tensor nor a number")
 
     def _is_bound(self, name: str) -> bool:
         function = self._site.evaluator.scope.node
@@ -163,7 +163,7 @@ class Arguments:
         free = self._is_counted(name) or (name in self._filled and self._is_only_written(name))
         if not free:
             if value.is_floating or (name in self._filled and not (value.dtype or "").startswith("torch.")):
-                raise NotAnOperator(f"`{name}` may be floating, and a gradient does not go through an operator")
+                raise NotAnOperator(f"`{name}` may be floating point, and the custom operator has no gradient")
             conditions.append(f"not {name}.is_floating_point()")
         return Argument(name, "Tensor", f"{torch}.Tensor", name, tuple(conditions))
 
@@ -288,7 +288,7 @@ class Arguments:
         further = self._parents[id(outer)]
         facts, fact = scope.class_facts, scope.attribute(outer.attr)
         if fact is None or fact.kind not in _PLAIN or facts is None or outer.attr in facts.methods:
-            raise NotAnOperator(f"`{text}` is not known to be a number")
+            raise NotAnOperator(f"cannot infer that `{text}` is a number")
         if isinstance(further, (ast.Attribute, ast.Subscript)):
             raise NotAnOperator(f"`{speculation.short(further)}` is looked up in the loop")
         taken = {part.id for part in walk(self._node) if isinstance(part, ast.Name)} | set(self._filled)

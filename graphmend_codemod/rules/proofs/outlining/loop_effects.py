@@ -34,7 +34,7 @@ class Effects:
                 continue
             site = self._site.at(statement)
             if site is None:
-                raise NotAnOperator(f"`{speculation.short(statement)}` is not reached by the compiler")
+                raise NotAnOperator(f"`{speculation.short(statement)}` is not reached by torch.compile")
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
                 self._check_augmented(site, statement, statement.target)
             for part in _own_parts(statement):
@@ -62,7 +62,7 @@ class Effects:
             return
         pure = _effect(site, call).pure and (method or torch_api.torch_function(qualified)) not in torch_api.AUTOCAST
         if not pure and not _is_harmless(site, qualified):
-            raise NotAnOperator(f"`{text}` may have effects")
+            raise NotAnOperator(f"`{text}` may have side effects")
 
     # what names may refer to
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, base, decorator, head, naming, tensor
 
@@ -73,26 +74,26 @@ def edit(site: Site, function: FunctionNode) -> Edit:
 def _tensor_parameters(site: Site, function: FunctionNode) -> list[str]:
     args = function.args
     if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs:
-        raise NotAnOperator("an operator takes plain positional arguments")
+        raise NotAnOperator("a custom operator takes positional arguments only")
     first = site.flow.places[id(function.body[0])].env
     for each in args.args:
         if not first[each.arg].is_tensor:
-            raise NotAnOperator(f"the argument `{each.arg}` is not annotated as a tensor")
-        if first[each.arg].is_floating:
             raise NotAnOperator(
-                f"the argument `{each.arg}` is floating, and a gradient does not go through an operator"
+                f"cannot infer that the argument `{each.arg}` is a Tensor; annotate it: `{each.arg}: torch.Tensor`"
             )
+        if first[each.arg].is_floating:
+            raise NotAnOperator(f"the argument `{each.arg}` is floating point, and the custom operator has no gradient")
     if not args.args:
-        raise NotAnOperator("the function takes no argument")
+        raise NotAnOperator("the function has no arguments")
     return [each.arg for each in args.args]
 
 
 def _check_effects(site: Site, function: FunctionNode, names: list[str]) -> None:
     for node in walk_scope(function):
         if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await)):
-            raise NotAnOperator("the function does more than compute its results")
+            raise NotAnOperator("the function has side effects")
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            raise NotAnOperator("the function defines another one")
+            raise NotAnOperator("the function defines a nested function")
         target = _written(node)
         if target is not None and base(target) in names and isinstance(target, (ast.Subscript, ast.Attribute)):
             raise NotAnOperator(f"the function changes its argument `{base(target)}`")
@@ -110,7 +111,7 @@ def _check_call(site: Site, call: ast.Call, names: list[str]) -> None:
     qualified = site.resolve(call.func)
     name = torch_api.torch_function(qualified)
     if qualified is not None and name is None and not qualified.startswith(("builtins.", "torch.")):
-        raise NotAnOperator(f"`{speculation.short(call)}` may have effects")
+        raise NotAnOperator(f"`{speculation.short(call)}` may have side effects")
     method = call.func.attr if qualified is None and isinstance(call.func, ast.Attribute) else name
     if method in aliasing.RANDOM or qualified in {"builtins.print", "builtins.input", "builtins.open"}:
         raise NotAnOperator(f"`{speculation.short(call)}` has effects")
@@ -118,7 +119,7 @@ def _check_call(site: Site, call: ast.Call, names: list[str]) -> None:
     if own and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
         raise NotAnOperator(f"the function changes its argument `{base(call.func)}`")
     if qualified is None and not isinstance(call.func, ast.Attribute):
-        raise NotAnOperator(f"`{speculation.short(call)}` may have effects")
+        raise NotAnOperator(f"`{speculation.short(call)}` may have side effects")
 
 
 @dataclass
@@ -134,7 +135,7 @@ class _Slice:
         last = self.body[-1]
         returns = [node for node in walk_scope(self.function) if isinstance(node, ast.Return)]
         if not isinstance(last, ast.Return) or last.value is None or len(returns) != 1:
-            raise NotAnOperator("the function has another way out than one `return` at its end")
+            raise NotAnOperator("the function must have exactly one `return`, at its end")
         self.result: ast.expr = last.value
         self.results = list(last.value.elts) if isinstance(last.value, ast.Tuple) else [last.value]
         self.kept = self._kept(last)
@@ -165,7 +166,7 @@ class _Slice:
         """Refuse what the data sizes."""
         site = self.site.at(statement)
         if site is None:
-            raise NotAnOperator(f"`{speculation.short(statement)}` is not reached by the compiler")
+            raise NotAnOperator(f"`{speculation.short(statement)}` is not reached by torch.compile")
         chosen = _chosen(site)
         for part in walk_in_layers(node):
             if isinstance(part, ast.Name) and part.id in chosen:
@@ -192,7 +193,7 @@ class _Slice:
         site = self.site.at(statement)
         value = site.value(node) if site is not None else None
         if value is None or not value.is_tensor:
-            raise NotAnOperator(f"`{speculation.short(node)}` is not known to be a tensor")
+            raise NotAnOperator(cannot_infer_tensor(self.site, node))
         if isinstance(node, ast.Name):
             for earlier in reversed(self.kept):
                 target = earlier.targets[0] if isinstance(earlier, ast.Assign) else None

@@ -131,7 +131,7 @@ def edit(site: Site, filling: Filling) -> Edit:
 def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
     scope = site.evaluator.scope
     if not site.torch_at_import:
-        raise NotAnOperator(f"`{site.torch}` is not bound for certain when the module is imported")
+        raise NotAnOperator(f"`{site.torch}` may not be bound when the module is imported")
     if node.orelse:
         raise NotAnOperator("the loop has an `else`")
     stored = _stored(node)
@@ -139,24 +139,24 @@ def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
         if isinstance(part, _OTHER_WAYS):
             raise NotAnOperator(f"`{speculation.short(part)}` leaves the loop")
         if isinstance(part, _OTHER_FORMS):
-            raise NotAnOperator(f"`{speculation.short(part)}` in the loop is not a form that can be moved")
+            raise NotAnOperator(f"`{speculation.short(part)}` in the loop cannot be moved into a function")
         if isinstance(part, _COMPREHENSIONS):
             raise NotAnOperator(f"`{speculation.short(part)}` binds names of its own")
         word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
         if word.startswith("__") and not word.endswith("__"):
-            raise NotAnOperator(f"`{word}` means something else outside of its class")
+            raise NotAnOperator(f"`{word}` has another meaning outside the class")
     for name in sorted(stored):
         if not scope.is_local(name) or name in scope.closure - scope.locals:
-            raise NotAnOperator(f"`{name}` is no name of this function alone")
+            raise NotAnOperator(f"`{name}` is not local to this function")
         if site.live_after(name):
             raise NotAnOperator(f"`{name}` is used after the loop")
     for part in walk_scope(scope.node):
         if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
-            raise NotAnOperator(f"`{part.id}` in the function may know names of the loop")
+            raise NotAnOperator(f"`{part.id}` in the function may read local variables of the loop")
         if isinstance(part, SCOPES):
             known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & {*stored, *filled}
             if known:
-                raise NotAnOperator(f"a function inside of this one knows `{min(known)}`")
+                raise NotAnOperator(f"a nested function uses `{min(known)}`")
 
 
 def _function(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:

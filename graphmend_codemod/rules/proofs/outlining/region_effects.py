@@ -67,17 +67,17 @@ class RegionEffects:
     def _call(self, call: ast.Call) -> set[str]:
         text, qualified = speculation.short(call), self._site.resolve(call.func)
         if any(word.arg in {None, "out", "inplace"} for word in call.keywords):
-            raise NotAnOperator(f"`{text}` may have effects")
+            raise NotAnOperator(f"`{text}` may have side effects")
         if qualified is not None:
             return self._known(call, qualified, text)
         if isinstance(call.func, ast.Name):
             if self._is_layer(call.func):
                 return set()
-            raise NotAnOperator(f"`{text}` may have effects")
+            raise NotAnOperator(f"`{text}` may have side effects")
         if not isinstance(call.func, ast.Attribute):
             if self._is_layer(call.func):
                 return set()
-            raise NotAnOperator(f"`{text}` may have effects")
+            raise NotAnOperator(f"`{text}` may have side effects")
         method, owner = call.func.attr, call.func.value
         if isinstance(owner, ast.Name) and owner.id == self._own:
             return set()  # a layer or a method: which one is asked where attributes become parts
@@ -88,10 +88,10 @@ class RegionEffects:
         if method in _CONTAINERS:
             own = isinstance(owner, ast.Name) and owner.id in self.stored
             if not own or reads_before_writing(self._statements, owner.id):  # type: ignore[attr-defined]
-                raise NotAnOperator(f"`{text}` changes what is no tensor of the loop")
+                raise NotAnOperator(f"`{text}` changes something other than a tensor of the loop")
             return set()
         if method not in _METHODS and not (method == "forward" and self._is_layer(owner)):
-            raise NotAnOperator(f"`{text}` may have effects")
+            raise NotAnOperator(f"`{text}` may have side effects")
         return set()
 
     def _known(self, call: ast.Call, qualified: str, text: str) -> set[str]:
@@ -109,7 +109,7 @@ class RegionEffects:
         facts = self._site.evaluator.scope.index.function(qualified)
         if builtin in _BUILTINS or (facts is not None and facts.computes):
             return set()
-        raise NotAnOperator(f"`{text}` may have effects")
+        raise NotAnOperator(f"`{text}` may have side effects")
 
     def _is_layer(self, node: ast.expr) -> bool:
         """True for what is looked up in an attribute of the instance, in place or as a name of the loop."""
@@ -191,7 +191,7 @@ class RegionEffects:
     def _outside(self, names: set[str], node: ast.AST) -> set[str]:
         found = self._leads_to(names)
         if self._own in found or any(not self._site.evaluator.scope.is_local(name) for name in found):
-            raise NotAnOperator(f"`{speculation.short(node)}` may change what the instance or the module holds")
+            raise NotAnOperator(f"`{speculation.short(node)}` may change state of the instance or the module")
         return found
 
     @cached_property
@@ -246,7 +246,7 @@ class RegionEffects:
         for node in self._nodes:
             if isinstance(node, ast.Assign) and any(name in _names(target) for target in node.targets):
                 if not (len(node.targets) == 1 and _accumulates(node.value, name)):
-                    raise NotAnOperator(f"`{speculation.short(node)}` may give `{name}` another dtype or shape")
+                    raise NotAnOperator(f"`{speculation.short(node)}` may change the dtype or shape of `{name}`")
             elif isinstance(node, (ast.For, ast.comprehension, ast.AnnAssign)) and name in _names(node.target):
                 raise NotAnOperator(f"`{speculation.short(node)}` binds `{name}`")
 

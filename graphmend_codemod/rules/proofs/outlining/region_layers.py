@@ -28,7 +28,7 @@ def check_layers(site: Site, attribute: str) -> None:
     calls = calls_in(site.source.text)
     made = [*calls.assigned(owner, attribute), *_put_in(calls, owner, attribute)]
     if not made:
-        raise NotAnOperator(f"cannot infer what layers `self.{attribute}` holds; make them in `__init__`")
+        raise NotAnOperator(f"cannot infer which layers `self.{attribute}` contains; make them in `__init__`")
     _Layers(site, calls).check(attribute, made)
 
 
@@ -58,33 +58,33 @@ class _Layers:
         for value in made:
             if isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
                 raise NotAnOperator(
-                    f"parameters in `self.{attribute}` are not known to the module; use `nn.ModuleList`"
+                    f"parameters in `self.{attribute}` are not registered with the module; use `nn.ModuleList`"
                 )
             if isinstance(value, ast.Name):
-                raise NotAnOperator(f"cannot infer what layers `self.{attribute}` holds: `{value.id}` is given")
+                raise NotAnOperator(
+                    f"cannot infer which layers `self.{attribute}` contains: `{value.id}` is an argument"
+                )
             for call in (part for part in walk(value) if isinstance(part, ast.Call)):
                 self._check_call(call)
 
     def _check_call(self, call: ast.Call) -> None:
         qualified = self._site.resolve_global(call.func)
         if qualified is None and isinstance(call.func, ast.Name):
-            raise NotAnOperator(f"cannot infer what `{speculation.short(call)}` makes")
+            raise NotAnOperator(f"cannot infer what `{speculation.short(call)}` returns")
         if qualified is None or qualified.startswith(("torch.", "builtins.")):
             return
         module, _, name = qualified.rpartition(".")
         scope = self._site.evaluator.scope
         if module != self._site.summary.name:
             if scope.index.class_facts(qualified) is not None or scope.index.function(qualified) is not None:
-                raise NotAnOperator(
-                    f"`{speculation.short(call.func)}` is in another file, and may do more than compute"
-                )
+                raise NotAnOperator(f"`{speculation.short(call.func)}` is in another file, and may have side effects")
             return
         facts = scope.index.class_facts(qualified)
         if facts is None:
-            raise NotAnOperator(f"cannot infer what `{speculation.short(call)}` makes")
+            raise NotAnOperator(f"cannot infer what `{speculation.short(call)}` returns")
         for base_class in facts.bases:
             if not base_class.startswith(("torch.", "builtins.")) and base_class.rpartition(".")[0] != module:
-                raise NotAnOperator(f"`{name}` has a base class in another file, which may do more than compute")
+                raise NotAnOperator(f"`{name}` has a base class in another file, which may have side effects")
         self._check_class(name)
 
     def _check_class(self, name: str) -> None:
@@ -95,7 +95,9 @@ class _Layers:
             owned = definition.owner == name or (definition.owner and self._calls.is_heir(name, definition.owner))
             if owned and not definition.qualname.endswith(".__init__"):
                 for text in _effects(definition.node):
-                    raise NotAnOperator(f"`{text}` in `{definition.qualname}` is more than an operator's layer may do")
+                    raise NotAnOperator(
+                        f"`{text}` in `{definition.qualname}` is not supported inside a custom operator"
+                    )
                 for attribute in _run(definition.node):
                     if self._calls.method(name, attribute) is None:
                         made = self._calls.assigned(name, attribute)

@@ -43,7 +43,7 @@ class Region:
     def __init__(self, site: Site, statements: Sequence[ast.stmt]) -> None:
         first = site.at(statements[0])
         if first is None:
-            raise NotAnOperator("the loop is not reached by the compiler")
+            raise NotAnOperator("the loop is not reached by torch.compile")
         self.site = first
         self.last = site.at(statements[-1]) or site
         self.statements = list(statements)
@@ -62,35 +62,35 @@ class Region:
             raise NotAnOperator(f"the loop changes {several}, not one tensor" if several else "no tensor is changed")
         (name,) = changed
         if not self.site.value(ast.Name(name, ast.Load())).is_tensor or not self.site.sole_owner(name):
-            raise NotAnOperator(f"something else may refer to the memory of `{name}`")
+            raise NotAnOperator(f"`{name}` may share memory with another tensor")
         self.effects.check_rebound(name)
         return name
 
     def _check_forms(self) -> None:
         scope = self.site.evaluator.scope
         if not self.site.torch_at_import or self.site.torch != "torch":
-            raise NotAnOperator("`torch` is not bound for certain when the module is imported")
+            raise NotAnOperator("`torch` may not be bound when the module is imported")
         if scope.self_name is None or scope.class_qualified is None or "." in self.site.function.partition(".")[2]:
-            raise NotAnOperator("the loop is in no method of a module")
+            raise NotAnOperator("the loop is not in a method of an `nn.Module`")
         for part in (part for statement in self.statements for part in (statement, *walk_scope(statement))):
             if isinstance(part, _LEAVES):
                 raise NotAnOperator(f"`{speculation.short(part)}` leaves the loop")
             no_grad = isinstance(part, ast.With) and all(_is_no_grad(self.site, item) for item in part.items)
             if isinstance(part, _FORMS) or (isinstance(part, ast.With) and not no_grad):
-                raise NotAnOperator(f"`{speculation.short(part)}` in the loop is not a form that can be moved")
+                raise NotAnOperator(f"`{speculation.short(part)}` in the loop cannot be moved into a function")
             word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
             if (word.startswith("__") and not word.endswith("__")) or word in _OF_A_CLASS:
-                raise NotAnOperator(f"`{word}` means something else outside of its class")
+                raise NotAnOperator(f"`{word}` has another meaning outside the class")
         for name in sorted(self.effects.stored):
             if not scope.is_local(name) or name in scope.closure - scope.locals:
-                raise NotAnOperator(f"`{name}` is no name of this function alone")
+                raise NotAnOperator(f"`{name}` is not local to this function")
         for part in walk_scope(scope.node):
             if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
-                raise NotAnOperator(f"`{part.id}` in the function may know names of the loop")
+                raise NotAnOperator(f"`{part.id}` in the function may read local variables of the loop")
             if isinstance(part, SCOPES):
                 known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & self.effects.stored
                 if known:
-                    raise NotAnOperator(f"a function inside of this one knows `{min(known)}`")
+                    raise NotAnOperator(f"a nested function uses `{min(known)}`")
 
     def _loads(self) -> Iterator[ast.Name]:
         names = [
@@ -111,11 +111,11 @@ class Region:
                 continue
             value = self.site.value(ast.Name(name, ast.Load()))
             if not self._is_bound(name):
-                raise NotAnOperator(f"`{name}` may not be bound before the loop")
+                raise NotAnOperator(f"`{name}` may be unbound before the loop")
             outer = self._parents.get(id(part))
             called = isinstance(outer, ast.Call) and outer.func is part
             if value.callee is not None or value.instance_of is not None or called:
-                raise NotAnOperator(f"`{name}` is no tensor or number")
+                raise NotAnOperator(f"`{name}` is neither a Tensor nor a number")
             found[name] = None
         return list(found)
 
@@ -144,7 +144,7 @@ class Region:
             further = self._parents[id(outer)]
             facts, fact = scope.class_facts, scope.attribute(outer.attr)
             if facts is None or outer.attr in facts.methods:
-                raise NotAnOperator(f"`self.{outer.attr}` is a method or a property, which may do more than compute")
+                raise NotAnOperator(f"`self.{outer.attr}` is a method or a property, which may have side effects")
             if self._is_set_later(outer.attr):
                 raise NotAnOperator(f"`self.{outer.attr}` is set outside of `__init__`")
             if outer.attr == "training" or (fact is not None and fact.kind is AttributeKind.CONSTANT):
@@ -227,7 +227,7 @@ def _region(site: Site, statements: Sequence[ast.stmt]) -> tuple[Region, str]:
         except UsedLater:
             if end >= len(body) or end == last + _FURTHER:
                 raise
-    raise AssertionError("the last round returns or raises")
+    raise AssertionError("the last iteration returns or raises")
 
 
 def _function(region: Region, name: str, given: list[str], parts: list[str], about: str) -> str:

@@ -42,7 +42,7 @@ def text_for_all_rows(site: Site, node: ast.If, blocks: Blocks, target: str, nam
     body = _replaced(site, Span(*_start(node.body[0]), *_start(last)), pieces)
     value = _replaced(site, site.span(last.value), pieces)
     if any(isinstance(part, ast.Constant) and part.end_lineno != part.lineno for part in walk_in_layers(node)):
-        raise NotByRows("the branch holds a text of several lines")
+        raise NotByRows("the branch contains a multi-line string")
     column = node.body[0].col_offset
     lines = textwrap.dedent(f"{' ' * column}{body}").splitlines()
     folded = " ".join(part.strip() for part in value.splitlines())

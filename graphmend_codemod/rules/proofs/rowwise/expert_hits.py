@@ -58,7 +58,9 @@ def hits_of(site: Site, node: ast.For) -> Hits:
     if not statements and not _data_dependent(site, node.iter):
         return Hits(f"for {site.text(node.target)} in {site.text(node.iter)}:")
     if not isinstance(node.target, ast.Name):
-        raise NotRowwise("what the loop runs over depends on the routing, and the number of experts is not known")
+        raise NotRowwise(
+            "the iterable depends on the routing, and the number of experts is unknown; loop over `range(num_experts)`"
+        )
     source = _value_of(site, node.iter) if isinstance(node.iter, ast.Name) else node.iter
     uses = _Uses(site, node, node.target.id, _kind(site, source))
     hits = Hits(_header(site, node, uses.name), statements, written=uses.written, dropped=uses.dropped)
@@ -87,7 +89,7 @@ def _kept(site: Site, node: ast.For, statement: ast.stmt) -> list[str]:
             lines = [line for inner in statement.body for line in _kept(site, node, inner)]
             return [f"with {site.text(context)}:", *("    " + line for line in lines)] if lines else []
     if not isinstance(statement, ast.Assign):
-        raise NotRowwise(f"`{speculation.short(statement)}` stands between the loop and what it runs over")
+        raise NotRowwise(f"`{speculation.short(statement)}` runs between the loop and the definition of its iterable")
     if not _data_dependent(site, statement):
         return [site.text(statement)]
     for name in bound_in(statement):
@@ -121,14 +123,16 @@ def _value_of(site: Site, name: ast.Name) -> ast.expr | None:
 def _kind(site: Site, source: ast.expr | None) -> Kind:
     inner = None if source is None else without_list(source)
     if inner is None:
-        raise NotRowwise("what the loop runs over is not known")
+        raise NotRowwise("cannot infer the iterable of the loop")
     if isinstance(inner, ast.Call) and (site.resolve(inner.func) == "torch.unique" or _is_method(inner, "unique")):
         return Kind.NUMBER
     found = where_of(site, inner)
     if found is None or found[1] is None:
-        raise NotRowwise("what the loop runs over depends on the routing, and the number of experts is not known")
+        raise NotRowwise(
+            "the iterable depends on the routing, and the number of experts is unknown; loop over `range(num_experts)`"
+        )
     if _rank(site, found[0]) != 1:
-        raise NotRowwise(f"`{speculation.short(found[0])}` is not known to have one element for each expert")
+        raise NotRowwise(f"cannot infer that `{speculation.short(found[0])}` has one element for each expert")
     return Kind.ROW if found[1] == -1 else Kind.NUMBER
 
 
@@ -170,7 +174,9 @@ def _header(site: Site, node: ast.For, name: str) -> str:
                     return f"for {name} in range({site.text(part.value)}.shape[{dimension}]):"
                 if is_none(element):
                     break
-    raise NotRowwise("what the loop runs over depends on the routing, and the number of experts is not known")
+    raise NotRowwise(
+        "the iterable depends on the routing, and the number of experts is unknown; loop over `range(num_experts)`"
+    )
 
 
 class _Uses:
@@ -246,13 +252,13 @@ class _Uses:
             if squeezed and [_is_zero(each) for each in call.args] == [True] and not call.keywords:  # type: ignore[union-attr]
                 self._write(call, self._site.text(parent))  # type: ignore[arg-type]
                 return
-        raise NotRowwise(f"`{name.id}` is used as a tensor of one element")
+        raise NotRowwise(f"`{name.id}` is used as a one-element tensor")
 
     def _write(self, node: ast.expr, text: str) -> None:
         segment = self._site.source.segment(self._site.span(node))
         # Python up to 3.11 may say wrong positions for what stands in an f-string.
         if re.sub(r"\s", "", segment) != re.sub(r"\s", "", ast.unparse(node)):
-            raise NotRowwise(f"`{ast.unparse(node)}` is spelled in a way that is not understood")
+            raise NotRowwise(f"`{ast.unparse(node)}` has an unsupported form")
         self.written[id(node)] = (node, text)
 
     def _is_module_list(self, node: ast.expr) -> bool:

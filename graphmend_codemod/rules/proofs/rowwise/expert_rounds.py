@@ -107,11 +107,13 @@ def check_experts(site: Site, rewriter: Rewriter) -> None:
     if not rewriter.writes:
         raise NotRowwise("no rows are written")
     if not rewriter.calls:
-        raise NotRowwise("no expert gets the chosen rows")
+        raise NotRowwise("no expert is called with the selected rows")
     for callee in rewriter.calls:
         for part in walk_in_layers(callee):
             if isinstance(part, ast.Attribute) and (mixing := _mixing(site, part.attr)):
-                raise NotRowwise(f"`self.{part.attr}` holds a `{mixing}`, which does not treat each row by itself")
+                raise NotRowwise(
+                    f"`self.{part.attr}` holds a `{mixing}`, which does not process each row independently"
+                )
 
 
 def _mixing(site: Site, name: str) -> str | None:

@@ -148,7 +148,7 @@ def _sorting(found: Segments, before: Sequence[ast.stmt]) -> None:
                 counted = part.args[0] if ast.unparse(part.func.value) == "torch" and part.args else part.func.value
                 index = _sorting_index(ast.unparse(counted), before)
                 if index is None:
-                    raise NotRowwise(f"the order of `{ast.unparse(counted)}` is not known")
+                    raise NotRowwise(f"cannot infer the order of `{ast.unparse(counted)}`")
                 found.sorted_by = (ast.unparse(counted), index)
 
 
@@ -177,7 +177,7 @@ def _joining(found: Segments, before: list[ast.stmt], after: list[ast.stmt], nod
     value = getattr(statement, "value", None)
     joined = value.body if isinstance(value, ast.IfExp) else value
     if appended or name not in lists or target is None or not _joins(joined, name):
-        raise NotRowwise(f"what becomes of `{name}` is not known")
+        raise NotRowwise(f"cannot follow all uses of `{name}`")
     assert statement is not None
     found.collected = (name, target)
     found.after = [statement]
@@ -235,7 +235,7 @@ class SegmentRewriter(Rewriter):
         target = self.loop.target
         counter = target.elts[0] if isinstance(target, ast.Tuple) else target
         if not isinstance(counter, ast.Name):
-            raise NotRowwise("what counts the rounds is not known")
+            raise NotRowwise("cannot infer the loop counter")
         return counter.id
 
     def role(self, node: ast.expr) -> str | None:
@@ -333,7 +333,9 @@ class SegmentRewriter(Rewriter):
                     lines.append(text)
                 continue
             if not (isinstance(statement, ast.Assign) and target):
-                raise NotRowwise(f"`{speculation.short(statement)}` stands between the loop and what it runs over")
+                raise NotRowwise(
+                    f"`{speculation.short(statement)}` runs between the loop and the definition of its iterable"
+                )
             if self.segments.sorted_by is None or target not in self.bounds:
                 lines.append(self.site.text(statement))
         lines += self.first
@@ -368,7 +370,7 @@ class SegmentRewriter(Rewriter):
                 experts = site.text(part.value)
                 if experts not in self.segments.read:
                     return f"for {self._counter()} in range(len({experts})):"
-        raise NotRowwise("the number of experts is not known")
+        raise NotRowwise("cannot infer the number of experts")
 
 
 def _used_as_index(loop: ast.For) -> set[str]:
@@ -406,9 +408,9 @@ def check_counts(site: Site, node: ast.Assign, name: str) -> None:
         if isinstance(parent, ast.Call) and ast.unparse(parent.func).endswith(".as_tensor"):
             taken = True
         elif not _hands_on(parent, part, name, node):
-            raise NotRowwise(f"`{speculation.short(parent)}` uses `{name}` in another way")
+            raise NotRowwise(f"`{speculation.short(parent)}` is an unsupported use of `{name}`")
     if not taken:
-        raise NotRowwise(f"the functions that split rows by `{name}` do not take it as a tensor yet; fix those first")
+        raise NotRowwise(f"the functions that split rows by `{name}` do not accept it as a tensor yet; fix those first")
 
 
 def _reads(tree: ast.Module, name: str) -> Iterator[tuple[ast.AST, ast.Name]]:

@@ -170,7 +170,7 @@ class _Uses:
             if not isinstance(node, ast.Name) or id(node) in inside | self.allowed:
                 continue
             if node.id in self.roles or node.id in self.reads:
-                return f"`{self.function.name}` does more with `{node.id}` than read and write the chosen rows"
+                return f"`{self.function.name}` does more with `{node.id}` than read and write the selected rows"
         return None
 
     def _allow(self, node: ast.AST) -> None:

@@ -58,7 +58,7 @@ class RowChoices:
     def chosen(self) -> Choice:
         """The rows that the code works on; NotRowwise before any are chosen."""
         if self.choice is None:
-            raise NotRowwise("which rows are chosen is not known")
+            raise NotRowwise("cannot infer which rows are selected")
         return self.choice
 
     def _defines_selector(self, target: ast.expr, value: ast.expr) -> bool:
@@ -82,7 +82,7 @@ class RowChoices:
                 self.choice.rank = "1"
             self._emit_choice(self.choice)
             return True
-        raise NotRowwise(f"`{speculation.short(value)}` gives indices of a kind that is not known")
+        raise NotRowwise(f"`{speculation.short(value)}` returns indices of an unknown kind")
 
     def choose_pairs(self, mask: ast.expr, names: list[str]) -> None:
         """`a, b = torch.where(mask)`: which of the two is the row is known when one of them indexes alone."""
@@ -129,7 +129,7 @@ class RowChoices:
             if len(named) == 1:
                 alone |= named
         if len(alone) != 1:
-            raise NotRowwise(f"which of `{names[0]}` and `{names[1]}` counts the rows is not known")
+            raise NotRowwise(f"cannot infer whether `{names[0]}` or `{names[1]}` indexes the rows")
         return alone.pop()
 
     def _mask(self, node: ast.expr) -> Choice:
@@ -168,7 +168,7 @@ class RowChoices:
                 self.masks[key] = self._mask(node)
             chosen = self.masks[key]
             if self.choice is not None and self.choice is not chosen:
-                raise NotRowwise("two masks choose rows in one round")
+                raise NotRowwise("two masks select rows in one iteration")
             self.choice = chosen
             self._emit_choice(chosen)
             return MASK

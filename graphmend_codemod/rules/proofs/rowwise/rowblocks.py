@@ -44,7 +44,7 @@ class Layers:
         self.checked[owner, attribute] = None
         made = self.calls.constructions(owner, attribute)
         if not made:
-            raise NotByRows(f"it is not known what `self.{attribute}` is")
+            raise NotByRows(f"cannot infer what `self.{attribute}` is")
         for call in made:
             self._layer(call, attribute)
 
@@ -53,14 +53,14 @@ class Layers:
         if layer == "Sequential" and not call.keywords:
             for argument in call.args:
                 if not isinstance(argument, ast.Call):
-                    raise NotByRows(f"it is not known what `self.{attribute}` holds")
+                    raise NotByRows(f"cannot infer what `self.{attribute}` contains")
                 self._layer(argument, attribute)
         elif layer in _IN_EVALUATION:
             self.in_evaluation = True
         elif layer is None and isinstance(call.func, ast.Name) and (key := self.calls.method(call.func.id, "forward")):
             self._forward(self.calls.definitions[key])
         elif layer not in _EACH_SAMPLE:
-            raise NotByRows(f"`{speculation.short(call.func)}` may let rows depend on each other")
+            raise NotByRows(f"`{speculation.short(call.func)}` may make rows depend on each other")
 
     def _forward(self, definition: Definition) -> None:
         blocks = Blocks(self, definition.owner, definition.node, rows=set(definition.parameters))
@@ -114,7 +114,7 @@ class Blocks:
     def statement(self, node: ast.stmt) -> None:
         """Follow one statement; NotByRows if it may do anything else than keep rows apart."""
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            raise NotByRows(f"`{speculation.short(node)}` is no plain assignment")
+            raise NotByRows(f"`{speculation.short(node)}` is not a plain assignment")
         target = node.targets[0]
         if isinstance(target, ast.Subscript):
             if not self._chooses(target) or isinstance(target.slice, ast.Tuple):
@@ -126,10 +126,10 @@ class Blocks:
         elif isinstance(target, ast.Tuple) and self._is_shape(node.value):
             for position, element in enumerate(target.elts):
                 if not isinstance(element, ast.Name):
-                    raise NotByRows(f"`{speculation.short(node)}` is no plain assignment")
+                    raise NotByRows(f"`{speculation.short(node)}` is not a plain assignment")
                 (self.counts.add if position == 0 else self.counts.discard)(element.id)
         else:
-            raise NotByRows(f"`{speculation.short(node)}` is no plain assignment")
+            raise NotByRows(f"`{speculation.short(node)}` is not a plain assignment")
 
     def _bind(self, name: str, value: ast.expr) -> None:
         held = self.kind(value)
@@ -143,7 +143,7 @@ class Blocks:
     def expect_rows(self, node: ast.expr) -> None:
         """NotByRows unless `node` holds a block for each row."""
         if self.kind(node) != "rows":
-            raise NotByRows(f"`{speculation.short(node)}` does not hold a row for each that was chosen")
+            raise NotByRows(f"`{speculation.short(node)}` may not have one row per selected row")
 
     def _chooses(self, node: ast.Subscript) -> bool:
         first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
@@ -158,7 +158,7 @@ class Blocks:
         """`rows` for blocks of rows, `count` for a multiple of their number, `plain` for what no row enters."""
         if isinstance(node, ast.Name):
             if node.id == self.selector:
-                raise NotByRows(f"`{self.selector}` is used for more than choosing rows")
+                raise NotByRows(f"`{self.selector}` is used for more than selecting rows")
             return "rows" if node.id in self.rows else "count" if node.id in self.counts else "plain"
         if isinstance(node, ast.Subscript):
             return self._subscript(node)
@@ -173,17 +173,17 @@ class Blocks:
     def _rest(self, node: ast.expr) -> str:
         held = {self.kind(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)}
         if held - {"plain"}:
-            raise NotByRows(f"`{speculation.short(node)}` may let rows depend on each other")
+            raise NotByRows(f"`{speculation.short(node)}` may make rows depend on each other")
         return "plain"
 
     def _subscript(self, node: ast.Subscript) -> str:
         if self._chooses(node):
             if not isinstance(node.value, ast.Name) or node.value.id in self.rows:
-                raise NotByRows(f"`{speculation.short(node)}` chooses among chosen rows")
+                raise NotByRows(f"`{speculation.short(node)}` selects among the selected rows")
             rest = node.slice.elts[1:] if isinstance(node.slice, ast.Tuple) else []
             for part in rest:
                 if not isinstance(part, (ast.Slice, ast.Constant)):
-                    raise NotByRows(f"`{speculation.short(node)}` chooses by more than rows")
+                    raise NotByRows(f"`{speculation.short(node)}` indexes more than rows")
             self.reads.append(node)
             return "rows"
         if self._is_shape(node.value):
@@ -198,7 +198,7 @@ class Blocks:
                 raise NotByRows(f"`{speculation.short(node)}` depends on the number of rows")
             return "count"
         if isinstance(node.op, ast.MatMult) and "rows" in held:
-            raise NotByRows(f"`{speculation.short(node)}` may let rows depend on each other")
+            raise NotByRows(f"`{speculation.short(node)}` may make rows depend on each other")
         return "rows" if "rows" in held else "plain"
 
     def _call(self, node: ast.Call) -> str:
@@ -223,7 +223,7 @@ class Blocks:
         others = [self.kind(argument) for argument in rest if not isinstance(argument, (ast.Tuple, ast.List))]
         if held != "rows":
             if "rows" in others or "count" in others:
-                raise NotByRows(f"`{speculation.short(node)}` may let rows depend on each other")
+                raise NotByRows(f"`{speculation.short(node)}` may make rows depend on each other")
             return "plain"
         if name == "size":
             return "count" if rest and _number(rest[0]) == 0 else "plain"
@@ -233,7 +233,7 @@ class Blocks:
             sizes = rest[0].elts if len(rest) == 1 and isinstance(rest[0], (ast.Tuple, ast.List)) else rest
             if sizes and self.kind(sizes[0]) == "count" and all(self.kind(each) == "plain" for each in sizes[1:]):
                 return "rows"
-        raise NotByRows(f"`{speculation.short(node)}` may let rows depend on each other")
+        raise NotByRows(f"`{speculation.short(node)}` may make rows depend on each other")
 
 
 def _number(node: ast.expr) -> int | None:

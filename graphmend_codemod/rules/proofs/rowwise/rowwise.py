@@ -102,7 +102,7 @@ class Rewriter(RowChoices):
         if rows is None:
             return False
         if len(dims) != 1 or not is_minus_one(dims[0]):
-            raise NotRowwise(f"`{speculation.short(call)}` may not treat each row by itself")
+            raise NotRowwise(f"`{speculation.short(call)}` may not process each row independently")
         for name in names:
             self.rows[name] = Rows()
             self.inlined.pop(name, None)
@@ -133,7 +133,7 @@ class Rewriter(RowChoices):
         rows = dense.visit(node.value)
         if isinstance(target, ast.Name) and (rows is not None or target.id in self.rows):
             if target.id not in self.rows or target.id in self.inlined:
-                raise NotRowwise(f"`{speculation.short(node)}` mixes chosen rows with other values")
+                raise NotRowwise(f"`{speculation.short(node)}` mixes selected rows with other values")
             sign = self.site.source.segment(self.site.span(node))[len(target.id) :].split("=")[0].strip()
             self._emit(f"{target.id} {sign}= ", dense.text(node.value))
             return
@@ -151,7 +151,7 @@ class Rewriter(RowChoices):
         dense = Dense(self)
         if dense.visit(call) is not None:
             if not (isinstance(function, ast.Attribute) and function.attr.endswith("_")):
-                raise NotRowwise(f"`{speculation.short(node)}` may have effects")
+                raise NotRowwise(f"`{speculation.short(node)}` may have side effects")
             self._emit("", dense.text(call))
             return
         self._unchanged(node)
@@ -166,13 +166,13 @@ class Rewriter(RowChoices):
                 self.skips = True
                 self.statements(node.body)
             else:
-                raise NotRowwise(f"`{speculation.short(node.test)}` decides more than whether there are rows")
+                raise NotRowwise(f"`{speculation.short(node.test)}` tests more than whether any row is selected")
             return
         if self._asks_for_number(node):
             self._emit("", f"if {self.site.text(node.test)}:\n{'    ' * (self.depth + 1)}continue")
             return
         if Dense(self).visit(node.test) is not None or self._reads_rows(node.test):
-            raise NotRowwise(f"`{speculation.short(node.test)}` decides by the values of the chosen rows")
+            raise NotRowwise(f"`{speculation.short(node.test)}` branches on the values of the selected rows")
         branches: list[tuple[str, list[ast.stmt]]] = [(f"if {self.site.text(node.test)}:", node.body)]
         if node.orelse:
             branches.append(("else:", node.orelse))
@@ -207,10 +207,10 @@ class Rewriter(RowChoices):
             if isinstance(part, (ast.Break, ast.Continue, ast.Return, ast.Yield, ast.YieldFrom, ast.Await)):
                 raise NotRowwise(f"`{speculation.short(node)}` leaves the loop")
         if self._reads_rows(node):
-            raise NotRowwise(f"`{speculation.short(node)}` depends on which rows are chosen")
+            raise NotRowwise(f"`{speculation.short(node)}` depends on which rows are selected")
         simple = isinstance(node, ast.Assign) and all(isinstance(target, ast.Name) for target in node.targets)
         if (self.skips or not simple) and not (simple and lookup(self.site, node.value)):  # type: ignore[attr-defined]
-            raise NotRowwise(f"`{speculation.short(node)}` would also run where no row is chosen")
+            raise NotRowwise(f"`{speculation.short(node)}` would also run if no row is selected")
         self._emit("", self.site.text(node))
 
     def _reads_rows(self, node: ast.AST) -> bool:
@@ -227,7 +227,7 @@ class Rewriter(RowChoices):
         dense = Dense(self)
         rows = dense.visit(node)
         if rows is None:
-            raise NotRowwise(f"`{speculation.short(node)}` is written to the rows, and is not computed from them")
+            raise NotRowwise(f"`{speculation.short(node)}` is written to the rows but not computed from them")
         if rows.fact is not None:
             self.conditions[rows.fact] = None
         return dense.text(node)

@@ -109,16 +109,16 @@ class Dense:
             return self.visit(node.operand)
         if isinstance(node, ast.Attribute):
             if self.visit(node.value) is not None and node.attr not in _META:
-                raise NotRowwise(f"`{self.site.text(node)}` depends on how many rows are chosen")
+                raise NotRowwise(f"`{self.site.text(node)}` depends on the number of selected rows")
             return None
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr) and self.visit(child) is not None:
-                raise NotRowwise(f"`{speculation.short(node)}` may depend on how many rows are chosen")
+                raise NotRowwise(f"`{speculation.short(node)}` may depend on the number of selected rows")
         return None
 
     def _name(self, node: ast.Name) -> Rows | None:
         if node.id in self.rewriter.selectors:
-            raise NotRowwise(f"`{node.id}` is used for more than choosing rows")
+            raise NotRowwise(f"`{node.id}` is used for more than selecting rows")
         if node.id in self.rewriter.inlined:
             self.change(node, self.rewriter.inlined[node.id])
         return self.rewriter.rows.get(node.id)
@@ -133,12 +133,12 @@ class Dense:
             rows = self.visit(node.value)
             for element in elements:
                 if self.visit(element) is not None:
-                    raise NotRowwise(f"`{self.site.text(node)}` indexes with chosen rows")
+                    raise NotRowwise(f"`{self.site.text(node)}` indexes with the selected rows")
             if rows is not None and not is_whole(elements[0]) and not is_ellipsis(elements[0]):
-                raise NotRowwise(f"`{self.site.text(node)}` takes one of the chosen rows")
+                raise NotRowwise(f"`{self.site.text(node)}` takes one of the selected rows")
             return rows
         if self.visit(node.value) is not None:
-            raise NotRowwise(f"`{self.site.text(node)}` chooses among chosen rows")
+            raise NotRowwise(f"`{self.site.text(node)}` selects among the selected rows")
         if SLOT in roles:
             return self._weights(node, elements, roles)
         self.change(node, self.rewriter.all_rows(node))
@@ -151,7 +151,7 @@ class Dense:
         rest = [element for element, role in zip(elements, roles, strict=True) if role is None]
         added = len(rest) == 1 and is_none(rest[0]) and roles[-1] is None
         if choice is None or choice.slots is None or sorted(order) != [ROW, SLOT] or (rest and not added):
-            raise NotRowwise(f"`{self.site.text(node)}` is not one weight a row and slot")
+            raise NotRowwise(f"`{self.site.text(node)}` is not one weight per row and slot")
         table = choice.slots if order[0] == ROW else f"{choice.slots}.T"
         dimension = -1 if order[0] == ROW else 0
         chosen = f"{self.site.torch}.where({table}, {self.site.text(node.value)}, 0)"
@@ -232,7 +232,7 @@ class Dense:
             given = node.args[0] if node.args else node.keywords[0].value
             if is_minus_one(given):
                 return Rows(False)
-        raise NotRowwise(f"`{speculation.short(node)}` may not treat each row by itself")
+        raise NotRowwise(f"`{speculation.short(node)}` may not process each row independently")
 
     def _function(self, node: ast.Call, name: str, found: list[tuple[ast.expr, Rows | None]]) -> Rows:
         joined = _joined([rows for _, rows in found if rows is not None])
@@ -248,7 +248,7 @@ class Dense:
                 return joined
         if name == "einsum" and isinstance(node.args[0], ast.Constant) and self._row_by_row(node.args[0].value, found):
             return joined
-        raise NotRowwise(f"`{speculation.short(node)}` may not treat each row by itself")
+        raise NotRowwise(f"`{speculation.short(node)}` may not process each row independently")
 
     def _row_by_row(self, equation: object, found: list[tuple[ast.expr, Rows | None]]) -> bool:
         if not isinstance(equation, str) or "->" not in equation or "." in equation:
@@ -267,16 +267,16 @@ class Dense:
     def _check_callee(self, node: ast.Call) -> None:
         qualified = self.site.resolve(node.func)
         if qualified is not None:
-            raise NotRowwise(f"`{speculation.short(node)}` may not treat each row by itself")
+            raise NotRowwise(f"`{speculation.short(node)}` may not process each row independently")
         if isinstance(node.func, ast.Attribute) and not _is_path(node.func):
-            raise NotRowwise(f"`{speculation.short(node)}` may not treat each row by itself")
+            raise NotRowwise(f"`{speculation.short(node)}` may not process each row independently")
 
     def _operator(self, node: ast.BinOp) -> Rows | None:
         left, right = self.visit(node.left), self.visit(node.right)
         if left is None and right is None:
             return None
         if isinstance(node.op, ast.MatMult) and (left is None or right is not None):
-            raise NotRowwise(f"`{speculation.short(node)}` may not treat each row by itself")
+            raise NotRowwise(f"`{speculation.short(node)}` may not process each row independently")
         return _joined([rows for rows in (left, right) if rows is not None])
 
 

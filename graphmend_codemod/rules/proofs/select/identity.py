@@ -46,14 +46,14 @@ def why_attributes_must_stay(site: Site, attributes: Iterable[str]) -> str | Non
     tree = tree_of(site.source.text)
     found = asked(tree, lambda side: isinstance(side, ast.Attribute) and side.attr in wanted)
     if found is not None:
-        return f"`{found}` asks which tensor an attribute holds, and a select makes a new one"
+        return f"`{found}` compares tensors by identity, and `torch.where` returns a new one"
     for node in walk(tree):
         if _written(node) in wanted:
-            return f"`{speculation.short(node)}` writes in place, and a select makes a new tensor"
+            return f"`{speculation.short(node)}` writes in place, and `torch.where` returns a new tensor"
     for name in sorted(wanted):
         for path, write in site.evaluator.scope.index.writers(name):
             if write.how == "changed" and path != site.summary.path:
-                return f"`{name}` is changed in place in {path}, and a select makes a new tensor"
+                return f"`{name}` is changed in place in {path}, and `torch.where` returns a new tensor"
     return None
 
 

@@ -23,7 +23,7 @@ from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
 from graphmend_codemod.rules.proofs.select.identity import asked_of_names
-from graphmend_codemod.rules.proofs.select.selection import Arm, Assignment, NotSelectable, Selection
+from graphmend_codemod.rules.proofs.select.selection import VALUE, Arm, Assignment, NotSelectable, Selection
 
 _ROUNDS = 6
 _NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
@@ -67,7 +67,7 @@ def judge(selection: Selection) -> Facts:
         if not needs:
             return attempt.result()
         assumed += needs
-    raise NotSelectable("too little is known of the dtypes and shapes of its values")
+    raise NotSelectable("cannot infer the dtypes and shapes of the values in its branches")
 
 
 class _Judge:
@@ -134,7 +134,9 @@ class _Judge:
         parsed = [ast.parse(text, mode="eval") for text in (assumption.one,) if "..." not in text]
         made = {item.name for item in self.selection.temporaries}
         if not parsed or any(isinstance(node, ast.Name) and node.id in made for node in ast.walk(parsed[0])):
-            raise NotSelectable(f"the dtype of `{assumption.one}` is not known before the branch")
+            raise NotSelectable(
+                f"cannot infer the dtype of `{assumption.one}` before the branch; convert it first: `.to(dtype)`"
+            )
         self.needs[assumption] = None
 
     def _assume(self, env: Env) -> Env:
@@ -142,7 +144,7 @@ class _Judge:
         for what, one, other in self.assumed:
             value = self.site.evaluator.value(ast.parse(one, mode="eval").body, env)
             if value.kind is not Kind.TENSOR or value.dtype is None:
-                raise NotSelectable(f"the dtype of `{one}` is not known")
+                raise NotSelectable(f"cannot infer the dtype of `{one}`; convert it first: `.to(dtype)`")
             if what == "floating":
                 rename_dtype(env, value.dtype, f"float:{value.dtype}")
             else:
@@ -156,11 +158,13 @@ class _Judge:
         return found
 
     def _why_no_tensor(self, name: str, value: Value | None) -> str:
+        what = "the conditional expression" if name == VALUE else f"`{name}`"
         if value is not None and value.is_python:
-            return f"`{name}` is a Python value in one branch, and a select would make it a tensor"
+            return f"{what} is a Python value in one branch; `torch.where` would make it a tensor"
         if value is not None and value.optional:
-            return f"`{name}` may be None"
-        return f"cannot infer that `{name}` is a Tensor in each branch; annotate what it is made of: `torch.Tensor`"
+            return f"{what} may be None"
+        hint = "annotate what it is computed from: `x: torch.Tensor`"
+        return f"cannot infer that {what} is a Tensor in each branch; {hint}"
 
     def _compare(self, name: str, branches: list[tuple[ast.expr, Value]]) -> None:
         (first_node, first), *others = branches
@@ -206,7 +210,7 @@ class _Judge:
         named = sorted((text for text in spelled if text), key=lambda text: text.startswith("torch."))
         need = Assumption(what, *named) if len(named) == 2 else None
         if need is None or need in self.assumed or named[0].startswith("torch."):
-            raise NotSelectable(f"`{name}` may have another {what} in each branch")
+            raise NotSelectable(f"`{name}` may have a different {what} in each branch")
         self._need(need)
 
     def _spelled(self, what: str, wanted: str | None) -> str | None:
@@ -345,11 +349,11 @@ def gradient_leaves(site: Site, node: ast.expr, env: Env) -> list[ast.expr]:
 def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[str]) -> None:
     """NotSelectable where a tensor that eager mode leaves as it is may be written in place afterwards."""
     if (told := asked_of_names(site, names)) is not None:
-        raise NotSelectable(f"`{told}` asks which tensor it is, and a select makes a new one")
+        raise NotSelectable(f"`{told}` compares tensors by identity, and `torch.where` returns a new one")
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
-        raise NotSelectable("it stands in a function inside another one, which may write in place later")
+        raise NotSelectable("it is in a nested function, and the outer function may write in place later")
     at = site.place.statement
     statement = next(
         node
@@ -361,7 +365,7 @@ def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[
         memory = Memory(site, calls)
         memory.demand_no_write(function, blocks_of(calls, function), statement, (found | set(names)) - {"self"})
     except NotAlike as reason:
-        raise NotSelectable(f"the select would copy a tensor that is written in place later: {reason}") from None
+        raise NotSelectable(f"`torch.where` would copy a tensor that is written in place later: {reason}") from None
 
 
 def _shown_names(site: Site) -> frozenset[str]:

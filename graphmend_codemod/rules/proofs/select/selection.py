@@ -18,6 +18,9 @@ from graphmend_codemod.analysis.values import UNKNOWN
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 
+VALUE = "the value"
+"""Stands for the name that the value of a conditional expression does not have."""
+
 
 class NotSelectable(Exception):
     """Why a branch cannot become a select; the text is the condition that failed."""
@@ -61,13 +64,13 @@ def _why_no_assignment(statement: ast.stmt) -> str:
     if isinstance(statement, (ast.AugAssign, ast.Delete)):
         return f"`{text}` writes in place"
     if isinstance(statement, ast.Assign):
-        return f"`{text}` writes something else than a local name"
+        return f"`{text}` writes to an attribute or element, not to a local variable"
     if isinstance(statement, ast.Expr):
-        return f"`{text}` may have effects"
+        return f"`{text}` may have side effects"
     if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
         return f"`{text}` leaves the branch early"
     kind = type(statement).__name__.lower()
-    return f"the branch holds a nested `{kind}` statement"
+    return f"the branch contains a nested `{kind}` statement"
 
 
 def arms(site: Site, node: ast.If) -> tuple[Arm, ...]:
@@ -77,7 +80,9 @@ def arms(site: Site, node: ast.If) -> tuple[Arm, ...]:
     while True:
         condition = split(where, current.test)
         if condition is None:
-            raise NotSelectable(f"`{site.text(current.test)}` is no test on a tensor that is known as one")
+            raise NotSelectable(
+                f"`{site.text(current.test)}` does not test a value that graphmend can infer to be a Tensor"
+            )
         found.append(Arm(condition, assignments(current.body), _env_of(where, current.body)))
         inner = current.orelse
         following = site.at(inner[0]) if len(inner) == 1 else None
@@ -122,7 +127,7 @@ class Selection:
         """NotSelectable when names depend on each other in a way that one select a name cannot express."""
         names = self.names
         if not names:
-            raise NotSelectable("nothing that the branches assign is read afterwards")
+            raise NotSelectable("no variable assigned in the branches is read afterwards")
         for arm in self.arms:
             seen: set[str] = set()
             for position, item in enumerate(arm.assignments):
@@ -150,7 +155,7 @@ class Selection:
 
 def expression_selection(site: Site, node: ast.IfExp, condition: Condition) -> Selection:
     """The selection that a conditional expression is: two branches that give one value, which has no name."""
-    name, statement = "the value", site.place.statement
+    name, statement = VALUE, site.place.statement
     arms = [
         Arm(condition, (Assignment(statement, name, node.body),), dict(site.place.env)),
         Arm(None, (Assignment(statement, name, node.orelse),), dict(site.place.env)),

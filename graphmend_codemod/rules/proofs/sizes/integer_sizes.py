@@ -1,7 +1,7 @@
 """The way of integers that are kept in tensors, from the attributes of a class to the sizes that are made of them.
 
 The methods of the class are read as Dynamo runs them, with numbers in the place of the tensors. Where a statement needs
-other text for that, the text is noted; where a number would get to something that may need a tensor, so is the reason.
+other text for that, the text is noted; where a number would get to something that may need a Tensor, so is the reason.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Reader:
         self.env = _joined(first, self.env)
         self._statement, self._changes = statement, changes
         if changes:
-            self._refuse("a test needs the number")
+            self._refuse("a test needs the Python number")
             self._changes = {}
 
     def _assign(self, statement: ast.Assign, target: ast.expr) -> None:
@@ -219,7 +219,7 @@ class Reader:
     # where it gets to
 
     def _check(self, node: ast.expr) -> None:
-        """Note a reason where a number gets to something that may need a tensor, and sizes where it is one of them."""
+        """Note a reason where a number gets to something that may need a Tensor, and sizes where it is one of them."""
         if isinstance(node, ast.Call) and self.methods.resolve(node.func) == PAD:
             self._pad(node)
         elif isinstance(node, ast.Call) and own_attribute(node.func) in self.methods.methods:
@@ -238,7 +238,7 @@ class Reader:
                         self._check(end)
         elif isinstance(node, ast.Name):
             if self.env.get(node.id, Kind.SIZE) is not Kind.SIZE:
-                self._refuse(f"`{node.id}` may be needed as a tensor")
+                self._refuse(f"`{node.id}` may be needed as a Tensor")
         else:
             for child in children(node):
                 if isinstance(child, ast.expr):
@@ -266,7 +266,7 @@ class Reader:
         pads = node.args[1] if len(node.args) > 1 else next((w.value for w in node.keywords if w.arg == "pad"), None)
         kind = self._kind(pads) if pads is not None else None
         if pads is not None and kind is None and self._holds(pads):
-            self._refuse(f"`{speculation.short(pads)}` holds something that is not known to be an integer")
+            self._refuse(f"`{speculation.short(pads)}` contains a value that may not be an integer")
             kind = Kind.SEVERAL
         if kind is Kind.SEVERAL and self._statement is not None:
             self.way.sinks.append((self.name, self._statement))
@@ -300,7 +300,7 @@ class Reader:
         if not env:
             return
         for _, each in unclear:
-            self._refuse(f"`{speculation.short(each)}` holds something that is not known to be an integer")
+            self._refuse(f"`{speculation.short(each)}` contains a value that may not be an integer")
         if not HANDED.isdisjoint(reader.returned):
             self._refuse(f"`{name}` returns the number")
         self.way.handed.add(name)

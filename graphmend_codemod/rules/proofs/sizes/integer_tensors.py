@@ -112,7 +112,7 @@ class Integers:
         reason: str | None = None,
     ) -> None:
         if name in self.kept:
-            reason = f"`{name}` is made twice"
+            reason = f"`{name}` is created twice"
         self.kept[name] = Kept(ast.unparse(tensor), buffer, reason or self._why_not(value))
         self._statements[name] = statement
         if isinstance(value, ast.Name):
@@ -157,7 +157,7 @@ class Integers:
         constructed = [] if self.constructor is None else [self.constructor]
         for part in walk_in_layers(ast.parse(number, mode="eval")):
             if isinstance(part, ast.Name) and part.id != "self":
-                return f"`{part.id}` is known as a Python integer in the constructor only"
+                return f"`{part.id}` is known to be a Python integer only in the constructor"
             name = own_attribute(part)
             if name is not None and not name.endswith(SUFFIX):
                 reason = next(_changes(name, constructed, owner, tree), None)
@@ -181,7 +181,7 @@ class Integers:
         made = self._made_of(node)
         if made is not None:
             known = self._number(made) is not None
-            return None if known else f"`{speculation.short(made)}` is not known to be a Python integer"
+            return None if known else f"cannot infer that `{speculation.short(made)}` is a Python integer"
         for part in walk(node):
             name = own_attribute(part)
             reason = self.kept[name].reason if name in self.kept else self._reasons.get(getattr(part, "id", ""))
@@ -232,17 +232,17 @@ def _changes(name: str, known_in: Iterable[ast.stmt], owner: ast.ClassDef, tree:
         if isinstance(part, ast.Attribute):
             own = own_attribute(part) is not None and id(part) in others
             if part.attr in _ALL_BUFFERS:
-                yield f"`{speculation.short(part)}` gives all buffers away"
+                yield f"`{speculation.short(part)}` exposes all buffers"
             elif part.attr == f"_{name}{SUFFIX}" and not own:
-                yield f"`{part.attr}` means something already"
+                yield f"`{part.attr}` is already used for something else"
             elif part.attr == name and not isinstance(part.ctx, ast.Load) and id(part) not in known and not own:
                 yield f"`{speculation.short(part)}` is assigned again"
             elif part.attr.endswith("_") and isinstance(part.value, ast.Attribute) and part.value.attr == name:
                 yield f"`{speculation.short(part)}` changes it in place"
             elif part.attr == "data" and isinstance(part.value, ast.Attribute) and part.value.attr == name:
-                yield f"`{speculation.short(part)}` gives its data away"
+                yield f"`{speculation.short(part)}` exposes its data"
         elif isinstance(part, ast.FunctionDef) and part.name == f"_{name}{SUFFIX}" and id(part) not in others:
-            yield f"`{part.name}` means something already"
+            yield f"`{part.name}` is already used for something else"
         elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
             if isinstance(part.value, ast.Attribute) and part.value.attr == name:
                 yield f"`{speculation.short(part)}` is assigned"
@@ -250,7 +250,7 @@ def _changes(name: str, known_in: Iterable[ast.stmt], owner: ast.ClassDef, tree:
             called = getattr(part.func, "attr", getattr(part.func, "id", ""))
             texts = [each for each in part.args if isinstance(each, ast.Constant) and each.value == name]
             if called in _SETS and (texts or not all(isinstance(each, ast.Constant) for each in _named(part))):
-                yield f"`{speculation.short(part)}` sets it again"
+                yield f"`{speculation.short(part)}` assigns it again"
     for attribute, where, node in _written_by_name(tree):
         if attribute == name and id(where) not in others:
             yield f"`{speculation.short(node)}` changes it in place"

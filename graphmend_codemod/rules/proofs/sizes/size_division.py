@@ -12,6 +12,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.size_multiples import told_multiples
 
@@ -33,9 +34,9 @@ def divisions(site: Site, node: ast.expr) -> list[ast.Call]:
 def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
     """The statement with integers under `torch.compile`; NotDivided with the reason if it may differ."""
     if site.torch is None:
-        raise NotDivided("the name `torch` is taken by something else in this module")
+        raise NotDivided(name_taken())
     if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-        raise NotDivided("the result is not kept in one name")
+        raise NotDivided("the result is not assigned to a single variable")
     target = node.targets[0].id
     parents = {id(child): parent for parent in walk(node) for child in children(parent)}
     for call in found:
@@ -127,4 +128,4 @@ def _demand_number(site: Site, name: str) -> None:
             called = parent.func if isinstance(parent, ast.Call) else None
             known = called is None or getattr(called, "attr", getattr(called, "id", "")) in _TAKES_SIZES
             if isinstance(parent, ast.Attribute) or not known:
-                raise NotDivided(f"`{speculation.short(parent)}` may need a tensor")
+                raise NotDivided(f"`{speculation.short(parent)}` may need a Tensor")

@@ -126,7 +126,7 @@ class TableReader:
         for statement in (self.node, *self._computed):
             whole = [part for part in walk_in_layers(statement.value) if not self._is_in_read(part)]
             if not all(isinstance(part, _ARITHMETIC) for part in whole):
-                raise NotThisTable(f"`{short(statement)}` is no arithmetic")
+                raise NotThisTable(f"`{short(statement)}` is not arithmetic")
         if not self._is_path(self.positions):
             raise NotThisTable(f"`{short(self.positions)}` has no name")
         made, shaped, picked = (self._assigned(at) for at in range(3))
@@ -134,14 +134,14 @@ class TableReader:
         rows, count = self._rows(shaped, name)
         target, picked_count, index = self._picked(picked, rows)
         if count is not None and not _same(count, picked_count):
-            raise NotThisTable(f"`{short(shaped)}` and `{short(picked)}` are not known to count the same")
+            raise NotThisTable(f"cannot infer that `{short(shaped)}` and `{short(picked)}` have the same length")
         statements = (*self._computed, *self._following[:3])
         bound = {*self._numbers, name, rows, target}
         for each in (parts, picked_count, self.positions):
             if any(isinstance(inner, ast.Name) and inner.id in bound | {part, index} for inner in walk_in_layers(each)):
-                raise NotThisTable(f"`{short(each)}` may be another one after the cut")
+                raise NotThisTable(f"`{short(each)}` may have a different value after the cut")
         if part == index or bound & {part, index}:
-            raise NotThisTable(f"`{part}` or `{index}` means something else as well")
+            raise NotThisTable(f"`{part}` or `{index}` also has another meaning")
         self._demand_unused(bound - {target}, statements)
         self._demand_list(parts)
         return Table(target, part, parts, picked_count, index, self.positions, statements)
@@ -153,9 +153,9 @@ class TableReader:
         statement = self._following[at] if at < len(self._following) else None
         plain = isinstance(statement, ast.Assign) and len(statement.targets) == 1
         if not plain or not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
-            missing = "its dimensions are made one" if at == 1 else "rows are picked"
+            missing = "its dimensions are flattened" if at == 1 else "rows are picked"
             behind = "" if statement is None else f" by `{short(statement)}`"
-            raise NotThisTable(f"it is not known that {missing}{behind} right behind the cut")
+            raise NotThisTable(f"cannot infer that {missing}{behind} directly after the cut")
         return statement
 
     def _cut(self, statement: ast.Assign) -> tuple[str, str, ast.expr]:
@@ -168,20 +168,20 @@ class TableReader:
         where = f"`{short(statement)}`"
         dims = [*called[1][1:], *(called[2][word] for word in ("dim", "axis") if word in called[2])]
         if len(dims) != 1 or not _is_number(dims[0], -1):
-            raise NotThisTable(f"{where} puts parts together in another dimension than the last")
+            raise NotThisTable(f"{where} concatenates parts along a dimension other than the last")
         if len(listed.generators) != 1 or loop.ifs or loop.is_async or not isinstance(loop.target, ast.Name):
-            raise NotThisTable(f"{where} takes more than each part")
+            raise NotThisTable(f"{where} uses more than each part")
         indices = cut.slice.elts if isinstance(cut.slice, ast.Tuple) else [cut.slice]
         slices = [each for each in indices if isinstance(each, ast.Slice)]
         whole = len(slices) == len(indices) == 2 and slices[0].lower is slices[0].upper is slices[0].step is None
         if not whole or slices[1].lower is not None or slices[1].step is not None or slices[1].upper is None:
-            raise NotThisTable(f"`{short(cut)}` is no beginning of the second dimension")
+            raise NotThisTable(f"`{short(cut)}` is not a prefix of the second dimension")
         if not all(isinstance(part, _ARITHMETIC) for part in walk_in_layers(slices[1].upper)) or _is_negative(
             slices[1].upper
         ):
-            raise NotThisTable(f"`{short(cut)}` is no beginning of the second dimension")
+            raise NotThisTable(f"`{short(cut)}` is not a prefix of the second dimension")
         if not isinstance(cut.value, ast.Name) or cut.value.id != loop.target.id:
-            raise NotThisTable(f"`{short(cut)}` is no cut of a part")
+            raise NotThisTable(f"`{short(cut)}` does not truncate a part")
         assert isinstance(statement.targets[0], ast.Name)
         return statement.targets[0].id, loop.target.id, loop.iter
 
@@ -199,7 +199,7 @@ class TableReader:
                 return statement.targets[0].id, sizes[0]
             if name == "flatten" and len(sizes) == 2 and _is_number(sizes[0], 1) and _is_number(sizes[1], -2):
                 return statement.targets[0].id, None
-        raise NotThisTable(f"`{short(statement)}` makes no table of rows")
+        raise NotThisTable(f"`{short(statement)}` does not build a table of rows")
 
     def _is_last_size(self, node: ast.expr, table: str) -> bool:
         """True for `table.shape[-1]` and `table.size(-1)`."""
@@ -219,13 +219,13 @@ class TableReader:
         first = not dims or (len(dims) == 1 and words.keys() <= {"dim", "axis"} and _is_number(dims[0], 0))
         where = f"`{short(statement)}`"
         if name not in _JOINS | {"stack"} or not isinstance(listed, ast.ListComp) or not first:
-            raise NotThisTable(f"{where} does not put picked rows one behind the other")
+            raise NotThisTable(f"{where} does not concatenate the picked rows")
         loop = listed.generators[0]
         counted = loop.iter.args if isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) == "range" else []
         if len(listed.generators) != 1 or loop.ifs or loop.is_async or len(counted) != 1:
-            raise NotThisTable(f"{where} does not count the elements of a batch")
+            raise NotThisTable(f"{where} does not enumerate the elements of a batch")
         if not isinstance(loop.target, ast.Name) or not self._is_count(counted[0]):
-            raise NotThisTable(f"{where} does not count the elements of a batch")
+            raise NotThisTable(f"{where} does not enumerate the elements of a batch")
         row = listed.elt if name == "stack" else self._without_first(listed.elt)
         self._demand_row(row or listed.elt, rows, loop.target.id, whole=row is not None)
         assert isinstance(statement.targets[0], ast.Name)
@@ -243,7 +243,7 @@ class TableReader:
     def _demand_row(self, node: ast.expr, rows: str, index: str, *, whole: bool) -> None:
         """NotThisTable unless `torch.index_select(table[i], 0, positions[i])`."""
         called = _called(self.site, node)
-        reason = NotThisTable(f"`{short(node)}` is no `torch.index_select` of a row of the table")
+        reason = NotThisTable(f"`{short(node)}` is not a `torch.index_select` of a row of the table")
         if called is None or called[0] != "index_select" or not whole:
             raise reason
         given = dict(zip(("input", "dim", "index"), called[1], strict=False)) | called[2]
@@ -286,7 +286,7 @@ class TableReader:
         value = bound.value if bound is not None else None
         listed = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in {"list", "tuple"}
         if not listed and not isinstance(value, (ast.List, ast.Tuple, ast.ListComp)):
-            raise NotThisTable(f"`{short(parts)}` is not known to be a list")
+            raise NotThisTable(f"cannot infer that `{short(parts)}` is a list")
 
 
 def _is_negative(node: ast.expr) -> bool:

@@ -1,0 +1,45 @@
+"""Reasons for declining a fix that several rules give, with the way out."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from graphmend_codemod.analysis.speculation import short
+
+if TYPE_CHECKING:
+    from graphmend_codemod.rules.framework.site import Site
+
+
+def name_taken(name: str = "torch") -> str:
+    """The fix needs `name`, and this module binds it to something other than the module or builtin."""
+    return f"this module uses the name `{name}` for something else; rename that"
+
+
+def cannot_infer_tensor(site: Site, node: ast.expr) -> str:
+    """Nothing in the source shows that `node` is a Tensor; says which annotation would."""
+    reason = f"cannot infer that `{short(node)}` is a Tensor"
+    source = _annotated(node)
+    if isinstance(source, ast.Attribute):
+        return f"{reason}; annotate the attribute in the class: `{source.attr}: torch.Tensor`"
+    if source is None or not site.evaluator.scope.is_local(source.id):
+        return f"{reason}; assign it to an annotated variable first: `value: torch.Tensor = ...`"
+    return f"{reason}; annotate `{source.id}: torch.Tensor`"
+
+
+def _annotated(node: ast.expr) -> ast.Name | ast.Attribute | None:
+    """The variable, or the attribute of `self`, whose type decides the type of `node`."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+            return node
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        elif isinstance(node, ast.UnaryOp):
+            node = node.operand
+        elif isinstance(node, (ast.BinOp, ast.Compare)):
+            node = node.left
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            node = node.func.value
+        else:
+            return None
+    return node
