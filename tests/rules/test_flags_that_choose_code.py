@@ -193,7 +193,7 @@ def test_another_break_in_the_function_that_decides_is_still_found() -> None:
          "mask=~mask, is_special=is_special, output_attentions=output_attentions)\n            x =", "not be the mask"),
         ("        special = () if", "        x = x * int(is_special)\n        special = () if", "Python value"),
         ("            x = outputs[0]", "            x = outputs[0]\n            is_special = False", "several places"),
-        ("        return x, sp", "        self.layers[0](x, mask, True)\n        return x, sp", "another flag"),
+        ("        return x, sp", "        self.layers[0](x, mask, True)\n        return x, sp", "a different flag"),
         ("        return x, sp", "        self.layers[0](x, ~mask, is_special)\n        return x, sp", "several ways"),
         ("y[chosen] = of_special.view(len(places[0]), -1)", "y[chosen] += 1", "does more with"),
         ("y = y + self._from", "y = y.double() + self._from", "`y.double()` in `Attention.forward` may return"),

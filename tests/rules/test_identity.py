@@ -31,9 +31,9 @@ def model(body: str) -> str:
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("y = x * 2\nz = y\nif x.sum() > 0:\n    y = y + 1\nreturn y if y is z else y * 3", "`y is z` asks"),
+        ("y = x * 2\nz = y\nif x.sum() > 0:\n    y = y + 1\nreturn y if y is z else y * 3", "`y is z` compares"),
         ("y = x * 2\nz = y\nif x.sum() > 0:\n    y = y + 1\nif z is not y:\n    y = y * 3\nreturn y", "`z is not y`"),
-        ("y = x * 2\nz = id(y)\nif x.sum() > 0:\n    y = y + 1\nreturn y, z == id(y)", "`id(y)` asks"),
+        ("y = x * 2\nz = id(y)\nif x.sum() > 0:\n    y = y + 1\nreturn y, z == id(y)", "`id(y)` compares"),
         ("if x.sum() > 0:\n    self.scale = self.other\nself.scale.mul_(2)\nreturn x", "`self.scale.mul_(2)` writes"),
         ("if x.sum() > 0:\n    self.scale = self.other\nself.other[0] = 2\nreturn x", "`self.other[0]` writes"),
         ("if x.sum() > 0:\n    self.scale = self.other\nself.other += 2\nreturn x", "`self.other += 2` writes"),

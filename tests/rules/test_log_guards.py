@@ -113,7 +113,7 @@ def test_a_message_that_is_to_stay_is_not_drawn_under_the_guard_of_its_neighbour
 
 def test_a_message_in_a_compile_path_is_left_to_its_author() -> None:
     body = "if torch.compiler.is_compiling():\n    print('compiling')"
-    declined(model(body), because="it runs under torch.compile only")
+    declined(model(body), because="it runs only under torch.compile")
 
 
 @pytest.mark.parametrize(

@@ -133,11 +133,11 @@ def test_an_error_in_the_loop_leaves_the_operator_as_it_is() -> None:
         (_PLACES + _LOOP + "    places[row, found] = 1\nelse:\n    pad = 1", "has an `else`"),
         (_PLACES + _LOOP + "    if len(found) > 2:\n        return places\n    places[row, found] = 1", "leaves the"),
         (_PLACES + _LOOP + "    places[row, found] = 1\nplaces = places + len(locals())", "may read local variables"),
-        (_PLACES + "def late():\n    return row\n" + _LOOP + "    places[row, found] = 1", "knows `row`"),
-        (_PLACES + "def late():\n    return places[0]\n" + _LOOP + "    places[row, found] = 1", "knows `places`"),
-        ("if pad:\n    base = 1\n" + _PLACES + _LOOP + "    places[row, found] = base", "may not be bound"),
+        (_PLACES + "def late():\n    return row\n" + _LOOP + "    places[row, found] = 1", "function uses `row`"),
+        (_PLACES + "def late():\n    return places[0]\n" + _LOOP + "    places[row, found] = 1", "uses `places`"),
+        ("if pad:\n    base = 1\n" + _PLACES + _LOOP + "    places[row, found] = base", "may be unbound"),
         ("places = torch.sigmoid(mask.float())\n" + _LOOP + "    places[row, found] = 1", "may be floating"),
-        ("places = mask.clone()\n" + _LOOP + "    places[row, found] = self.__dict__['step']", "is not known"),
+        ("places = mask.clone()\n" + _LOOP + "    places[row, found] = self.__dict__['step']", "cannot infer"),
     ],
 )
 def test_a_loop_that_does_more_than_fill_tensors_is_left_alone(statements: str, because: str) -> None:

@@ -157,7 +157,7 @@ def test_a_mask_of_another_length_or_dtype_keeps_the_test() -> None:
         (
             "if positions is None:\n            positions = torch.arange(x.shape[1], device=x.device)\n        kept",
             "kept",
-            "how many",
+            "cannot infer the length",
         ),
         ("return kept", "return kept, mask", "may treat a mask of ones differently from None"),
         ("kept = mask\n", "kept = mask.bool()\n", "may differ from"),

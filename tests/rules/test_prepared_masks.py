@@ -296,17 +296,17 @@ def test_attention_functions_that_add_the_mask_are_known() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "because"),
     [
-        (" is_causal=self.is_causal,", "", "does not say `is_causal=False`"),
-        ("self.is_causal = False", "self.is_causal = config.is_causal", "does not say `is_causal=False`"),
+        (" is_causal=self.is_causal,", "", "does not pass `is_causal=False`"),
+        ("self.is_causal = False", "self.is_causal = config.is_causal", "does not pass `is_causal=False`"),
         ("weights = weights + attention_mask", "weights = weights * attention_mask", "does more than add"),
         ("attend: Callable = eager", "attend: Callable = other", "cannot infer what `attend`"),
         ("ALL_ATTENTION_FUNCTIONS[self", "OTHERS[self", "cannot infer what `attend`"),
-        ("self.attention = Attention(config)", "self.attention = Attention(config.vision)", "may be another one"),
-        ("        self.config = config\n", "        self.config = config.vision\n", "may be another one"),
+        ("self.attention = Attention(config)", "self.attention = Attention(config.vision)", "may differ from"),
+        ("        self.config = config\n", "        self.config = config.vision\n", "may differ from"),
         (
             "super().__init__(config)\n        self.att",
             "super().__init__(config.vision)\n        self.att",
-            "is not known to",
+            "cannot infer that",
         ),
         ("class Model(PreTrainedModel)", "class Model(nn.Module)", "keeps its configuration"),
     ],

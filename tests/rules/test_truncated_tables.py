@@ -97,9 +97,9 @@ def test_other_words_for_the_same_are_understood(old: str, new: str) -> None:
             "part[:, :columns] for part in parts if len(part)]",
             "uses more than",
         ),
-        ("torch.index_select(table[i], 0, positions[i])", "table[i][positions[i]]", "is no `torch.index_select`"),
-        ("0, positions[i])", "0, positions[0])", "is no `torch.index_select`"),
-        ("0, positions[i])", "0, other[i])", "is no `torch.index_select`"),
+        ("torch.index_select(table[i], 0, positions[i])", "table[i][positions[i]]", "is not a `torch.index_select`"),
+        ("0, positions[i])", "0, positions[0])", "is not a `torch.index_select`"),
+        ("0, positions[i])", "0, other[i])", "is not a `torch.index_select`"),
         ("positions.max()", "positions[0].max()", "`positions[0]` has no name"),
         ("table.reshape(count, -1", "table.reshape(1, -1", "have the same length"),
         ("range(count)", "range(1)", "have the same length"),
@@ -108,7 +108,7 @@ def test_other_words_for_the_same_are_understood(old: str, new: str) -> None:
         ("-(-(last + 1) // self.shape[1])", "self.columns(last)", "is not arithmetic"),
         ("parts = [weight", "parts = (weight", "is a list"),
         ("        table = table.reshape", "        positions += 1\n        table = table.reshape", "cannot infer that"),
-        ("for i in range(count)", "for part in range(count)", "is no `torch.index_select`"),
+        ("for i in range(count)", "for part in range(count)", "is not a `torch.index_select`"),
     ],
 )
 def test_a_cut_that_may_mean_more_is_left(old: str, new: str, because: str) -> None:

@@ -74,9 +74,9 @@ def test_a_variable_that_needs_a_gradient_or_is_a_subclass_stays_a_variable() ->
 @pytest.mark.parametrize(
     ("body", "because"),
     [
-        ("bar = tqdm(self.layers)\n        for layer in bar:\n            x = layer(x)", "is kept"),
-        ("bar = tqdm(total=3)\n        bar.update(1)", "told of progress by hand"),
-        ("x = x * 2 if torch.jit.isinstance([x], list[torch.Tensor]) else x", "ask what a container holds"),
+        ("bar = tqdm(self.layers)\n        for layer in bar:\n            x = layer(x)", "is used elsewhere"),
+        ("bar = tqdm(total=3)\n        bar.update(1)", "updates the progress bar itself"),
+        ("x = x * 2 if torch.jit.isinstance([x], list[torch.Tensor]) else x", "check the elements of a container"),
         ("x.add_(x.sum().item(), x.abs())", "another order"),
     ],
 )

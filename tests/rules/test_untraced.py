@@ -97,12 +97,12 @@ def found(source: str) -> list[tuple[str, str]]:
         ("x = pack_padded_sequence(x, ids)", "packs or unpacks sequences"),
         ("x = self.ctc(x, ids, ids, ids)", "computes a CTC loss"),
         ("x = x.to_sparse()", "makes a sparse tensor"),
-        ("torch.manual_seed(3)", "random numbers"),
+        ("torch.manual_seed(3)", "random number generator"),
         ("x = x * random.gauss(0, 1)", "draws a random number with Python"),
         ("x = choice([1, 2]) * x", "draws a random number with Python"),
         ("started = time.time()", "reads the clock"),
-        ("x = nn.functional.one_hot(ids)", "number of classes"),
-        ("x = nn.functional.one_hot(ids, num_classes=-1) + ids.nonzero()", "number of classes"),
+        ("x = nn.functional.one_hot(ids)", "`num_classes` is not given"),
+        ("x = nn.functional.one_hot(ids, num_classes=-1) + ids.nonzero()", "`num_classes` is not given"),
     ],
 )
 def test_what_cannot_be_traced_is_named(statements: str, does: str) -> None:

@@ -18,6 +18,7 @@ import re
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.deciding import Decision, decision, only_tested
@@ -42,7 +43,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM111",
     slug="decided-test",
-    title="ask what Python knows before a test on a tensor",
+    title="test Python values before tensors",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(
@@ -91,7 +92,7 @@ rule = Rule(
             if drawn > self.layerdrop:
                 x = self.layers[0](x)
             """,
-            because="a draw may be 0",
+            because="a random number may be 0",
             setup=_SETUP,
         ),
         Clean(
@@ -125,11 +126,11 @@ def _verdict(site: Site, test: ast.expr) -> Verdict | None:
     found = decision(site, test)
     if found is None:
         return None
-    message = f"asks a tensor before what decides the test: `{speculation.short(test)}`"
+    message = f"data-dependent test in front of a Python test that decides alone: `{speculation.short(test)}`"
     if isinstance(found, str):
         return Verdict(message, declined=found, node=test)
     if site.torch is None:
-        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+        return Verdict(message, declined=name_taken())
     return Verdict(message, edit=_edit(site, test, found), node=test)
 
 

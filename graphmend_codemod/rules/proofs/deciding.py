@@ -34,7 +34,7 @@ _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }  # fmt: skip
 _BELOW_0: dict[type[ast.cmpop], bool] = {ast.Lt: False, ast.GtE: True}
 """How a draw, which is never below 0, compares with 0 and less. `>` and `<=` depend on whether it is 0."""
-_MAY_BE_0 = "a draw may be 0, so that a bound of 0 does not decide it; by hand, ask first whether the bound is 0"
+_MAY_BE_0 = "a random number may be 0, so a bound of 0 does not decide the test; manually test the bound first"
 
 
 def decision(site: Site, test: ast.expr) -> Decision | str | None:

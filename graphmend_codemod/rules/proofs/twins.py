@@ -79,9 +79,12 @@ def _iterated(inner: Make) -> Make:
 
     def make(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
         if not call.args:
-            raise NoTwin("the progress bar is told of progress by hand; do that in eager mode only")
+            raise NoTwin("the code updates the progress bar itself; do that only in eager mode")
         if not _is_iterated(site, statement, call):
-            raise NoTwin("the progress bar is kept; by hand, iterate over the plain range while compiling")
+            raise NoTwin(
+                "the progress bar is used elsewhere; "
+                "manually iterate over the plain range under `torch.compiler.is_compiling()`"
+            )
         return inner(site, statement, call)
 
     return make
@@ -109,7 +112,9 @@ def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
         qualified = site.resolve(each) or ""
         plain = qualified.startswith("builtins.") or qualified == "torch.Tensor"
         if not plain or qualified in {"builtins.list", "builtins.dict", "builtins.tuple"}:
-            raise NoTwin(f"`{speculation.short(each)}` may ask what a container holds; by hand, ask with `isinstance`")
+            raise NoTwin(
+                f"`{speculation.short(each)}` may check the elements of a container; manually check with `isinstance`"
+            )
     return _either(site, statement, call, "isinstance")
 
 
@@ -176,9 +181,9 @@ def _new_signature(site: Site, function: ast.Attribute, call: ast.Call) -> Twin 
         return None
     known = owner.is_tensor and not owner.hint
     if not known and dotted(function.value) is None:
-        raise NoTwin(f"`{speculation.short(function.value)}` may be something else than a tensor; keep it in a name")
+        raise NoTwin(f"`{speculation.short(function.value)}` may not be a Tensor; assign it to a variable first")
     if sum(any(isinstance(part, ast.Call) for part in ast.walk(each)) for each in call.args) > 1:
-        raise NoTwin("its arguments would be computed in another order; keep one of them in a name")
+        raise NoTwin("its arguments would be evaluated in another order; assign one of them to a variable first")
     asked = "" if known else f" and isinstance({site.text(function.value)}, {site.torch}.Tensor)"
     number, *tensors = (site.text(each) for each in call.args)
     receiver = site.text(function.value)

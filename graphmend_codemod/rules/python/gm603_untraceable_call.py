@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.twins import HELPERS, NAMES, NoTwin, Twin, replacement, twin_of
@@ -106,7 +107,7 @@ rule = Rule(
                 x = x + step
                 bar.set_description(f"step {step}")
             """,
-            because="the progress bar is kept",
+            because="the progress bar is used elsewhere",
             setup=_SETUP,
         ),
         Clean(
@@ -136,7 +137,7 @@ def untraceable(site: Site, statement: ast.stmt) -> Verdict | None:
     for call in _calls(site, statement):
         message = f"Dynamo does not trace this call: `{speculation.short(call)}`"
         if site.torch is None:
-            return Verdict(message, declined="the name `torch` is taken by something else in this module")
+            return Verdict(message, declined=name_taken())
         try:
             twin = twin_of(site, statement, call)
         except NoTwin as reason:

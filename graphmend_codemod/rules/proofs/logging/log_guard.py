@@ -63,7 +63,7 @@ def why_not(site: Site, call: LogCall) -> str | None:
     for parent in site.place.parents:
         above = site.at(parent) if isinstance(parent, ast.If) else None
         if above is not None and isinstance(parent, ast.If) and above.value(parent.test).compiling is True:
-            return "it runs under torch.compile only, so that a guard would drop it for good; delete it or move it"
+            return "it runs only under torch.compile, so a guard would drop it everywhere; delete it or move it"
     return None
 
 
