@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-VIEWS = frozenset(
+VIEWS: frozenset[str] = frozenset(
     """view reshape permute transpose t adjoint squeeze unsqueeze expand expand_as view_as flatten unflatten narrow
     select swapaxes swapdims movedim moveaxis diagonal real imag broadcast_to ravel reshape_as chunk split
     split_with_sizes tensor_split hsplit vsplit dsplit unsafe_chunk unsafe_split unbind unfold as_strided sum_to_size
@@ -25,7 +25,7 @@ VIEWS = frozenset(
 _VIEWS_OF_ALL = frozenset("broadcast_tensors meshgrid cartesian_prod einsum atleast_1d atleast_2d atleast_3d".split())
 """Of these, memory of any argument; of the others, memory of the first alone."""
 
-RANDOM = frozenset(
+RANDOM: frozenset[str] = frozenset(
     """rand randn randint randperm rand_like randn_like randint_like bernoulli multinomial normal poisson binomial
     dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout feature_dropout rrelu gumbel_softmax
     scaled_dot_product_attention fractional_max_pool2d fractional_max_pool3d manual_seed seed
@@ -33,7 +33,7 @@ RANDOM = frozenset(
 )
 """These may draw random numbers (`scaled_dot_product_attention` does with a `dropout_p`)."""
 
-FRESH = frozenset(
+FRESH: frozenset[str] = frozenset(
     """abs absolute acos acosh add addbmm addcdiv addcmul addmm addmv addr affine_grid all amax amin aminmax angle any
     arange arccos arcsin arctan arctan2 argmax argmin argsort argwhere asin asinh atan atan2 atanh avg_pool1d avg_pool2d
     avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d
@@ -64,7 +64,7 @@ FRESH = frozenset(
 )
 """New memory, whatever the arguments are; nothing is written (but for `inplace` and `out`), nothing random drawn."""
 
-PYTHON_RESULTS = frozenset(
+PYTHON_RESULTS: frozenset[str] = frozenset(
     """size dim ndimension numel nelement is_floating_point is_complex is_contiguous is_signed is_conj is_neg is_nonzero
     is_same_size stride storage_offset element_size get_device data_ptr item tolist is_tensor equal allclose
     broadcast_shapes result_type promote_types can_cast finfo iinfo is_grad_enabled get_default_dtype""".split()
@@ -136,7 +136,7 @@ IN_PLACE_LAYER_ARGUMENT = {
 }
 """Where `inplace` stands among the arguments of a layer's constructor."""
 
-CONTAINER_METHODS = frozenset(
+CONTAINER_METHODS: frozenset[str] = frozenset(
     "append appendleft extend insert add setdefault get items keys values pop popitem index count remove sort".split()
 )
 """Methods of lists, dicts and sets that write no tensor; what they get may stay in the container."""

@@ -33,7 +33,7 @@ AUTOCAST_TO_FLOAT32 = name_set(
 )
 """Under autocast these return float32 for a half precision argument (torch.amp's op reference)."""
 
-AUTOCAST = AUTOCAST_TO_FLOAT32 - name_set("sum prod pow cumsum cumprod") | name_set(
+AUTOCAST: frozenset[str] = AUTOCAST_TO_FLOAT32 - name_set("sum prod pow cumsum cumprod") | name_set(
     """matmul mm bmm mv dot inner outer vdot kron tensordot einsum addmm addmv addr addbmm baddbmm bilinear linear
         prelu conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d scaled_dot_product_attention
         cdist cosine_similarity pairwise_distance pdist dist norm renorm erfinv cross_entropy nll_loss mse_loss l1_loss
