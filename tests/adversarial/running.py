@@ -22,6 +22,7 @@ from torch.nn.modules import module as module_hooks
 
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
+from graphmend_codemod.rewriting.concrete import verify_concrete
 from tests.adversarial.case import Case
 from tests.tools import observe
 from tests.tools.observe import Event, Observation, Scenario
@@ -68,7 +69,7 @@ def write(files: Mapping[str, str], folder: Path) -> None:
 def fix(files: Mapping[str, str], folder: Path) -> Fixed:
     """Write the files into an empty folder and run `graphmend fix` there with default settings."""
     write(files, folder)
-    result = api.fix([folder], Settings(root=folder), write=True, cache=False)
+    result = api.fix([folder], Settings(root=folder), write=True, cache=False, proof=verify_concrete)
     after = {path: (folder / path).read_bytes().decode() for path in files}
     return Fixed(
         files=after,
