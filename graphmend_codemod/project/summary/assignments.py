@@ -65,6 +65,7 @@ def _store(target: ast.expr, value: ast.expr, body: Body, stack: list[Any]) -> N
         body.keep(target.id, value)
     elif type(target) is ast.Attribute:
         inner = target.value
+        body.value = body.value or target.attr == "requires_grad"
         if body.own and type(inner) is ast.Name and inner.id == body.own:
             body.attributes.append((target.attr, "", value))
         else:

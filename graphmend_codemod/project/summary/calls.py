@@ -56,7 +56,7 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         _note(node, spelled, last, body)
     elif last[-1:] == "_":
         changed(spelled, body)
-        if last in OLD_SIGNATURES and len(node.args) > 1:
+        if last == "requires_grad_" or (last in OLD_SIGNATURES and len(node.args) > 1):
             body.value = True
         if node.args and type(node.args[0]) is ast.Attribute:  # `nn.init.zeros_(model.scale)`
             changed(f"{dotted(node.args[0])}._", body)

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM501", "GM502", "GM503", "GM504", "GM505", "GM506", "GM507", "GM508", "GM509", "GM601", "GM602", "GM603", "GM703")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM501", "GM502", "GM503", "GM504", "GM505", "GM506", "GM507", "GM508", "GM509", "GM601", "GM602", "GM603", "GM703")
 
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
@@ -41,6 +41,7 @@ QUESTIONS = {
         ("readback.gm403_flag_of_tensor", 0, "", "bool item"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("readback.gm401_item_in_arithmetic", 0, "", "float int item"),
+        ("side_effects.gm203_requires_grad", 0, "", "requires_grad requires_grad_"),
         ("side_effects.gm201_log_call", 0, "log", ""),
         ("control_flow.gm111_decided_test", 0, "test", "rand rand_like random uniform"),
         ("control_flow.gm105_branch_writes_state", 0, "test", ""),
@@ -58,6 +59,7 @@ QUESTIONS = {
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm406_integer_buffer", 0, "", "pad"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
+        ("side_effects.gm203_requires_grad", 0, "", "requires_grad requires_grad_"),
         ("side_effects.gm202_tensor_log", 0, "log", ""),
         ("side_effects.gm201_log_call", 0, "log", ""),
         ("advice.gm703_untraced", 0, "", ""),

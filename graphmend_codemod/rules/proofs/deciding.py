@@ -51,7 +51,7 @@ def _found(site: Site, node: ast.expr, around: ast.expr | None, reasons: list[st
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield from _found(site, node.operand, node, reasons)
     elif isinstance(node, ast.BoolOp):
-        if any(_is_guard(site, each) for each in node.values):
+        if any(is_guard(site, each) for each in node.values):
             return
         yield from _by_operands(site, node)
         for each in node.values:
@@ -86,10 +86,10 @@ def _conjuncts(test: ast.expr) -> Iterator[ast.expr]:
 def is_guarded(site: Site, test: ast.expr) -> bool:
     """True for a test, a part of which is decided early under torch.compile where Python knows it."""
     boolean = [part for part in ast.walk(test) if isinstance(part, ast.BoolOp)]
-    return any(_is_guard(site, each) for part in boolean for each in part.values)
+    return any(is_guard(site, each) for part in boolean for each in part.values)
 
 
-def _is_guard(site: Site, node: ast.expr) -> bool:
+def is_guard(site: Site, node: ast.expr) -> bool:
     """True for `not (torch.compiler.is_compiling() and ...)` and for what it denies: the rule has been here before."""
     inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else node
     return isinstance(inner, (ast.BoolOp, ast.Call)) and site.value(inner).compiling is not None
@@ -128,7 +128,7 @@ _REDUCES = frozenset({"any", "all", "sum", "max", "min", "amax", "amin", "mean",
 
 def _flag(site: Site, node: ast.expr, outcome: bool) -> str | None:
     """The condition that a Python operand comes out as `outcome`, if it may be asked at any time."""
-    if _is_plain(site, node):
+    if is_plain(site, node):
         return site.operand_of_and(node) if outcome else _negated(site, node)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         node, outcome = node.operand, not outcome
@@ -154,10 +154,12 @@ def _is_python(site: Site, node: ast.expr) -> bool:
     return not reads_tensor(site, node) and (value.is_python or _is_flag(site, node))
 
 
-def _is_plain(site: Site, node: ast.expr) -> bool:
+def is_plain(site: Site, node: ast.expr) -> bool:
     """True for Python that may be asked at any time: a flag, `is None`, a comparison of numbers with a literal."""
+    if isinstance(node, ast.BoolOp):
+        return all(is_plain(site, each) for each in node.values)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return _is_plain(site, node.operand)
+        return is_plain(site, node.operand)
     if isinstance(node, ast.Compare):
         sides = [node.left, *node.comparators]
         if {type(each) for each in node.ops} <= {ast.Is, ast.IsNot}:
@@ -185,7 +187,7 @@ def _is_flag(site: Site, node: ast.expr) -> bool:
 
 def _without_effects(site: Site, node: ast.expr) -> list[str] | None:
     """Names that have to be tensors for an operand to do nothing but read them; None where it may do more."""
-    if _is_python(site, node) and _is_plain(site, node):
+    if _is_python(site, node) and is_plain(site, node):
         return []
     found: dict[str, None] = {}
     for part in ast.walk(node):

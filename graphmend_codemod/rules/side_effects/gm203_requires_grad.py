@@ -1,0 +1,174 @@
+"""requires-grad (GM203): `requires_grad` of a tensor is set while `forward` runs.
+
+Dynamo ends the graph where the flag of a tensor is set, be it to what it is already: `parameter.requires_grad = False`
+in a method that runs at each call. Under `torch.compile` the statement is left out where the flag is that already,
+which Dynamo knows while it traces.
+
+`x.requires_grad = True` on a tensor that was made just before, and that nobody else holds, is there for gradient
+checkpoints: the first layers are to have an input that requires a gradient. Where layers with parameters that all
+require gradients take the tensor next, and nothing else reads it, what they make requires gradients anyway, and the
+statement is left out under `torch.compile` as well. Where the tensor goes to anything else under a condition, such as
+`self.gradient_checkpointing`, that condition has to be false. Eager mode keeps the statement, word for word.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.deciding import is_guard
+from graphmend_codemod.rules.proofs.next_readers import NotRead, conditions_of_next_readers, is_new
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+        self.scale = nn.Parameter(torch.ones(4), requires_grad=False)
+        self.checkpointing = False
+
+    def forward(self, x: torch.Tensor):
+        ...
+        for layer in self.first:
+            if self.checkpointing and self.training:
+                hidden = torch.utils.checkpoint.checkpoint(layer, hidden)
+            else:
+                hidden = layer(hidden)
+        return hidden * self.scale
+"""
+
+rule = Rule(
+    code="GM203",
+    slug="requires-grad",
+    title="set requires_grad where that changes anything",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE, compiled_state="a tensor that `forward` made and dropped keeps no gradient"),
+    examples=(
+        Example(
+            before="""
+            self.scale.requires_grad = False
+            hidden = x * 2
+            """,
+            after="""
+            if not (
+                torch.compiler.is_compiling()
+                and isinstance(self.scale, torch.Tensor)
+                and self.scale.requires_grad is False
+            ):
+                self.scale.requires_grad = False
+            hidden = x * 2
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Example(
+            before="""
+            hidden = x[:, None]
+            if self.training:
+                hidden.requires_grad = True
+            """,
+            after="""
+            hidden = x[:, None]
+            if self.training:
+                if not (
+                    torch.compiler.is_compiling()
+                    and isinstance(hidden, torch.Tensor)
+                    and hidden.is_floating_point()
+                    and hidden.requires_grad is False
+                    and isinstance(self.first, torch.nn.Module)
+                    and {each.requires_grad for each in self.first.parameters()} == {True}
+                    and not (self.checkpointing and self.training)
+                ):
+                    hidden.requires_grad = True
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)",),
+        ),
+        Declined(
+            source="""
+            hidden = x[:, None]
+            hidden.requires_grad = True
+            hidden = hidden + 1
+            """,
+            because="`hidden = hidden + 1` reads it",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            hidden = x * 2 if x.requires_grad else x
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+@rule.on(ast.Assign, ast.Expr, words=("requires_grad", "requires_grad_"), here=True)
+def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Verdict | None:
+    """`x.requires_grad = True`, `x.requires_grad_(False)`."""
+    found = _set(node)
+    if found is None or any(isinstance(each, ast.If) and is_guard(site, each.test) for each in site.place.parents):
+        return None
+    tensor, flag = found
+    message = f"sets `requires_grad` while `forward` runs: `{speculation.short(node)}`"
+    if site.value(tensor).is_python or _is_module(site, tensor):
+        return None
+    if site.torch is None:
+        return Verdict(message, declined="the name `torch` is taken by something else in this module")
+    new = isinstance(tensor, ast.Name) and is_new(site, tensor.id)
+    if isinstance(node, ast.Expr) and not (new and flag):
+        # Dynamo traces the method where it changes nothing.
+        reason = "that breaks the graph where it changes the flag; by hand, set the flag before compiled code is called"
+        return None if site.value(tensor).fresh or dotted(tensor) is None else Verdict(message, declined=reason)
+    if dotted(tensor) is None:
+        return Verdict(message, declined=f"`{speculation.short(tensor)}` has no name; by hand, set the flag outside")
+    known = site.value(tensor)
+    sure = known.is_tensor and not known.hint
+    asked = [site.compiling] if sure else [site.compiling, f"isinstance({site.text(tensor)}, {site.torch}.Tensor)"]
+    if new and flag and isinstance(tensor, ast.Name):
+        try:
+            # Eager mode raises where it is made of something that requires a gradient.
+            leaf = [f"{tensor.id}.is_floating_point()", f"{tensor.id}.requires_grad is False"]
+            asked += [*leaf, *conditions_of_next_readers(site, node, tensor.id)]
+        except NotRead as reason:
+            return Verdict(message, declined=str(reason))
+    else:
+        asked.append(f"{site.text(tensor)}.requires_grad is {flag}")
+        asked += [f"{site.text(tensor)}.is_leaf"] if flag else []
+    header = f"if not ({' and '.join(asked)}):"
+    if site.is_too_long(site.indentation() + len(header)):
+        lines = "".join(f"    {'and ' if number else ''}{each}\n" for number, each in enumerate(asked))
+        header = f"if not (\n{lines}):"
+    return Verdict(
+        message, edit=Edit((Replacement(site.span(node), (f"{header}\n    ", site.original(node, 1))),), site.imports)
+    )
+
+
+def _set(node: ast.Assign | ast.Expr) -> tuple[ast.expr, bool] | None:
+    """The tensor and the flag that a statement sets."""
+    if isinstance(node, ast.Assign):
+        target, value = node.targets[0], node.value
+        named = isinstance(target, ast.Attribute) and target.attr == "requires_grad" and len(node.targets) == 1
+        known = isinstance(value, ast.Constant) and isinstance(value.value, bool)
+        return (target.value, value.value) if named and known else None  # type: ignore[attr-defined]
+    call = node.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "requires_grad_":
+        return None
+    given = [*call.args, *(word.value for word in call.keywords)]
+    flags = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, bool)]
+    return (call.func.value, flags[0] if flags else True) if len(given) == len(flags) <= 1 else None
+
+
+def _is_module(site: Site, node: ast.expr) -> bool:
+    """True for a layer, all parameters of which `requires_grad_` sets."""
+    made = site.value(node).instance_of
+    return made is not None or (isinstance(node, ast.Name) and node.id == site.evaluator.scope.self_name)

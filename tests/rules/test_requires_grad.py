@@ -1,0 +1,111 @@
+"""GM203: a flag is left alone under torch.compile only where that changes no gradient and no flag that anybody sees."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import declined, fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+        self.linear = nn.Linear(4, 4)
+        self.pool = nn.ReLU()
+        self.checkpointing = False
+        self.flag = True
+
+    def forward(self, x: torch.Tensor):
+        {body}
+        return x
+
+
+def make_frozen():
+    model = Model()
+    for parameter in model.parameters():
+        parameter.requires_grad = False
+    return model
+
+
+def make_checkpointing():
+    model = Model()
+    model.checkpointing = True
+    return model
+"""
+_MODES = (Scenario(True, "parameters"), Scenario(False, "off"))
+_LAYERS = """x = x[:, None]
+        if self.flag and self.training:
+            x.requires_grad = True
+        for layer in self.layers:
+            if self.checkpointing and self.training:
+                x = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)
+            else:
+                x = layer(x)"""
+
+
+def model(body: str) -> str:
+    return _MODEL.format(body=body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        _LAYERS,
+        "y = x * 2\n        y.requires_grad_()\n        y = self.linear(y)\n        x = y",
+        "for p in self.pool.parameters():\n            p.requires_grad = False\n        x = self.linear(x)",
+        "self.linear.weight.requires_grad = True\n        x = self.linear(x)",
+        "x = self.linear(x)\n        y = x.detach()\n        y.requires_grad = False\n        x = x + y",
+    ],
+)
+def test_a_flag_that_changes_nothing_breaks_nothing(body: str) -> None:
+    before = model(body)
+    after, _ = fixed(before)
+    behaves(before, after, ["torch.ones(2, 4)"] * 2, scenarios=_MODES)
+    compiles(after, ["torch.ones(2, 4)"] * 2, scenarios=_MODES)
+
+
+@pytest.mark.parametrize("name", ["make_frozen", "make_checkpointing"])
+def test_a_flag_that_counts_is_set(name: str) -> None:
+    after, _ = fixed(model(_LAYERS))
+    behaves(model(_LAYERS), after, ["torch.ones(2, 4)"], name=name, scenarios=_MODES)
+    compiles(after, ["torch.ones(2, 4)"], name=name, scenarios=_MODES, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "because"),
+    [
+        ("y = x[:, None]\n        y.requires_grad = True\n        x = y.sum()", "reads it"),
+        ("y = x[:, None]\n        y.requires_grad = True\n        x = self.linear(y) * y", "reads it"),
+        (
+            "y = x[:, None]\n        y.requires_grad = True\n        self.seen = y\n        y = self.linear(y)",
+            "reads it",
+        ),
+        ("x.requires_grad_(True)", "where it changes the flag"),
+        ("for layer in self.layers:\n            y = x * 1\n            y.requires_grad = True", "no layer takes"),
+    ],
+)
+def test_a_tensor_that_anything_else_reads_keeps_its_flag(body: str, because: str) -> None:
+    declined(model(body), because=because, select=("GM203",))
+
+
+def test_a_tensor_that_has_another_name_keeps_its_flag() -> None:
+    source = model(
+        "y = x[:, None]\n        z = y\n        y.requires_grad = True\n        y = self.linear(y)\n        x = z"
+    )
+    after, _ = fixed(source)
+    assert "self.linear.parameters()" not in after
+    compiles(after, ["torch.ones(2, 4)"], scenarios=_MODES, strict=False)
+
+
+def test_a_module_is_no_tensor() -> None:
+    source = model("self.linear.requires_grad_(False)\n        self.requires_grad_(True)\n        x = self.linear(x)")
+    after, _ = fixed(source, select=("GM203",))
+    assert after == source
