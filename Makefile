@@ -17,7 +17,7 @@ help:
 	@echo "make test        lint, types and tests, in an environment of its own (.venv)"
 	@echo "make demo        migrate transformers and compile t5, bart float16 and phi3 longrope before and after"
 	@echo "make demo-small  migrate the repository in examples/: seconds"
-	@echo "make docs        write docs/rules/ from the rules, and the schema of report.json"
+	@echo "make docs        write docs/rules/ from the rules, and the schemas of report.json and trace.json"
 	@echo "make site        the documentation as web pages, in site/: searchable, without the network"
 	@echo "make coverage    tests, with the lines that they run; fails below a floor"
 	@echo "make spelling    typos in code and documents"

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from graphmend_codemod.core.settings import load_settings
+from graphmend_codemod.trace import document
 from graphmend_codemod.trace.document import Trace
 from graphmend_codemod.trace.join import Joined, join
+from graphmend_evaluation.reporting.schema import TRACE_FILE, trace_schema, trace_text
 from graphmend_evaluation.tracing.page import html, timeline
 from tests.evaluation.browser import Browser, chromium, find_chromium
 from tests.trace.samples import project, traced
@@ -83,6 +87,11 @@ def test_timeline_has_a_piece_for_each_graph_and_each_break(joined: Joined) -> N
     assert [piece.kind for piece in row.pieces] == ["graph", "cut", "graph", "cut", "graph", "cut", "graph"]
     assert [piece.site for piece in row.pieces if piece.kind == "cut"] == [1, 1, 2]
     assert row.pieces[-1].start + row.pieces[-1].width == pytest.approx(1000, abs=1)
+
+
+def test_trace_conforms_to_its_schema(joined: Joined) -> None:
+    assert TRACE_FILE.read_text(encoding="utf-8") == trace_text()
+    jsonschema.validate(json.loads(document.as_json(joined.trace)), trace_schema())
 
 
 def test_page_of_a_run_without_breaks_says_so(joined: Joined) -> None:

@@ -1,6 +1,6 @@
-"""The JSON Schema of `report.json`, made from the classes that the report holds.
+"""The JSON Schemas of `report.json` and `trace.json`, made from the classes that these hold.
 
-`python -m graphmend_evaluation.reporting.schema` writes it beside this module.
+`python -m graphmend_evaluation.reporting.schema` writes them beside this module.
 """
 
 from __future__ import annotations
@@ -14,31 +14,48 @@ import typing
 from pathlib import Path
 from typing import Any
 
+from graphmend_codemod.trace.document import SCHEMA as TRACE_SCHEMA
+from graphmend_codemod.trace.document import Trace
 from graphmend_evaluation.evaluation import EVALUATION_SCHEMA, Evaluation
 
 SCHEMA_FILE = Path(__file__).with_name("report.schema.json")
+TRACE_FILE = Path(__file__).with_name("trace.schema.json")
 
 _PRIMITIVES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
 def report_schema() -> dict[str, Any]:
     """The schema, draft 2020-12. A field with a default may be missing in reports of older versions."""
+    return _schema_of(Evaluation, "report.json", EVALUATION_SCHEMA, "An evaluation.")
+
+
+def trace_schema() -> dict[str, Any]:
+    """The same for a trace."""
+    return _schema_of(Trace, "trace.json", TRACE_SCHEMA, "The graph breaks of a run.")
+
+
+def _schema_of(kind: type, file: str, version: int, what: str) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
-    top = _reference(Evaluation, definitions)
-    definitions["Evaluation"]["properties"]["schema"] = {"const": EVALUATION_SCHEMA}
-    definitions["Evaluation"]["required"].append("schema")
+    top = _reference(kind, definitions)
+    definitions[kind.__name__]["properties"]["schema"] = {"const": version}
+    definitions[kind.__name__]["required"].append("schema")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"graphmend report.json, version {EVALUATION_SCHEMA}",
-        "description": "An evaluation. New fields may come within a version; what is here keeps its meaning.",
+        "title": f"graphmend {file}, version {version}",
+        "description": f"{what} New fields may come within a version; what is here keeps its meaning.",
         **top,
         "$defs": dict(sorted(definitions.items())),
     }
 
 
 def schema_text() -> str:
-    """The file's text."""
+    """The text of the file about reports."""
     return json.dumps(report_schema(), indent=2) + "\n"
+
+
+def trace_text() -> str:
+    """The text of the file about traces."""
+    return json.dumps(trace_schema(), indent=2) + "\n"
 
 
 def _reference(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -81,3 +98,4 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+    TRACE_FILE.write_text(trace_text(), encoding="utf-8")

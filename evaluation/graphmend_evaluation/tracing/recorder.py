@@ -51,9 +51,9 @@ class _WantedOnly(list[logging.Handler]):
         if len(self) != 1:
             return len(self) > 1
         asking = sys._getframe(1)
-        if asking.f_code.co_name != "trace_structured":
-            return False
-        name = asking.f_locals.get("name")
+        name = asking.f_locals.get("name") if asking.f_code.co_name == "trace_structured" else None
+        if not isinstance(name, str):  # another torch, which asks in another way: rather all than nothing
+            return True
         if name != "artifact":
             return name in _KINDS
         above = asking.f_back
@@ -70,7 +70,7 @@ class Recorder(logging.Handler):
         self._cwd = os.getcwd()
         self._stream: TextIO | None = None
         self._pid = 0
-        self._compilations = 0
+        self._lost = 0
 
     def start(self) -> None:
         """Listen from now on."""
@@ -150,8 +150,8 @@ class Recorder(logging.Handler):
         atexit.register(self.finish)
 
     def _complain(self, error: Exception) -> None:
-        self._compilations += 1
-        if self._compilations == 1:
+        self._lost += 1
+        if self._lost == 1:
             print(f"graphmend: note: a record was lost: {type(error).__name__}: {error}", file=sys.stderr)
 
 
