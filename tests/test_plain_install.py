@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from graphmend_codemod.core.report_folder import report_folder
 from tests.repository.tools import CHECKOUT, Repository, broken_repository, isolate
 
 # And what these need.
@@ -75,7 +76,7 @@ def test_a_missing_extra_is_one_line_with_the_command_that_installs_it(
     assert f"pip install 'graphmend[{extra}]'" in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
-    assert not (repository.common / "graphmend").exists()
+    assert not report_folder(repository.common, "any").parent.exists()
 
 
 @pytest.mark.parametrize(

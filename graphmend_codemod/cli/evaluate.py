@@ -46,8 +46,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--base", metavar="REF", help="the commit before [default: where the branch of --head began]")
     parser.add_argument("--head", default="HEAD", metavar="REF", help="the commit after [default: HEAD]")
-    parser.add_argument("--report", metavar="DIR", help="where to write report.html, .md and .json [default: in .git]")
+    parser.add_argument(
+        "--report",
+        metavar="DIR",
+        help="where to write it (HTML, Markdown, JSON) [default: in the user's state folder]",
+    )
     models.add_model_options(parser)
+    parser.add_argument("--open", action="store_true", help="show the report in a browser")
     options.add_rule_options(parser)
     options.add_run_options(parser)
 
@@ -82,4 +87,6 @@ def run(args: argparse.Namespace) -> int:
     for line in terminal_lines(outcome.evaluation, paint_for(sys.stdout, os.environ)):
         say(line)
     say(f"Report: {outcome.report / 'report.html'}")
+    if args.open:
+        options.open_page(outcome.report / "report.html")
     return outcome.exit_code

@@ -68,7 +68,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--keep", action="store_true", help="keep fixes that do not earn their place, too")
     parser.add_argument("--keep-slower", action="store_true", help="keep fixes that --speed measures as slower")
     models.add_model_options(parser)
-    parser.add_argument("--report", metavar="DIR", help="where to write report.md and report.json [default: in .git]")
+    parser.add_argument(
+        "--open",
+        action="store_true",
+        help="show the report in a browser, the page of the evaluation where models were evaluated",
+    )
+    parser.add_argument(
+        "--report", metavar="DIR", help="where to write report.md and report.json [default: in the user's state folder]"
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be committed; make no branch")
     options.add_rule_options(parser)
     options.add_trace_option(parser)
@@ -111,6 +118,9 @@ def run(args: argparse.Namespace) -> int:
         say(line)
     options.print_notes(outcome.remarks)
     options.print_problems(outcome.problems, outcome.top or Path())
+    if args.open and outcome.report is not None:
+        page = outcome.report / "evaluation" / "report.html"
+        options.open_page(page if page.exists() else outcome.report / "report.md")
     return outcome.exit_code
 
 

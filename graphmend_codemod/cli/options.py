@@ -198,6 +198,14 @@ def print_problems(problems: Iterable[Problem], root: Path) -> None:
         say(f"graphmend: error: {printable(str(shown))}", sys.stderr)
 
 
+def open_page(page: Path) -> None:
+    """Show a file in the user's browser, or say how to where there is none."""
+    import webbrowser
+
+    if not webbrowser.open(page.resolve().as_uri()):
+        print_notes([f"no browser was found; open {page} yourself"])
+
+
 @contextmanager
 def telling(args: argparse.Namespace, what: str) -> Iterator[None]:
     """Show on a terminal that a run goes on which takes more than two seconds; with --verbose, say how long it took."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from graphmend_codemod.core.findings import why_left
 from graphmend_codemod.core.interruption import interruptible
+from graphmend_codemod.core.report_folder import report_folder
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.evaluation import port
@@ -123,7 +124,7 @@ def _evaluate(request: Request, progress: Callable[[str], None]) -> Evaluated:
             measured = measured.noting(changed_meanwhile(state, checkout_state(checkout)))
     if measured.evaluation is None or not measured.evaluation.models:
         raise EvaluationError("there is no model to evaluate" + "".join(f"; {each}" for each in measured.remarks))
-    report = request.report or checkout.common / "graphmend" / f"evaluation-{head.oid[:12]}"
+    report = request.report or report_folder(checkout.common, f"evaluation-{head.oid[:12]}")
     return Evaluated(measured.evaluation, _write_report(measured.evaluation, report))
 
 

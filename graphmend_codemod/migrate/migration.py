@@ -17,6 +17,7 @@ from graphmend_codemod import __version__
 from graphmend_codemod.core.errors import SettingsError
 from graphmend_codemod.core.findings import Finding, why_left
 from graphmend_codemod.core.interruption import interruptible, uninterrupted
+from graphmend_codemod.core.report_folder import report_folder
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.evaluation import port
 from graphmend_codemod.evaluation.model_modules import missing_module
@@ -358,7 +359,7 @@ def _write(outcome: Migration, checkout: Checkout, tree: Worktree, steps: Sequen
 def _report_folder(request: Request, checkout: Checkout, branch: str) -> Path | None:
     """Where the report goes; a dry run writes one only if it is asked for. Raises when it could not be written."""
     if request.report is None:
-        return None if request.dry_run else checkout.common / "graphmend" / f"report-{branch.replace('/', '-')}"
+        return None if request.dry_run else report_folder(checkout.common, f"report-{branch.replace('/', '-')}")
     folder = Path(os.path.abspath(request.report))
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.core.findings import Finding, Problem, Safety, Span
+from graphmend_codemod.core.report_folder import report_folder
 from graphmend_codemod.evaluation.port import Arm, Measured, ModelResult
 from graphmend_codemod.migrate.migration import MigrationError
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
@@ -40,7 +41,7 @@ def earlier_migration(checkout: Checkout, branch: str, report: Path | None = Non
             tip = git.text("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}^{{commit}}")
     except GitFailed as error:
         raise MigrationError(f"{checkout.name} has no branch {branch}; make it with `graphmend migrate`") from error
-    folder = report or checkout.common / "graphmend" / f"report-{branch.replace('/', '-')}"
+    folder = report or report_folder(checkout.common, f"report-{branch.replace('/', '-')}")
     made = _read(folder, branch, checkout)
     if not made.commits or made.commits[-1].oid != tip:
         raise MigrationError(

@@ -12,6 +12,7 @@ import pytest
 
 from graphmend_codemod.cli.main import main
 from graphmend_codemod.cli.pr import _EPILOG
+from graphmend_codemod.core.report_folder import report_folder
 from graphmend_codemod.migrate.saved import earlier_migration
 from graphmend_codemod.repository.checkout import open_checkout
 from graphmend_evaluation.reporting import write_reports
@@ -83,7 +84,7 @@ def test_a_dry_run_tells_what_would_be_pushed(zoo: Hub) -> None:
 
 
 def test_an_evaluation_that_was_made_with_it_is_the_evidence(zoo: Hub) -> None:
-    write_reports(report_samples.measured(), zoo.clone.common / "graphmend/report-mended/evaluation")
+    write_reports(report_samples.measured(), report_folder(zoo.clone.common, "report-mended") / "evaluation")
     earlier = earlier_migration(open_checkout(zoo.clone.folder), "mended")
     assert earlier.made.measured.evaluation == report_samples.measured()
     propose(zoo)
@@ -131,7 +132,7 @@ def test_a_base_that_the_clone_does_not_know_is_told(zoo: Hub, tmp_path: Path) -
 
 @pytest.mark.parametrize("what", ["branch", "report", "old"])
 def test_what_is_missing_is_named(zoo: Hub, what: str) -> None:
-    report = zoo.clone.common / "graphmend/report-mended/report.json"
+    report = report_folder(zoo.clone.common, "report-mended") / "report.json"
     if what == "report":
         report.unlink()
     if what == "old":

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.cli.main import main
+from graphmend_codemod.core.report_folder import report_folder
 from graphmend_codemod.core.terminal import COLOURS, printable, say
 from tests.repository.tools import BROKEN, CHECKOUT, empty_repository, isolate
 
@@ -125,5 +126,5 @@ def test_a_migration_shows_file_names_as_they_are(
     assert main(["migrate", str(repository.folder), "--no-evaluate", "--jobs", "1"]) == 0
     told = capsys.readouterr()
     assert quiet(told.out, told.err)
-    report = next(repository.common.glob("graphmend/*/report.md")).read_text()
+    report = next(report_folder(repository.common, "any").parent.glob("*/report.md")).read_text()
     assert quiet(report)

@@ -226,6 +226,18 @@ def test_change_stands_with_the_break_that_it_removes() -> None:
     assert events == sorted(events, reverse=True)
 
 
+def test_a_change_is_verified_without_effect_or_not_exercised() -> None:
+    evaluation = measured()
+    found = view.evidence(evaluation)
+    verified = next(each for each in found if each.removed)
+    assert verified.effect is view.Effect.VERIFIED
+    assert replace(verified, removed=()).effect is view.Effect.NONE
+    assert replace(verified, removed=(), broke=False).effect is view.Effect.UNREACHED
+    counted = dict(view.answer(evaluation).effects)
+    assert sum(counted.values()) == sum(not each.change.is_support for each in found)
+    assert f"changes verified: {counted[view.Effect.VERIFIED]}" in "\n".join(view.answer(evaluation).details)
+
+
 def test_command_to_reproduce_names_commits_and_models() -> None:
     command = view.reproduce(measured())
     assert command.startswith("graphmend evaluate --base v4.52.4 --head graphmend/2026-11-21 --model ")

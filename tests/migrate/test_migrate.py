@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.cli.main import main
+from graphmend_codemod.core.report_folder import report_folder
 from tests.repository.tools import (
     BROKEN,
     COMMAND,
@@ -84,7 +85,7 @@ def test_the_report_begins_with_the_answer_and_links_each_site(repository: Repos
     links = re.findall(r"\[`(zoo/model\.py):(\d+)`\]\(([^)#]+)#L(\d+)\)", markdown)
     assert [(path, line) for path, line, _, _ in links] == [("zoo/model.py", "17"), ("zoo/model.py", "15")]
     for path, line, target, anchor in links:
-        assert (repository.common / "graphmend" / "report" / target).resolve() == repository.folder / path
+        assert (report_folder(repository.common, "report") / target).resolve() == repository.folder / path
         assert line == anchor
     assert f"git log --reverse -p main..{TODAY}" in markdown
     assert f"git branch -D {TODAY}" in markdown
@@ -144,7 +145,7 @@ def test_a_dry_run_says_what_it_would_commit_and_writes_nothing(
     with untouched(repository):
         assert run(repository, "--dry-run") == 0
     assert sorted((repository.common / "objects").rglob("*")) == objects
-    assert not (repository.common / "graphmend").exists()
+    assert not report_folder(repository.common, "any").parent.exists()
     told = capsys.readouterr().out
     assert "would get 2 commits" in told
     assert "graphmend: GM101 select with torch.where instead of branching (1 site, 1 file)" in told
@@ -214,7 +215,7 @@ def test_a_report_can_go_elsewhere(repository: Repository, tmp_path: Path) -> No
     with untouched(repository, but=TODAY):
         assert run(repository, "--report", str(tmp_path / "new" / "report")) == 0
     assert {file.name for file in (tmp_path / "new" / "report").iterdir()} == {"report.md", "report.json"}
-    assert not (repository.common / "graphmend").exists()
+    assert not report_folder(repository.common, "any").parent.exists()
 
 
 def test_a_pipe_gets_no_progress_and_a_terminal_gets_one_line(repository: Repository) -> None:
@@ -246,3 +247,19 @@ def test_the_commands_to_review_and_undo_work_from_where_the_user_stands(
     for command in commands:
         subprocess.run(shlex.split(command), check=True, capture_output=True)
     assert TODAY not in repository.git("branch", "--list")
+
+
+def test_the_report_is_shown_in_a_browser_when_that_is_asked_for(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[str] = []
+
+    def opened(address: str) -> bool:
+        shown.append(address)
+        return False
+
+    monkeypatch.setattr("webbrowser.open", opened)
+    assert run(repository, "--open") == 0
+    page = report_folder(repository.common, f"report-{TODAY.replace('/', '-')}") / "report.md"
+    assert shown == [page.resolve().as_uri()]
+    assert f"no browser was found; open {page} yourself" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from graphmend_codemod.cli.main import main
+from graphmend_codemod.core.report_folder import report_folder
 
 CHECKOUT = Path(__file__).parent.parent.parent
 BROKEN = """\
@@ -183,5 +184,5 @@ def run(repository: Repository, *options: str) -> int:
 
 def report_of(repository: Repository, branch: str = TODAY) -> tuple[str, dict[str, Any]]:
     """The report's Markdown and JSON."""
-    folder = repository.common / "graphmend" / f"report-{branch.replace('/', '-')}"
+    folder = report_folder(repository.common, f"report-{branch.replace('/', '-')}")
     return (folder / "report.md").read_text(), json.loads((folder / "report.json").read_text())

@@ -95,14 +95,15 @@ def _sections(evaluation: Evaluation) -> Iterator[_Section]:
     yield _Section(1, "### Reverted", reverted, "change", "\n\n")
     yield _models(evaluation)
     yield from _speed_sections(evaluation)
-    proven, other, support = _evidence(evaluation)
+    proven, ineffective, other, support = _evidence(evaluation)
     yield _Section(5, "### Each change, and the break that it removes", proven, "change", "\n\n", share=0.7)
     advice = tuple(_advice(evaluation.models))
     yield _Section(6, "### Capture flags that were tried", advice, "line")
     elsewhere = tuple(f"- {_removed(each)}" for each in view.removed_elsewhere(evaluation))
     yield _Section(6, "### Gone without a change at their place", elsewhere, "site")
     yield _Section(6, "### Still breaking", tuple(_left(evaluation)), "site")
-    yield _Section(8, "### Changes that no evaluated model reaches", other, "change", "\n\n")
+    yield _Section(6, "### Changes with no effect measured", ineffective, "change", "\n\n")
+    yield _Section(8, "### Changes not exercised by any evaluated model", other, "change", "\n\n")
     yield _Section(9, "### Imports and helpers", support, "change", "\n\n")
     yield _Section(7, "### Declined", tuple(_declined(evaluation)), "rule", "\n\n")
     yield _Section(4, "### Remarks", tuple(f"- {plain(remark)}" for remark in evaluation.remarks), "remark")
@@ -232,7 +233,8 @@ def _xla_rows(row: XlaRow) -> Iterator[str]:
             yield _row([code(row.model), arm, "", "", "", "", plain(found.message)])
 
 
-def _evidence(evaluation: Evaluation) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+def _evidence(evaluation: Evaluation) -> tuple[tuple[str, ...], ...]:
+    """Changes that are verified, those without an effect, those not exercised, and imports and helpers."""
     found = view.evidence(evaluation)
     proven = tuple(
         _folded(
@@ -241,11 +243,13 @@ def _evidence(evaluation: Evaluation) -> tuple[tuple[str, ...], tuple[str, ...],
         for each in found
         if each.removed
     )
-    silent = [each.change for each in found if not each.removed]
-    other, support = (
-        tuple(_folded(one, "", "") for one in silent if one.is_support is wanted) for wanted in (False, True)
+    silent = [each for each in found if not each.removed]
+    support = tuple(_folded(each.change, "", "") for each in silent if each.change.is_support)
+    ineffective, other = (
+        tuple(_folded(each.change, "", "") for each in silent if each.effect is wanted and not each.change.is_support)
+        for wanted in (view.Effect.NONE, view.Effect.UNREACHED)
     )
-    return proven, other, support
+    return proven, ineffective, other, support
 
 
 def _events(removed: Iterable[view.Removed]) -> str:

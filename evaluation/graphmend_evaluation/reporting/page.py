@@ -47,6 +47,7 @@ def html(evaluation: Evaluation) -> str:
     environment = _environment()
     style, script = (_source(name) for name in ("page.css", "page.js"))
     changes = tuple(_changes(evaluation))
+    silent = [each for each in changes if not each.evidence.removed and not each.evidence.change.is_support]
     return environment.get_template("page.html.j2").render(
         evaluation=evaluation,
         answer=view.answer(evaluation),
@@ -54,7 +55,8 @@ def html(evaluation: Evaluation) -> str:
         script=Markup(script),
         policy=markup.policy(style, script),
         changes=changes,
-        silent=[each for each in changes if not each.evidence.removed and not each.evidence.change.is_support],
+        ineffective=[each for each in silent if each.evidence.effect is view.Effect.NONE],
+        silent=[each for each in silent if each.evidence.effect is view.Effect.UNREACHED],
         support=[each for each in changes if not each.evidence.removed and each.evidence.change.is_support],
         change_numbers={each.evidence.change.id: each.number for each in changes},
         elsewhere=view.removed_elsewhere(evaluation),

@@ -84,12 +84,28 @@ class Removed:
     events: int
 
 
+class Effect(enum.Enum):
+    """What the evaluation shows of one change."""
+
+    VERIFIED = "verified"
+    NONE = "no effect measured"
+    UNREACHED = "not exercised"
+
+
 @dataclass(frozen=True)
 class Evidence:
-    """A change with the breaks that it removed; none where no model of the evaluation came by."""
+    """A change with the breaks that it removed. `broke` says that a model broke at its place before."""
 
     change: Change
     removed: tuple[Removed, ...]
+    broke: bool
+
+    @property
+    def effect(self) -> Effect:
+        """Verified when a break is gone; without one, whether a model broke at its place before at all."""
+        if self.removed:
+            return Effect.VERIFIED
+        return Effect.NONE if self.broke else Effect.UNREACHED
 
 
 @dataclass(frozen=True)
@@ -110,6 +126,7 @@ class Answer:
     kept: int
     problems: int
     changes: int
+    effects: tuple[tuple[Effect, int], ...] = ()
 
     @property
     def headline(self) -> str:
@@ -139,6 +156,8 @@ class Answer:
         found.append(f"{plural(self.reverted, 'change')} reverted" if self.reverted else "nothing reverted")
         if self.kept:
             found.append(f"{plural(self.kept, 'change')} kept against the evidence")
+        if self.effects:
+            found.append("changes " + ", ".join(f"{effect.value}: {count}" for effect, count in self.effects))
         return tuple(found)
 
 
@@ -159,7 +178,14 @@ def answer(evaluation: Evaluation) -> Answer:
         kept=sum(each.kept for each in evaluation.reverted),
         problems=len(evaluation.problems),
         changes=len(evaluation.changes) + sum(not each.kept for each in evaluation.reverted),
+        effects=_effects(evaluation),
     )
+
+
+def _effects(evaluation: Evaluation) -> tuple[tuple[Effect, int], ...]:
+    """How many changes have each effect, imports and helpers left out."""
+    counts = Counter(each.effect for each in evidence(evaluation) if not each.change.is_support)
+    return tuple((effect, counts[effect]) for effect in Effect if counts[effect])
 
 
 def counts_of(model: ModelEvaluation) -> tuple[Counts, Counts] | None:
@@ -213,7 +239,8 @@ def steady_state(row: SpeedRow | None) -> Steady | None:
 
 def evidence(evaluation: Evaluation) -> tuple[Evidence, ...]:
     """Every change of the branch; those that removed most breaks first, then those that no model reached."""
-    found = [Evidence(change, _removed(evaluation, change.id)) for change in evaluation.changes]
+    broke = evaluation.exercised
+    found = [Evidence(change, _removed(evaluation, change.id), change.id in broke) for change in evaluation.changes]
     return tuple(sorted(found, key=lambda each: -sum(removed.events for removed in each.removed)))
 
 
