@@ -13,6 +13,7 @@ from typing import Any
 from graphmend_codemod.analysis import annotated, gradients, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
+from graphmend_codemod.analysis.likely_tensors import guessed_parameters, likely_tensors
 from graphmend_codemod.analysis.list_provenance import Origins
 from graphmend_codemod.analysis.program_points import LeaksUnknown, Place, State
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, bound_in, parameters, walk_scope
@@ -56,6 +57,7 @@ class Flow:
         self._parents: tuple[ast.AST, ...] = ()
         self._blocks: tuple[tuple[Sequence[ast.stmt], int], ...] = ()
         self._handled = 0
+        self._likely = likely_tensors(scope.node, scope.outline)
 
     def run(self) -> None:
         """Analyse the whole function."""
@@ -70,6 +72,9 @@ class Flow:
             optional = argument.arg in absent and value.kind is Kind.TENSOR
             value = value._replace(optional=True) if optional else value
             env[argument.arg] = self._hinted(argument.arg, value, optional=argument.arg in absent)
+        for name, optional in guessed_parameters(function, self._likely).items():
+            if env[name] == UNKNOWN:
+                env[name] = self.evaluator.names.tensor(optional=optional, hint=True)
         for name, source in self.lists.items():
             tensor = self.evaluator.names.tensor(INT64, grad=False, optional=not env[name].is_tensor)
             env[name] = tensor._replace(built_from=source)
@@ -188,7 +193,10 @@ class Flow:
 
     def _bind(self, target: ast.expr, value: Value, env: Env) -> None:
         if isinstance(target, ast.Name):
-            env[target.id] = self._hinted(target.id, value)
+            value = self._hinted(target.id, value)
+            if value == UNKNOWN and target.id in self._likely:
+                value = self.evaluator.names.tensor(optional=self._likely[target.id], hint=True)
+            env[target.id] = value
         elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             if target.value.id == self.scope.self_name:
                 env[f"self.{target.attr}"] = value
