@@ -68,7 +68,7 @@ def test_a_break_below_one_that_stays_is_not_mended(body: str, around: str) -> N
     [
         "if self.debug:\n    print('now')",
         "if x.shape[0] > 3:\n    print('now')",
-        "if other.sum() > 3:\n    print('may be no tensor')",
+        "if self.total(x) > 3:\n    print('may be no tensor')",
         "if not torch.compiler.is_compiling() or x.shape[0] > 3:\n    logger.info('now')",
     ],
 )

@@ -335,8 +335,14 @@ class ProjectIndex(Definitions):
         return fact
 
 
+_REGISTERED = frozenset({AttributeKind.BUFFER, AttributeKind.PARAMETER})
+
+
 def merge(first: AttributeFact, second: AttributeFact) -> AttributeFact:
-    """What is known when both were assigned."""
+    """What is known when both were assigned. A registered name takes nothing but tensors (and None) afterwards."""
+    for one, other in ((first, second), (second, first)):
+        if one.kind in _REGISTERED and other.kind in (AttributeKind.CALL, AttributeKind.OTHER):
+            return AttributeFact(one.kind, one.callee)
     if first.kind is not second.kind or first.callee != second.callee:
         return AttributeFact(AttributeKind.CHANGED)
     return first if first.text == second.text else AttributeFact(first.kind, first.callee)

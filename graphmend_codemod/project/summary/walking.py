@@ -146,6 +146,8 @@ def _display(node: ast.Tuple | ast.List, body: Body, stack: list[Any]) -> None:
 
 
 def _expression(node: ast.Expr, body: Body, stack: list[Any]) -> None:
+    if type(node.value) is ast.BoolOp:  # `x.sum() > 3 and print(x)`
+        _test(node.value, body)
     stack.append(node.value)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -88,10 +89,10 @@ rule = Rule(
         ),
         Declined(
             source="""
-            if other.sum() == 0:
+            if other["mask"].sum() == 0:
                 x = x + 1
             """,
-            because="cannot infer that `other` is a Tensor; annotate `other: torch.Tensor`",
+            because="cannot infer that",
             setup=_SETUP,
         ),
         Declined(
@@ -140,3 +141,15 @@ def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert) ->
     """`if x.sum() == 0`."""
     each = untraced.tested(site, statement.test)
     return Verdict(each.message, declined=each.advice) if each is not None else None
+
+
+@rule.on(ast.Expr, candidate="test", when=lambda node: isinstance(node.value, ast.BoolOp))
+def test_for_effect(site: Site, statement: ast.Expr) -> Verdict | None:
+    """`x.sum() > 3 and print(x)`."""
+    assert isinstance(statement.value, ast.BoolOp)
+    first = statement.value.values[0]
+    if not site.value(first).is_tensor:
+        each = untraced.tested(site, first)
+        return Verdict(each.message, declined=each.advice) if each is not None else None
+    message = f"data-dependent branch: `{short(first)}`"
+    return Verdict(message, declined="rewrite it as an `if` statement, so that a rule can fix it")

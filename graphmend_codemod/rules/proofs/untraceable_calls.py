@@ -59,6 +59,13 @@ _GRADIENTS = Refused(
 _CLASSES = Refused(
     "output shape depends on the data (`num_classes` is not given)", "pass `num_classes`, so that the shape is static"
 )
+_MAKES_PARAMETER = Refused(
+    "makes a parameter while `forward` runs",
+    "Dynamo does not support `nn.Parameter()`; create it in `__init__`, or use a plain tensor",
+)
+_BACKWARD = Refused(
+    "computes gradients", "Dynamo does not trace `backward()`; call it on the output of the compiled function"
+)
 _SUPPRESSES = Refused(
     "output has a data-dependent shape",
     f"no static-shape rewrite; manually keep all boxes and mask their scores, or {_AROUND}",
@@ -81,12 +88,14 @@ BY_NAME: dict[str, Refused] = {
     **dict.fromkeys(("tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange"), _SHOWS),
     "scipy.optimize.linear_sum_assignment": _SCIPY,
     "torch.autograd.grad": _GRADIENTS,
+    "torch.autograd.backward": _BACKWARD,
+    **dict.fromkeys(("torch.nn.Parameter", "torch.nn.parameter.Parameter"), _MAKES_PARAMETER),
     **dict.fromkeys(
         (f"torchvision.ops.{name}" for name in ("nms", "batched_nms", "boxes.nms", "boxes.batched_nms")), _SUPPRESSES
     ),
 }
 _SPARSE_METHODS = frozenset({"to_sparse", "to_sparse_csr"})
-NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *_SPARSE_METHODS, "one_hot"})
+NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *_SPARSE_METHODS, "one_hot", "backward"})
 """What such calls are spelled with, behind the last dot."""
 
 
@@ -100,4 +109,6 @@ def refused(node: ast.Call, called: str | None, made: str | None) -> Refused | N
         return _CLASSES if counted else None
     if called is None and isinstance(node.func, ast.Attribute) and node.func.attr in _SPARSE_METHODS:
         return _SPARSE
+    if called is None and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
+        return _BACKWARD
     return _CTC if made is not None and torch_api.torch_module_class(made) == "CTCLoss" else None

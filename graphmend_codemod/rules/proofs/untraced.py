@@ -25,11 +25,13 @@ _RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand
 _TAKES_SIZES = _SIZED | _RESHAPES | {"pad", "interpolate"}
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
+_EQUALS = frozenset({"equal", "allclose", "is_nonzero"})
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _LAYERS = _RECURRENT | {"CTCLoss"}
 _CALLED = (
     NAMES
     | _FINDS
+    | _EQUALS
     | _READS.keys()
     | _SIZED
     | _RESHAPES
@@ -167,7 +169,11 @@ def chosen(site: Site, node: ast.Subscript) -> Untraced | None:
     statement = site.place.statement
     if not isinstance(node.ctx, ast.Load) and not (isinstance(statement, ast.AugAssign) and statement.target is node):
         return None
-    first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    if any(_is_list_of_tests(site, each) for each in parts) and not site.value(node.value).is_python:
+        advice = "Dynamo turns the list into a mask; index with a list of the integers at which it is True"
+        return Untraced(node, "boolean-mask indexing by a list of bools (data-dependent shape)", advice)
+    first = parts[0] if parts else node.slice
     if isinstance(first, (ast.Slice, ast.Constant)) or not _is_mask(site, first) or site.value(node.value).is_python:
         return None
     return Untraced(
@@ -175,6 +181,12 @@ def chosen(site: Site, node: ast.Subscript) -> Untraced | None:
         "boolean-mask indexing (data-dependent shape)",
         "no static-shape rewrite; manually compute all elements and select with `torch.where`, or try " + _CAPTURE,
     )
+
+
+def _is_list_of_tests(site: Site, node: ast.expr) -> bool:
+    """True for a name that only ever holds `[kind == "linear" for kind in kinds]`."""
+    assigned = _assigned(site).get(node.id, []) if isinstance(node, ast.Name) else []
+    return bool(assigned) and all(isinstance(each, ast.ListComp) and isinstance(each.elt, ast.Compare) for each in assigned)
 
 
 def _is_mask(site: Site, node: ast.expr) -> bool:
@@ -248,7 +260,7 @@ def has_parameters(site: Site, qualified: str, depth: int = 0) -> bool:
 def read(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`x.item()`, `x.tolist()`, `int(x)`, `math.sqrt(x)`."""
     if called is not None and (called in _CASTS or called.startswith("math.")):
-        tensors = [each for each in node.args if site.value(each).is_tensor]
+        tensors = [each for each in node.args if site.value(each).is_tensor or _steps_through_tensor(site, each)]
         return _readback(node, "a Python scalar") if tensors else None
     if called is not None or not isinstance(node.func, ast.Attribute):
         return None
@@ -336,20 +348,32 @@ def _assigned(site: Site) -> dict[str, list[ast.expr]]:
 def _is_number(site: Site, node: ast.expr) -> bool:
     """True for a tensor in the place of a number."""
     value = site.value(node)
-    if value.is_tensor:
+    if value.is_tensor or _is_of_array(site, node):
         return True
     if not isinstance(node, ast.Name) or value.kind is not Kind.UNKNOWN:
         return isinstance(node, ast.BinOp) and _is_computed(site, node)
-    if _is_computed(site, node):
-        return True
+    return _is_computed(site, node) or _steps_through_tensor(site, node)
+
+
+def _steps_through_tensor(site: Site, node: ast.expr) -> bool:
+    """True for the `v` of `[int(v) for v in lengths]`, where `lengths` is a tensor."""
     statement = site.place.statement
-    if not site.evaluator.scope.outline.has_comprehension:
+    if not isinstance(node, ast.Name) or not site.evaluator.scope.outline.has_comprehension:
         return False
     for each in site.remembered("comprehensions", statement, lambda: _comprehensions(statement), anywhere=True):
         for target, iterated in _in_step(site, each):
             if isinstance(target, ast.Name) and target.id == node.id:
                 return site.value(iterated).is_tensor
     return False
+
+
+def _is_of_array(site: Site, node: ast.expr) -> bool:
+    """True for `sizes[0]` where `sizes = np.array(...)`: Dynamo traces arrays of NumPy as tensors."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+        return False
+    assigned = _assigned(site).get(node.value.id, [])
+    names = [site.resolve(each.func) if isinstance(each, ast.Call) else None for each in assigned]
+    return bool(names) and all(name in {"numpy.array", "numpy.asarray"} for name in names)
 
 
 def _comprehensions(statement: ast.stmt) -> list[ast.comprehension]:
@@ -379,6 +403,17 @@ def by_name(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     ):
         return None
     return Untraced(node, found.does, found.advice)
+
+
+def compared(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`torch.equal(a, b)`, `a.allclose(b)`, which read a bool back."""
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if torch_api.torch_function(called) not in _EQUALS and not (
+        called is None and method in _EQUALS and site.value(node.func.value).is_tensor  # type: ignore[attr-defined]
+    ):
+        return None
+    advice = "manually keep it a tensor: `(a == b).all()`, `torch.isclose(a, b).all()`"
+    return Untraced(node, "converts a comparison of tensors to a Python bool (device sync)", advice)
 
 
 def apart(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
@@ -412,7 +447,9 @@ def drawn(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 def tested(site: Site, test: ast.expr) -> Untraced | None:
     """`if x.sum() == 0` where nothing tells what `x` is."""
     call = next((each for each in _deciding(test) if _may_read(site, each)), None)
-    number = (_number_tested(site, test) or _buffer_tested(site, test)) if call is None else None
+    number = None
+    if call is None:
+        number = _searched(site, test) or _number_tested(site, test) or _buffer_tested(site, test)
     if call is None and number is None:
         return None
     value = site.value(test)
@@ -427,6 +464,17 @@ def tested(site: Site, test: ast.expr) -> Untraced | None:
     while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _REDUCES:
         inner = inner.func.value
     return Untraced(test, "may be a data-dependent branch", cannot_infer_tensor(site, inner))
+
+
+def _searched(site: Site, test: ast.expr) -> Untraced | None:
+    """`if 3 in ids`, where `ids` is a tensor."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.In, ast.NotIn)):
+        return None
+    if not site.value(test.comparators[0]).is_tensor:
+        return None
+    return Untraced(test, "searches a tensor for a value (data-dependent branch)", "manually write `(tensor == value).any()`")
 
 
 def _number_tested(site: Site, test: ast.expr) -> Untraced | None:
@@ -457,11 +505,11 @@ def _buffer_tested(site: Site, test: ast.expr) -> Untraced | None:
     if not own or test.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
         return None
     fact = site.evaluator.scope.attribute(test.attr)  # type: ignore[attr-defined]
-    if fact is None or fact.kind is not AttributeKind.BUFFER:
+    if fact is None or fact.kind not in {AttributeKind.BUFFER, AttributeKind.PARAMETER}:
         return None
     name = speculation.short(test)
     advice = (
-        f"`{name}` is a buffer; "
+        f"`{name}` is a {fact.kind.value}; "
         f"manually compare it (`{name} > 0`), so that a rule can select with `torch.where`, or keep a "
         "Python bool beside it"
     )
@@ -491,7 +539,7 @@ def _may_read(site: Site, call: ast.Call) -> bool:
     return site.value(call.func.value).kind is Kind.UNKNOWN and site.value(call).kind is Kind.UNKNOWN
 
 
-CALLS: tuple[Ask, ...] = (found, apart, drawn, by_name, read, sized, recurrent, constructed)
+CALLS: tuple[Ask, ...] = (found, compared, apart, drawn, by_name, read, sized, recurrent, constructed)
 CALLS_IN_LOOPS: tuple[Ask, ...] = (found, apart, read, sized)
 
 

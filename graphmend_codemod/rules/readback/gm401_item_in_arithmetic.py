@@ -95,10 +95,10 @@ rule = Rule(
         ),
         Declined(
             source="""
-            longest = other.max().item()
+            longest = other["lengths"].max().item()
             x = x / longest
             """,
-            because="cannot infer that `other` is a Tensor; annotate `other: torch.Tensor`",
+            because="cannot infer that",
             setup=_SETUP.replace("ids: torch.LongTensor", "other"),
         ),
         Clean(

@@ -1,0 +1,87 @@
+"""Names without an annotation are tensors where they are used as only tensors are, if the header says so, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.fixes import checked, fixed
+
+MODEL = '''
+import numpy as np
+import torch
+from torch import nn
+
+
+class Part(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+        self.register_buffer("started", torch.tensor(0.0))
+
+    def forward(self, x, mask=None, sizes=(1, 2)):
+{body}
+        return x
+'''
+
+
+def model(body: str) -> str:
+    return MODEL.format(body="\n".join(f"        {line}" for line in body.splitlines()))
+
+
+INPUTS = ["(torch.randn(2, 4),)", "(torch.randn(2, 4) + 9,)", "(np.ones((2, 4)),)"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if x.max() > 3:\n    x = x * 2",
+        "h = self.part(x)\nif h.isnan().any() or h.max() > 3:\n    x = x * 2",
+    ],
+)
+def test_a_name_that_is_used_as_a_tensor_gets_a_compile_path(body: str) -> None:
+    source = model(body)
+    after, _ = fixed(source)
+    assert "isinstance(x, torch.Tensor)" in after
+    behaves(source, after, INPUTS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if sizes.count(1) > 3:\n    x = x * 2",
+        "if x.count(1) > 3:\n    x = x * 2",
+        "if np.max(x) > 3:\n    x = x * 2",
+    ],
+)
+def test_what_python_or_numpy_may_answer_is_no_tensor(body: str) -> None:
+    assert not [each for each in checked(model(body)).findings if each.code != "GM703"]
+
+
+def test_a_name_that_is_asked_for_none_may_be_none() -> None:
+    source = model("if mask is None:\n    mask = x > 0\nif mask.any():\n    x = x * 2")
+    after, _ = fixed(source)
+    behaves(source, after, ["(torch.randn(2, 4),)", "(torch.randn(2, 4), torch.ones(2, 4))"])
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("if 3 in x.long():\n    x = x + 1", "searches a tensor"),
+        ("y = [int(each) for each in x.sum(-1)]", "Python scalar"),
+        ("same = torch.equal(x, x)", "Python bool"),
+        ("w = nn.Parameter(torch.ones(4))", "makes a parameter"),
+        ("x.sum().backward()", "computes gradients"),
+        ("if not self.started > 0.0:\n    self.started = torch.tensor(1.0)", "data-dependent"),
+        ("kept = [each > 1 for each in sizes]\nx = x.abs()[..., kept]", "list of bools"),
+        ("ends = np.array([0, 2])\nx = x.abs()[ends[0] : ends[1]]", "size"),
+        ("x.sum() > 3 and print('large')", "data-dependent"),
+    ],
+)
+def test_nothing_is_silent(body: str, found: str) -> None:
+    assert any(found in each.message for each in checked(model(body)).findings)
