@@ -20,6 +20,10 @@ _METHODS = frozenset(
 )
 """Methods of tensors that Python's own types lack."""
 _ATTRIBUTES = frozenset({"shape", "ndim"})
+_TAKES_TENSOR = torch_api.RETURNS_TENSOR - torch_api.NOT_FIRST_TENSOR
+_OF_TENSORS = _METHODS | _ATTRIBUTES | torch_api.PYTHON_ATTRIBUTES.keys() | torch_api.TENSOR_ATTRIBUTES | {
+    *torch_api.CASTS, "to", "cpu", "cuda", "type", "detach", "clone", "contiguous", "index", "split", "copy_"
+}  # fmt: skip
 _TORCH = frozenset({"torch", "F"})
 _ARRAYS = frozenset({"np", "numpy", "scipy", "math", "random"})
 
@@ -37,27 +41,68 @@ def _look(function: FunctionNode, outline: Outline) -> Mapping[str, bool]:
     others: set[str] = set()
     for call in outline.calls:
         called = call.func
-        if called.__class__ is not ast.Attribute or called.value.__class__ is not ast.Name:  # type: ignore[attr-defined]
+        if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
             continue
-        owner, method = called.value.id, called.attr  # type: ignore[attr-defined]
-        first = call.args[0] if call.args else None
+        owner, method = called.value.id, called.attr
         if owner in _TORCH:
-            if first.__class__ is ast.Name and method in torch_api.RETURNS_TENSOR - torch_api.NOT_FIRST_TENSOR:
-                used.add(first.id)  # type: ignore[union-attr]
+            if method in _TAKES_TENSOR and call.args and isinstance(call.args[0], ast.Name):
+                used.add(call.args[0].id)
         elif owner in _ARRAYS:
-            others.update(each.id for each in call.args if each.__class__ is ast.Name)  # type: ignore[attr-defined]
+            others.update(each.id for each in call.args if isinstance(each, ast.Name))
         elif method in _METHODS or (method.endswith("_") and method[:-1] in _METHODS):
             used.add(owner)
     optional: set[str] = set()
+    first = _first_input(function)
     for node in walk_scope(function):
-        if node.__class__ is ast.Attribute:
-            if node.attr in _ATTRIBUTES and node.value.__class__ is ast.Name:  # type: ignore[attr-defined]
-                used.add(node.value.id)  # type: ignore[attr-defined]
+        if isinstance(node, ast.Attribute):
+            owner = node.value.id if isinstance(node.value, ast.Name) else ""
+            if node.attr in _ATTRIBUTES:
+                used.add(owner)
+            elif owner == first and node.attr not in _OF_TENSORS:
+                first = None
+        elif first is not None and _is_no_tensor(node, first):
+            first = None
         elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
             right = node.comparators[0]
             if isinstance(right, ast.Constant) and right.value is None:
                 optional.add(node.left.id)
+    if first is not None:
+        used.add(first)
     return {name: name in optional for name in (used & outline.names) - others}
+
+
+def _first_input(function: FunctionNode) -> str | None:
+    """The first argument of a `forward`, which is the one that modules pass on to each other."""
+    named = [*function.args.posonlyargs, *function.args.args]
+    given = len(named) - len(function.args.defaults)
+    return named[1].arg if function.name == "forward" and min(len(named), given) > 1 else None
+
+
+def _is_no_tensor(node: ast.AST, name: str) -> bool:
+    """True for what nobody does to a tensor: `for a in x`, `x["key"]`, `x(...)`, `len(x)`, `f(*x)`, `x == "text"`."""
+    if isinstance(node, ast.Subscript):
+        index = node.slice
+        return _is(node.value, name) and isinstance(index, ast.Constant) and isinstance(index.value, str)
+    if isinstance(node, ast.Call):
+        called = node.func
+        asked = isinstance(called, ast.Name) and called.id in {
+            "isinstance",
+            "range",
+            "len",
+            "list",
+            "tuple",
+            "enumerate",
+        }
+        return _is(called, name) or (asked and any(_is(each, name) for each in node.args))
+    if isinstance(node, (ast.For, ast.comprehension)):
+        return _is(node.iter, name)
+    if isinstance(node, ast.Compare):
+        return any(_is(each, name) for each in (node.left, *node.comparators))
+    return isinstance(node, (ast.Starred, ast.keyword)) and _is(node.value, name) and getattr(node, "arg", None) is None
+
+
+def _is(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def guessed_parameters(function: FunctionNode, likely: Mapping[str, bool]) -> dict[str, bool]:

@@ -7,7 +7,7 @@ import pytest
 from tests.tools.behaviour import behaves
 from tests.tools.fixes import checked, fixed
 
-MODEL = '''
+MODEL = """
 import numpy as np
 import torch
 from torch import nn
@@ -27,7 +27,7 @@ class Model(nn.Module):
     def forward(self, x, mask=None, sizes=(1, 2)):
 {body}
         return x
-'''
+"""
 
 
 def model(body: str) -> str:

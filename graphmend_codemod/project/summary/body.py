@@ -98,7 +98,8 @@ def chooses_rows(body: Body) -> bool:
 
 
 def chooses_by_mask(body: Body) -> bool:
-    """True for code that may read as many elements as a condition holds for: `x[y > 0]`, `x[mask]`."""
+    """True for code that may read as many elements as a condition holds for: `x[y > 0]`, `x[mask]`, or at bounds that
+    an array of NumPy has: `x[ends[0] : ends[1]]`."""
     if body.masked or not body.reads_at:
         return body.masked
     values = body.values
@@ -111,7 +112,9 @@ def _is_condition(value: ast.expr) -> bool:
     if isinstance(value, ast.UnaryOp):
         return isinstance(value.op, ast.Invert)
     if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Attribute) and value.func.attr == "bool"
+        return isinstance(value.func, ast.Attribute) and value.func.attr in {"bool", "array", "asarray"}
+    if isinstance(value, ast.ListComp):
+        value = value.elt
     return isinstance(value, ast.Compare)
 
 

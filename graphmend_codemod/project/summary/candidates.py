@@ -38,7 +38,7 @@ REFUSED = frozenset(
         "pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "ctc_loss", "sparse_coo_tensor",
         "sparse_csr_tensor", "to_sparse", "to_sparse_csr", "manual_seed", "Generator", "get_rng_state",
         "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms",
-        "backward", "Parameter",
+        "backward", "Parameter", "equal", "allclose", "is_nonzero",
     }
 )  # fmt: skip
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""

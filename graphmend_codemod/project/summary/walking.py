@@ -20,7 +20,7 @@ from graphmend_codemod.project.summary.assignments import (
 )
 from graphmend_codemod.project.summary.body import Body
 from graphmend_codemod.project.summary.calls import call
-from graphmend_codemod.project.summary.candidates import COUNT
+from graphmend_codemod.project.summary.candidates import CASTS, COUNT
 from graphmend_codemod.project.summary.context_managers import caught_by
 from graphmend_codemod.project.summary.spelling import dotted
 
@@ -156,11 +156,31 @@ def _subscript(node: ast.Subscript, body: Body, stack: list[Any]) -> None:
     stack.append(node.value)
     stack.append(index)
     if type(index) is ast.Tuple and index.elts:
+        for part in index.elts[1:]:
+            _index(part, body)
         index = index.elts[0]
-    if type(index) is ast.Name:
-        body.reads_at.append(index.id)
-    elif type(index) is ast.Compare:
+    if type(index) is ast.Compare:
         body.masked = True
+    else:
+        _index(index, body)
+
+
+def _index(part: ast.expr, body: Body) -> None:
+    kind = type(part)
+    if kind is ast.Name:
+        body.reads_at.append(part.id)  # type: ignore[attr-defined]
+    elif kind is ast.Slice:
+        for bound in (part.lower, part.upper):  # type: ignore[attr-defined]
+            if type(bound) is ast.Subscript and type(bound.value) is ast.Name:
+                body.reads_at.append(bound.value.id)
+
+
+def _list(node: ast.ListComp, body: Body, stack: list[Any]) -> None:
+    made, first = node.elt, node.generators[0].target
+    if type(made) is ast.Call and type(made.func) is ast.Name and made.func.id in CASTS and made.args:
+        given = made.args[0]
+        body.value = body.value or (type(given) is ast.Name and type(first) is ast.Name and given.id == first.id)
+    _rest(node, body, stack)
 
 
 def _for(node: ast.For | ast.AsyncFor, body: Body, stack: list[Any]) -> None:
@@ -308,6 +328,7 @@ _HANDLERS: dict[type[ast.AST], Handler] = {
     ast.For: _for,
     ast.AsyncFor: _for,
     ast.comprehension: _comprehension,
+    ast.ListComp: _list,
     ast.Try: _try,
     ast.With: _with,
     ast.AsyncWith: _with,

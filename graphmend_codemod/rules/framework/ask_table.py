@@ -63,6 +63,7 @@ QUESTIONS = {
         ("side_effects.gm202_tensor_log", 0, "log", ""),
         ("side_effects.gm201_log_call", 0, "log", ""),
         ("advice.gm703_untraced", 0, "", ""),
+        ("advice.gm703_untraced", 1, "test", ""),
     ),
     "For": (
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),

@@ -186,7 +186,9 @@ def chosen(site: Site, node: ast.Subscript) -> Untraced | None:
 def _is_list_of_tests(site: Site, node: ast.expr) -> bool:
     """True for a name that only ever holds `[kind == "linear" for kind in kinds]`."""
     assigned = _assigned(site).get(node.id, []) if isinstance(node, ast.Name) else []
-    return bool(assigned) and all(isinstance(each, ast.ListComp) and isinstance(each.elt, ast.Compare) for each in assigned)
+    return bool(assigned) and all(
+        isinstance(each, ast.ListComp) and isinstance(each.elt, ast.Compare) for each in assigned
+    )
 
 
 def _is_mask(site: Site, node: ast.expr) -> bool:
