@@ -8,6 +8,7 @@ from typing import Any
 from graphmend_codemod.project.summary.assignments import REGISTRATIONS, SETTERS, changed, registration
 from graphmend_codemod.project.summary.body import Body
 from graphmend_codemod.project.summary.candidates import (
+    ANSWERS,
     CASTS,
     CHOOSES_ROWS,
     DIVIDES,
@@ -76,6 +77,7 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         (last in READS_VALUES and not node.args)
         or last == "repeat_interleave"
         or last in MARKS
+        or last in ANSWERS
         or last in MADE_OF_NUMBERS
         or last in REPLACED
         or spelled == "torch.jit.isinstance"

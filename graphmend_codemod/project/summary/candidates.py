@@ -33,12 +33,14 @@ CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive",
 """Functions and methods whose result has as many rows as the data says; `where` with one argument as well."""
 RECURRENT = frozenset({"LSTM", "GRU", "RNN", "CTCLoss"})
 """Layers of torch.nn that Dynamo does not trace."""
+ANSWERS = frozenset({"equal", "allclose", "is_nonzero"})
+"""Functions and methods of tensors that read a bool back."""
 REFUSED = frozenset(
     {
         "pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "ctc_loss", "sparse_coo_tensor",
         "sparse_csr_tensor", "to_sparse", "to_sparse_csr", "manual_seed", "Generator", "get_rng_state",
         "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms",
-        "backward", "Parameter", "equal", "allclose", "is_nonzero",
+        "backward", "Parameter",
     }
 )  # fmt: skip
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""

@@ -25,7 +25,6 @@ _RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand
 _TAKES_SIZES = _SIZED | _RESHAPES | {"pad", "interpolate"}
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
-_EQUALS = frozenset({"equal", "allclose", "is_nonzero"})
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _LAYERS = _RECURRENT | {"CTCLoss"}
 _CALLED = (
@@ -410,8 +409,8 @@ def by_name(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 def compared(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`torch.equal(a, b)`, `a.allclose(b)`, which read a bool back."""
     method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    if torch_api.torch_function(called) not in _EQUALS and not (
-        called is None and method in _EQUALS and site.value(node.func.value).is_tensor  # type: ignore[attr-defined]
+    if torch_api.torch_function(called) not in ANSWERS and not (
+        called is None and method in ANSWERS and site.value(node.func.value).is_tensor  # type: ignore[attr-defined]
     ):
         return None
     advice = "manually keep it a tensor: `(a == b).all()`, `torch.isclose(a, b).all()`"
