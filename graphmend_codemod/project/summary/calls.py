@@ -34,7 +34,7 @@ _SPECIAL_CALLS = frozenset({"compile", "isinstance", *_SCRIPTS, *REGISTRATIONS, 
 _KEEPS_MODULE = frozenset("eval train to cpu cuda half float double bfloat16 requires_grad_".split())
 _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
-    | CHOOSES_ROWS | REDUCES | REPLACED | _MAY_BE_REFUSED
+    | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED
     | {"repeat_interleave", "split", "masked_select", "arange", "pad", "where"}
 )  # fmt: skip
 """What calls are looked at for."""
