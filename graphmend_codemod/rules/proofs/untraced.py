@@ -11,6 +11,7 @@ from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import Outline, children, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.project.summary.candidates import ANSWERS
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import asks_identity, reads_tensor
@@ -30,7 +31,7 @@ _LAYERS = _RECURRENT | {"CTCLoss"}
 _CALLED = (
     NAMES
     | _FINDS
-    | _EQUALS
+    | ANSWERS
     | _READS.keys()
     | _SIZED
     | _RESHAPES
@@ -475,7 +476,9 @@ def _searched(site: Site, test: ast.expr) -> Untraced | None:
         return None
     if not site.value(test.comparators[0]).is_tensor:
         return None
-    return Untraced(test, "searches a tensor for a value (data-dependent branch)", "manually write `(tensor == value).any()`")
+    return Untraced(
+        test, "searches a tensor for a value (data-dependent branch)", "manually write `(tensor == value).any()`"
+    )
 
 
 def _number_tested(site: Site, test: ast.expr) -> Untraced | None:
