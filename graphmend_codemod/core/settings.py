@@ -46,7 +46,8 @@ class Settings(NamedTuple):
 
     `trace` names the file of a recorded run. `only_sites` are the path, code, function and first line of the sites that
     may be fixed, None for all; `seen_tensors` are the path, function and name of locals that held tensors in it, which
-    is a hint and no proof. No project sets these two, but commands that are given a trace do.
+    is a hint and no proof; `seen_functions` are path and name of functions that Dynamo traced. No project sets these,
+    but commands that are given a trace do.
     """
 
     root: Path
@@ -66,6 +67,7 @@ class Settings(NamedTuple):
     trace: str | None = None
     only_sites: frozenset[tuple[str, str, str, str]] | None = None
     seen_tensors: frozenset[tuple[str, str, str]] = frozenset()
+    seen_functions: frozenset[tuple[str, str]] = frozenset()
 
 
 class Overrides(NamedTuple):

@@ -177,7 +177,8 @@ class Checker:
         from graphmend_codemod.project.reach import Search
 
         matter = (path for path in paths if self._load(path).matters)
-        return Search(index, [module for path in matter if (module := index.module_at(path)) is not None])
+        modules = [module for path in matter if (module := index.module_at(path)) is not None]
+        return Search(index, modules, self._settings.seen_functions)
 
     def _reached(self, index: ProjectIndex, paths: Iterable[str]) -> Reached:
         search = self._search(index, paths)

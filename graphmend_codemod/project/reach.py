@@ -39,9 +39,14 @@ def reached_functions(index: ProjectIndex, modules: Iterable[Module]) -> dict[st
 
 
 class Search:
-    """A search from the forwards and compiled functions of `modules`. Before it runs, its result is where it begins."""
+    """A search from the forwards and compiled functions of `modules`. Before it runs, its result is where it begins.
 
-    def __init__(self, index: ProjectIndex, modules: Iterable[Module]) -> None:
+    It begins at `traced` as well: path and qualified name of functions that Dynamo traced in a recorded run.
+    """
+
+    def __init__(
+        self, index: ProjectIndex, modules: Iterable[Module], traced: frozenset[tuple[str, str]] = frozenset()
+    ) -> None:
         self._index = index
         self._modules = sorted(modules, key=lambda module: module.summary.path)
         self._receivers = Receivers(index)
@@ -55,6 +60,7 @@ class Search:
         self._stops: dict[tuple[str, str, int], bool] = {}
         self._called: set[tuple[str, str]] = set()
         self._looked_up: set[tuple[str, str, bool]] = set()
+        self._traced = traced
 
         self._begin()
 
@@ -99,6 +105,9 @@ class Search:
             if function.decorators and not families.COMPILERS.isdisjoint(self._index.decorators(module, function)):
                 own = f"{name}.{function.owner}" if function.owner else None
                 self._add(module, function, own, f"torch.compile of {function.qualname}")
+            elif (module.summary.path, function.qualname) in self._traced:
+                own = f"{name}.{function.owner}" if function.owner else None
+                self._add(module, function, own, f"recorded run of {function.qualname}")
             for callee, argument in function.compiles:
                 if argument and self._index.scoped(module, function, callee) in families.COMPILERS:
                     own = self._closure_class(module, function)

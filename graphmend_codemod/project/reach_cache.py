@@ -32,7 +32,7 @@ class ReachMemory:
     def __init__(self, cache: Cache, settings: Settings, files: Sequence[str]) -> None:
         self._cache = cache
         self._files = files
-        self._name = hashed("reach", *settings.module_bases)
+        self._name = hashed("reach", *settings.module_bases, *(repr(each) for each in sorted(settings.seen_functions)))
 
     def read(
         self, digest: Callable[[str], str], summary: Callable[[str], ModuleSummary | None], wanted: Sequence[str]

@@ -83,3 +83,12 @@ def test_name_that_held_something_else_at_times_is_no_hint(folder: Path) -> None
     (folder / "trace.json").write_text(text.replace('"type": "torch.Tensor"', '"type": "torch.Tensor or int"'))
     main(["fix", "--no-cache", "--trace", "trace.json"])
     assert "torch.where" not in fixed(folder)
+
+
+def test_function_that_only_the_run_shows_to_be_compiled_is_looked_at(folder: Path) -> None:
+    """Nothing in the project compiles this method of a plain class: its caller is another program."""
+    source = MODEL.replace("class Model(nn.Module):\n    def forward", "class Model:\n    def forward")
+    (folder / "model.py").write_text(source)
+    assert main(["check", "--no-cache", "--select", "GM1,GM2"]) == 0
+    assert main(["fix", "--no-cache", "--trace", "trace.json"]) == 1
+    assert "torch.where(x.sum() > 0, x * 2, x)" in fixed(folder)
