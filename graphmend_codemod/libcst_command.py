@@ -47,7 +47,9 @@ class GraphmendCommand(CodemodCommand):
         """Add the options to the parser of libcst's tool."""
         arg_parser.add_argument("--select", metavar="CODES", help="rule codes or prefixes, with commas between")
         arg_parser.add_argument("--ignore", metavar="CODES", help="leave these out")
-        arg_parser.add_argument("--unsafe-fixes", action="store_true", help="also apply fixes that need a human eye")
+        arg_parser.add_argument(
+            "--unsafe-fixes", action="store_true", help="also apply unsafe fixes, which need review"
+        )
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:
         """The fixed module, or `tree` itself. SkipFile, with one line, for a file that has to be left alone."""

@@ -119,7 +119,7 @@ class Reverted:
 
 @dataclass(frozen=True)
 class DeclinedSite:
-    """A site that was found and left alone, with the condition that failed. Lines are those of the base."""
+    """A site that was found and left alone, with the condition that failed. Line numbers refer to the base commit."""
 
     rule: str
     slug: str

@@ -9,7 +9,7 @@ from graphmend_codemod.bot.state_comment import NOTE
 from graphmend_codemod.forge.base import AlreadyOpen, Forge, Proposal, PullRequest, State, Unanswered
 
 _TRIES = 3
-_OVER = "The report fits elsewhere now: nothing is here any more."
+_OVER = "The report has moved; this comment is now empty."
 
 
 def create_once(forge: Forge, proposal: Proposal) -> tuple[PullRequest, bool]:

@@ -70,7 +70,7 @@ class Publisher:
 
     def close(self, current: PullRequest, made: Migration) -> None:
         """Close it with the reason."""
-        self.steps.append(f"comment on {current.url} and close it: nothing is left to do")
+        self.steps.append(f"comment on {current.url} and close it: nothing left to fix")
         if self.dry_run:
             return
         comment_once(self.forge, current.number, views.nothing_left(made), "closed")
@@ -82,7 +82,7 @@ class Publisher:
         if current is None:
             return
         if self.dry_run:
-            self.steps.append(f"say so on {current.url}, if it is not said yet")
+            self.steps.append(f"comment once on {current.url}")
         elif comment_once(self.forge, current.number, views.left_alone(branch), _LEFT_ALONE):
             self.steps.append(f"comment on {current.url}")
 

@@ -162,7 +162,7 @@ class _Run:
         remote = self._remote_branch(source) if there_is else None
         there = self._series(source) if remote is not None else None
         if remote is not None and there is None:
-            self._facts.append(f"branch {self._branch} has commits of somebody else and is left alone")
+            self._facts.append(f"branch {self._branch} has commits by someone else and is not touched")
             self._publisher.leave_alone(current, self._branch)
             return self._end(Done.LEFT_ALONE, pull_request=current)
         made = self._migrate(tip) if request.earlier is None else self._known(request.earlier, tip)
@@ -171,7 +171,7 @@ class _Run:
         mark = mark_of(finding for commit in made.commits for finding in commit.applied)
         refused = None if current else _refused(pull_requests, mark)
         if refused is not None and not (remote is None and self._publisher.was_left_alone(refused)):
-            self._facts.append(f"a person closed {refused.url}, which proposed the same")
+            self._facts.append(f"{refused.url} proposed the same changes and was closed by a person")
             return self._end(Done.NOT_WANTED, pull_request=refused, migration=made)
         proposal = self._proposal(made, source, mark)
         pushed = self._push(source, made, there, remote)
@@ -269,9 +269,9 @@ class _Run:
             if now == tip:
                 break
             if not left:
-                self._remarks.append(f"{self._base} moved during the run; the next run rebases")
+                self._remarks.append(f"{self._base} got new commits during the run; the next run rebases")
                 break
-            self._progress(f"{self._base} moved; starting again")
+            self._progress(f"{self._base} has new commits; starting again")
             self._git.output("update-ref", "-d", f"refs/heads/{self._branch}")
             tip = self._fetch_base()
         # The workspace has no other files than those that can matter.
@@ -293,7 +293,7 @@ class _Run:
                     f"{self._project.path}; push that first, or name another base with --base"
                 )
             self._remarks.append(f"{self._base} has moved since the migration; a run without --from rebases")
-        self._facts.append(f"branch {made.branch} is taken as `graphmend migrate` left it")
+        self._facts.append(f"branch {made.branch} is used as `graphmend migrate` created it")
         return made
 
     def _proposal(self, made: Migration, source: Project, mark: Mark) -> Proposal:
@@ -317,7 +317,7 @@ class _Run:
         holder = self._git if self._request.earlier is None else self._request.earlier.git
         if there == new_series(holder, made.base.oid, tip):
             return False
-        how = "push" if remote is None else "replace our own commits on"
+        how = "push" if remote is None else "replace graphmend's commits on"
         self._steps.append(f"{how} branch {self._branch} of {source.path} ({len(made.commits)} on {made.base})")
         if not self._request.dry_run:
             self._progress(f"pushing {self._branch}")
@@ -329,7 +329,7 @@ class _Run:
                 # Another run of the bot was faster, or a person pushed while we worked.
                 if not self._transfer(source).heads(self._branch) or self._series(source) is None:
                     raise
-                self._remarks.append(f"another run has pushed {self._branch} meanwhile; its commits stay")
+                self._remarks.append(f"another run has pushed {self._branch} meanwhile; its commits are kept")
         return True
 
     def _pushed_from(self, holder: Git, tip: str) -> Path:

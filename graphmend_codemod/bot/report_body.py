@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _REASONS = 5
 _FITTINGS, _LEAST = 10, 1_000
 MOST_PARTS = 8
-_ELSEWHERE = "the full report is with the checks of the last commit, or in the comments"
+_ELSEWHERE = "see the full report in the checks of the last commit or in the comments"
 _MORE = "\n\n(The rest does not fit here; `graphmend migrate` lists all.)\n"
 _BREATH = "\u200b"  # between a sign and a word, so that nobody is called and nothing is linked
 
@@ -130,17 +130,17 @@ def _size(text: str) -> int:
 def nothing_left(outcome: Migration) -> str:
     """Why the bot closes its pull request."""
     return (
-        f"Nothing is left to do: `graphmend` finds nothing that it can fix on {code(outcome.base.name)} at "
-        f"{outcome.base.oid[:12]} any more, so this pull request is closed. A new one is opened when there is."
+        f"Nothing left to fix: `graphmend` finds no fixable break sites on {code(outcome.base.name)} at "
+        f"{outcome.base.oid[:12]}, so this pull request is closed. A new one is opened when there are."
     )
 
 
 def left_alone(branch: str) -> str:
     """What the bot says when it finds commits that are not its own."""
     return (
-        f"Branch {code(branch)} has commits that are not `graphmend`'s, so it is left as it is from now on, and "
-        "nothing of yours is overwritten. To let `graphmend` go on, delete the branch, once you have merged or closed "
-        "this pull request or without that: the next run begins anew."
+        f"Branch {code(branch)} has commits by others, so `graphmend` no longer updates it and overwrites nothing. "
+        "To let `graphmend` continue, delete the branch (you may merge or close this pull request first); the next "
+        "run starts again."
     )
 
 
@@ -165,16 +165,17 @@ def _names(outcome: Migration) -> dict[str, object]:
 def _promise(outcome: Migration) -> str:
     unsafe = sum(one.safety is Safety.UNSAFE for commit in outcome.commits for one in commit.applied)
     if unsafe:
-        return f"{plural(unsafe, 'site')} took an unsafe fix: look with care. The others keep eager mode as it is."
-    return (
-        "Outside `torch.compile` nothing changes: outputs, gradients, exceptions, messages and state stay as they are."
-    )
+        return (
+            f"{plural(unsafe, 'site')} got an unsafe fix: review these with care. The other fixes do not "
+            "change eager mode."
+        )
+    return "Outside `torch.compile` nothing changes: outputs, gradients, exceptions, messages and state are identical."
 
 
 def _models(outcome: Migration) -> Iterator[str]:
     yield "### Models"
     if not outcome.models:
-        yield "No model was measured. Name some as `models` in `[tool.graphmend]` of `pyproject.toml`."
+        yield "No model was measured. List models under `models` in `[tool.graphmend]` of `pyproject.toml`."
         return
     rows = ["| model | breaks before | breaks after | one graph |", "|---|---:|---:|---|"]
     for result in outcome.models:
@@ -196,9 +197,9 @@ def _rules(outcome: Migration) -> Iterator[str]:
         cells = [f"{rule.code} {rule.slug}", _said(rule.title), rule.contract.cost.value]
         rows.append(f"| {' | '.join(cells)} | {len(commit.applied)} | {len(commit.files)} |")
     yield "\n".join(rows)
-    yield "One commit a rule; each message says why it is safe."
+    yield "One commit per rule; each message explains why it is safe."
     if outcome.remaining:
-        yield f"### What stays as it is: {plural(len(outcome.remaining), 'site')}"
+        yield f"### Not fixed: {plural(len(outcome.remaining), 'site')}"
         yield "\n".join(_reasons(outcome))
 
 
@@ -217,7 +218,7 @@ def _listings(outcome: Migration) -> Sequence[_Listing]:
         rows = tuple(f"- {_site(one)}" for one in commit.applied)
         found.append(_Listing(f"{commit.rule.code}: {plural(len(rows), 'site')} fixed", rows))
     left = tuple(f"- {one.code} {_site(one)}. Not applied: {_said(why_left(one))}" for one in outcome.remaining)
-    found.append(_Listing(f"{plural(len(left), 'site')} left as they are", left))
+    found.append(_Listing(f"{plural(len(left), 'site')} not fixed", left))
     unread = tuple(f"- {_code(one.path)}: {_said(one.message)}" for one in outcome.problems)
     found.append(_Listing(f"{plural(len(unread), 'file')} not checked", unread))
     return [listing for listing in found if listing.rows]
@@ -240,8 +241,8 @@ def _reproduce(outcome: Migration) -> str:
     models = "".join(f" --model {shlex.quote(result.model)}" for result in outcome.models)
     command = f"graphmend migrate --base {shlex.quote(outcome.base.oid)}{models}"
     return (
-        f"### Look again\n\nMade by graphmend {__version__} from {_code(outcome.base.name)}. The same on your machine, "
-        f"on a branch of its own:\n\n    {printable(command)}"
+        f"### Reproduce\n\nMade by graphmend {__version__} from {_code(outcome.base.name)}. To reproduce it "
+        f"on your machine, on a new branch:\n\n    {printable(command)}"
     )
 
 

@@ -21,10 +21,9 @@ FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit", "mar
 _DESCRIPTION = """\
 List the places where TorchDynamo breaks the graph. Nothing is written.
 
-A finding is marked [*] if `graphmend fix` mends it, [unsafe] if only
-`--unsafe-fixes` does. One that is left alone says which condition failed
-("not applied: ..."); nobody can act on it at once, so it is counted but does
-not make the exit code 1 unless --strict is given.
+A finding is marked [*] if `graphmend fix` fixes it, [unsafe] if only
+`--unsafe-fixes` does. A finding without a fix gives the reason and a way out
+("not applied: ..."); it counts, but sets exit code 1 only with --strict.
 """
 _EPILOG = """\
 exit codes: 0 nothing can be fixed, 1 something can, 2 a file could not be checked
@@ -52,16 +51,16 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     options.add_rule_options(parser)
     options.add_project_options(parser)
     parser.add_argument("--output-format", choices=FORMATS, default="full", help="how to show findings [default: full]")
-    parser.add_argument("--statistics", action="store_true", help="show counts for each rule in place of findings")
-    parser.add_argument("--watch", action="store_true", help="check again whenever a file changes, until interrupted")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 for findings that cannot be fixed, too")
+    parser.add_argument("--statistics", action="store_true", help="show counts per rule instead of findings")
+    parser.add_argument("--watch", action="store_true", help="check again on every file change, until interrupted")
+    parser.add_argument("--strict", action="store_true", help="also exit with 1 for findings without a fix")
     parser.add_argument(
         "--baseline",
         metavar="FILE",
         type=Path,
-        help="leave out the findings that are in FILE, which is written if it is not there: only new ones count",
+        help="report only findings that are not in FILE; creates FILE if it does not exist",
     )
-    parser.add_argument("--update-baseline", action="store_true", help="write the baseline anew, with all findings")
+    parser.add_argument("--update-baseline", action="store_true", help="rewrite the baseline with all current findings")
     parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     options.add_run_options(parser, cached=True)
     options.add_talk_options(parser)
@@ -107,7 +106,7 @@ def _without_known(args: argparse.Namespace, report: Report) -> Report:
         options.print_notes([f"{plural(left, 'finding')} of {args.baseline} left out"])
     if compared.gone:
         gone = plural(compared.gone, "finding")
-        options.print_notes([f"{gone} of {args.baseline} are gone; keep it so with --update-baseline"])
+        options.print_notes([f"{gone} of {args.baseline} are gone; update the baseline with --update-baseline"])
     from dataclasses import replace
 
     return replace(report, findings=compared.new)

@@ -20,9 +20,9 @@ repository's code as you, so use it for code that you trust, or --sandbox.
 Nothing in the repository is changed.
 """
 _EPILOG = """\
-exit codes: 0 all models do as before or better, 1 a reviewer must look: a
-result changed, compilation fails, or a change does not help, 2 it could not be
-done, 130 interrupted.
+exit codes: 0 all models behave as before or better, 1 needs review: a result
+changed, compilation fails, or a change does not help, 2 an error occurred,
+130 interrupted.
 
 examples:
   graphmend evaluate --model mymodels.zoo:small_bart

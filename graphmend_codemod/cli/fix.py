@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from graphmend_codemod.engine.api import FixResult
 
 _DESCRIPTION = """\
-Apply the safe fixes in place, again and again until there is nothing left to do.
-Only the statements at break sites change; running it a second time changes nothing.
+Apply the safe fixes in place, until no finding has an applicable fix.
+Only the statements at break sites change; a second run changes nothing.
 """
 _EPILOG = """\
 exit codes: 0 nothing to fix, 1 files were changed (with --diff: would be), 2 a file
@@ -50,10 +50,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--exit-non-zero-on-fix",
         action="store_true",
-        help="exit with 1 if files were changed: the default, for hooks that say what they rely on",
+        help="exit with 1 if files were changed (the default)",
     )
     parser.add_argument(
-        "--exit-zero", action="store_true", help="exit with 0 even if files were changed; wins over the option above"
+        "--exit-zero", action="store_true", help="exit with 0 even if files were changed; overrides the option above"
     )
     options.add_run_options(parser, cached=True)
     options.add_talk_options(parser)
@@ -142,7 +142,7 @@ def _print_diff(result: FixResult, root: Path) -> None:
         shown = shown_path(change.path, root)
         diff = unified(shown, change.before, change.after, paint, for_eyes=for_eyes)
         if hides_characters(diff) and not for_eyes:
-            hidden = f"the diff of {shown} has characters that change how it is shown; a terminal gets them in words"
+            hidden = f"the diff of {shown} has control characters; the terminal shows them escaped"
             options.print_notes([hidden])
         sys.stdout.buffer.write(diff)
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Check many repositories, migrate clones of them, or keep a pull request open in
-each. Every repository is handled in a process of its own with limits of time,
-memory and disk; one that fails costs only its row. Rows are kept in a SQLite
+each. Each repository runs in its own process with limits on time, memory and
+disk; a failure costs only its row. Rows are kept in a SQLite
 file as the run goes, so that it can be ended and resumed at any time.
 """
 _EPILOG = """\
@@ -47,7 +47,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Register the command and what it can do."""
     parser = subparsers.add_parser(
         "fleet",
-        help="check, migrate or look after many repositories",
+        help="check, migrate or maintain many repositories",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=options.HelpFormatter,
@@ -69,7 +69,7 @@ def _add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser], ac
     )
     parser.add_argument("source", type=Path, metavar="SOURCE", help="a folder, a list or all-repos.json")
     _add_results(parser)
-    parser.add_argument("--resume", action="store_true", help="skip what an earlier run has done; try failures again")
+    parser.add_argument("--resume", action="store_true", help="skip repositories that are done; retry failures")
     parser.add_argument(
         "--jobs", "-j", type=int, default=0, metavar="N", help="repositories at a time [default: cores]"
     )
@@ -80,14 +80,14 @@ def _add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser], ac
     parser.add_argument("--memory-limit", type=_positive, default=8.0, metavar="GIB", help="[default: 8]")
     parser.add_argument("--disk-limit", type=_positive, default=8.0, metavar="GIB", help="[default: 8]")
     parser.add_argument("--git-timeout", type=_positive, default=300.0, metavar="SECONDS", help="[default: 300]")
-    parser.add_argument("--forge", choices=("github", "gitlab"), help="which forge unknown hosts are")
-    parser.add_argument("--api-url", metavar="URL", help="where the forge's API is, if it is somewhere else")
+    parser.add_argument("--forge", choices=("github", "gitlab"), help="forge type of unknown hosts")
+    parser.add_argument("--api-url", metavar="URL", help="URL of the forge's API, if not the default")
     if action != MIGRATE:
         parser.add_argument(
             "--object-cache",
             type=Path,
             metavar="DIR",
-            help="keep fetched objects there, for later runs and forks [default: nothing is kept]",
+            help="folder to keep fetched objects for later runs [default: none]",
         )
     if action != CHECK:
         parser.add_argument("--dry-run", action="store_true", help="change nothing")
@@ -99,7 +99,7 @@ def _add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser], ac
             help="compile configured models: runs code of the repositories [default: no]",
         )
     if action == PR:
-        parser.add_argument("--fork", action="store_true", help="push to forks of yours")
+        parser.add_argument("--fork", action="store_true", help="push to your forks")
         parser.add_argument("--patience", type=_positive, default=900.0, metavar="SECONDS", help="[default: 900]")
     options.add_rule_options(parser)
 

@@ -51,7 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="a folder of the project [default: .]")
     parser.add_argument("--no-hook", action="store_true", help=f"leave {HOOKS} alone")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be written; write nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be written; write nothing")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
     start = Path(args.folder)
     if not start.is_dir():
-        raise options.CommandError(f"{start}: is no folder; name a folder of the project")
+        raise options.CommandError(f"{start}: is not a folder; name a folder of the project")
     settings = load_settings(start)
     found = api.check([settings.root], settings, jobs=options.workers(argparse.Namespace(jobs=None)))
     fixable = sum(finding.is_applied(unsafe_fixes=False) for finding in found.findings)
@@ -134,7 +134,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError as error:
-        raise options.CommandError(f"{path}: is not UTF-8 text; write it anew, or add the settings yourself") from error
+        raise options.CommandError(f"{path}: is not UTF-8 text; convert it, or add the settings yourself") from error
 
 
 def _append(path: Path, text: str) -> None:

@@ -41,9 +41,9 @@ PIPE_CLOSED = 141
 _EPILOG = """\
 exit codes:
   0    done, and nothing is wrong
-  1    there are findings that can be fixed (check), files were changed (fix),
-       or a model does not do as before (evaluate)
-  2    something could not be done; standard error says what
+  1    findings can be fixed (check), files were changed (fix),
+       or a model behaves differently (evaluate)
+  2    an error occurred; see standard error
   130  interrupted
 
 examples:
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(f"error: {error.filename or 'output'}: {error.strerror or error}")
     except MemoryError:
         _trace(arguments)
-        return _complain("error: there is not enough memory; try --jobs 1, or exclude large files")
+        return _complain("error: out of memory; try --jobs 1, or exclude large files")
     except Exception as error:  # a mistake of graphmend's own, which nobody should take for findings
         _trace(arguments)
         return _complain(f"error: {_internal(error)}")
@@ -144,7 +144,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """The parser, with the options of the wanted command alone: the others need not be imported."""
     parser = _Parser(
         prog="graphmend",
-        description="Find and remove TorchDynamo graph breaks in PyTorch code. Eager behaviour stays as it is.",
+        description="Find and remove TorchDynamo graph breaks in PyTorch code. Eager behaviour does not change.",
         epilog=_EPILOG,
         formatter_class=HelpFormatter,
         allow_abbrev=False,

@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from graphmend_codemod.core.settings import Settings
 
 _DESCRIPTION = """\
-Fix a whole repository on a new branch, one commit a rule, and report what was
-done and what was left alone. It starts from the last commit, in a temporary
+Fix a whole repository on a new branch, one commit per rule, and report what
+was fixed and what was not. It starts from the last commit, in a temporary
 `git worktree`: your files, index, stash, hooks and HEAD are not touched, and
 if it fails or is interrupted there is no branch.
 
 Models that are named, configured or found are compiled before and after, in
 child processes: a fix that changes an eager result, breaks compilation or
-leaves its break in place is taken back. With --speed they are timed as well,
-and a fix that makes one slower is taken back unless --keep-slower is given.
+does not remove its break is reverted. With --speed they are also timed, and a
+fix that makes one slower is reverted unless --keep-slower is given.
 This runs the repository's code as you: for code that you do not trust, use
 --no-evaluate or --sandbox.
 """
 _EPILOG = """\
 exit codes: 0 a branch was made (with --dry-run: would be) or there is nothing
 to fix, 2 it could not be done, 130 interrupted. A file that cannot be checked,
-or a model that cannot be measured, is reported and costs only itself.
+or a model that cannot be measured, is reported and skipped.
 
 examples:
   graphmend migrate
-  graphmend migrate --branch mended && graphmend pr --from mended
+  graphmend migrate --branch compile-fixes && graphmend pr --from compile-fixes
   graphmend migrate ~/src/mymodels --branch compile-whole --select GM1,GM2
   graphmend migrate --model mymodels.zoo:small_bart --model mymodels.zoo:small_t5
   graphmend migrate --dry-run --unsafe-fixes
@@ -65,7 +65,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--paths", nargs="+", action="extend", default=[], metavar="PATH", help="limit it to these, relative to REPO"
     )
     models.add_evaluate_option(parser)
-    parser.add_argument("--keep", action="store_true", help="keep fixes that do not earn their place, too")
+    parser.add_argument("--keep", action="store_true", help="also keep fixes that do not remove a break")
     parser.add_argument("--keep-slower", action="store_true", help="keep fixes that --speed measures as slower")
     models.add_model_options(parser)
     parser.add_argument(

@@ -47,23 +47,27 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ID[@REVISION]",
-        help="a model of the hub with its real weights, repeatable; needs the network",
-    )
-    group.add_argument("--trust-remote-code", action="store_true", help="let models of the hub run code of their own")
-    group.add_argument(
-        "--model-timeout", type=_positive, metavar="SECONDS", help="the longest to measure one model [default: 600]"
+        help="a model from the Hugging Face Hub with real weights, repeatable; needs the network",
     )
     group.add_argument(
-        "--model-memory", type=_positive, metavar="GIB", help="the most memory for one model [default: 80%% of all]"
+        "--trust-remote-code",
+        action="store_true",
+        help="allow models from the Hub to run their own code (trust_remote_code)",
+    )
+    group.add_argument(
+        "--model-timeout", type=_positive, metavar="SECONDS", help="time limit per model in seconds [default: 600]"
+    )
+    group.add_argument(
+        "--model-memory", type=_positive, metavar="GIB", help="memory limit per model in GiB [default: 80%% of all]"
     )
     group.add_argument(
         "--sandbox",
         action="store_true",
-        help="run models in bubblewrap (Linux): they write to their own folders only, and have no network",
+        help="run models in bubblewrap (Linux): no network, and write access to their own folders only",
     )
     group.add_argument("--speed", action="store_true", help="also measure cold start, latency and memory")
     group.add_argument(
-        "--speed-budget", type=_positive, metavar="SECONDS", help="about how long to time one model [default: 300]"
+        "--speed-budget", type=_positive, metavar="SECONDS", help="approximate seconds to time one model [default: 300]"
     )
     group.add_argument(
         "--flags", action="store_true", help="also try Dynamo's capture flags on what still breaks, as advice"
@@ -75,7 +79,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         "--resume",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="take over what an earlier run has measured of the same code",
+        help="reuse measurements of the same code from an earlier run",
     )
 
 

@@ -44,9 +44,7 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "paths", nargs="*", metavar="PATHS", help="files and folders, or - for standard input [default: .]"
     )
-    parser.add_argument(
-        "--stdin-filename", metavar="PATH", help="where the text on standard input stands in the project"
-    )
+    parser.add_argument("--stdin-filename", metavar="PATH", help="file path to assume for standard input")
 
 
 def add_rule_options(parser: argparse.ArgumentParser) -> None:
@@ -55,22 +53,25 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
         "--select",
         action="append",
         metavar="CODES",
-        help="rule codes or beginnings of them, with commas between; replaces the configured select and ignore",
+        help="rule codes or prefixes, comma-separated; replaces the configured select and ignore",
     )
     parser.add_argument(
-        "--ignore", action="append", metavar="CODES", help="leave these out; adds to the configured ignore"
+        "--ignore",
+        action="append",
+        metavar="CODES",
+        help="rule codes or prefixes to skip, comma-separated; adds to the configured ignore",
     )
     parser.add_argument(
         "--unsafe-fixes",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="also apply fixes that need a human eye",
+        help="also apply unsafe fixes, which need review",
     )
     parser.add_argument(
         "--config",
         metavar="FILE",
         type=Path,
-        help="a pyproject.toml to read [tool.graphmend] from in place of the project's",
+        help="read [tool.graphmend] from this pyproject.toml instead of the project's",
     )
 
 
@@ -80,7 +81,7 @@ def add_trace_option(parser: argparse.ArgumentParser) -> None:
         "--trace",
         metavar="FILE",
         type=Path,
-        help="fix only what broke in a run that `graphmend trace` recorded, what cost most first",
+        help="fix only breaks recorded by `graphmend trace`, most expensive first",
     )
 
 
@@ -90,10 +91,12 @@ def add_project_options(parser: argparse.ArgumentParser) -> None:
         "--exclude",
         action="append",
         metavar="GLOBS",
-        help="leave these files and folders out, with commas between; adds to the configured exclude",
+        help="files and folders to skip, comma-separated; adds to the configured exclude",
     )
     parser.add_argument(
-        "--target-torch", metavar="X.Y", help="the lowest torch that the project supports [default: its requirements]"
+        "--target-torch",
+        metavar="X.Y",
+        help="lowest torch version that the project supports [default: from its requirements]",
     )
 
 
@@ -101,7 +104,7 @@ def add_talk_options(parser: argparse.ArgumentParser) -> None:
     """How much to say."""
     talk = parser.add_mutually_exclusive_group()
     talk.add_argument("--quiet", "-q", action="store_true", help="findings and errors only: no summary, no notes")
-    talk.add_argument("--verbose", "-v", action="store_true", help="say which settings were used and how long it took")
+    talk.add_argument("--verbose", "-v", action="store_true", help="print the settings used and the time taken")
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, cached: bool = False) -> None:
@@ -110,7 +113,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, cached: bool = False) ->
         "--jobs", "-j", type=_positive, metavar="N", help="worker processes [default: one for each core]"
     )
     parser.add_argument(
-        "--no-cache", action="store_true", help="neither read nor write the cache" if cached else argparse.SUPPRESS
+        "--no-cache", action="store_true", help="do not read or write the cache" if cached else argparse.SUPPRESS
     )
 
 
@@ -164,10 +167,10 @@ def stdin_path(args: argparse.Namespace) -> Path | None:
     """Where the text on standard input stands; None if it is not asked for. CommandError on a contradiction."""
     if STDIN not in args.paths:
         if args.stdin_filename is not None:
-            raise CommandError("--stdin-filename needs `-` in place of PATHS")
+            raise CommandError("--stdin-filename requires `-` as PATHS")
         return None
     if args.paths != [STDIN]:
-        raise CommandError("`-` reads standard input and cannot stand beside other paths; run graphmend twice")
+        raise CommandError("`-` reads standard input and cannot be combined with other paths; run graphmend twice")
     return Path(args.stdin_filename or "stdin.py")
 
 

@@ -34,13 +34,13 @@ _EPILOG = """\
 settings: [tool.graphmend.pull-request] in pyproject.toml of the base branch:
 enabled, base, branch, title, body, labels, reviewers, draft.
 
-exit codes: 0 the pull request is as it should be, or there is nothing to do;
-the first line says which. 2 it could not be done, 130 interrupted.
+exit codes: 0 the pull request is up to date, or there is nothing to do (see
+the first line), 2 an error occurred, 130 interrupted.
 
 examples:
   graphmend pr --dry-run
   graphmend pr --no-evaluate
-  graphmend migrate --branch mended && graphmend pr --from mended
+  graphmend migrate --branch compile-fixes && graphmend pr --from compile-fixes
   graphmend pr https://github.com/OWNER/NAME --fork --draft
   graphmend pr https://code.example.org/OWNER/NAME --forge gitlab
 """
@@ -65,32 +65,32 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     parser.add_argument("--remote", default="origin", metavar="NAME", help="the remote of a clone [default: origin]")
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and the pull request's text")
-    parser.add_argument("--fork", action="store_true", help="push to a fork of yours, made if there is none")
-    parser.add_argument("--base", metavar="BRANCH", help="where it goes to [default: the forge's default branch]")
+    parser.add_argument("--fork", action="store_true", help="push to your fork, created if there is none")
+    parser.add_argument("--base", metavar="BRANCH", help="base branch [default: the forge's default branch]")
     parser.add_argument("--branch", metavar="NAME", help="the branch to push [default: graphmend/fix-graph-breaks]")
     parser.add_argument("--draft", action=argparse.BooleanOptionalAction, default=None, help="open it as a draft")
-    parser.add_argument("--forge", choices=("github", "gitlab"), help="which forge an unknown host is")
-    parser.add_argument("--api-url", metavar="URL", help="where the forge's API is, if it is somewhere else")
+    parser.add_argument("--forge", choices=("github", "gitlab"), help="forge type of an unknown host")
+    parser.add_argument("--api-url", metavar="URL", help="URL of the forge's API, if not the default")
     parser.add_argument(
         "--patience",
         type=_seconds,
         default=900.0,
         metavar="SECONDS",
-        help="the longest to wait, all together, for a forge that asks to [default: 900]",
+        help="total seconds to wait when the forge limits requests [default: 900]",
     )
     parser.add_argument(
         "--git-timeout",
         type=_seconds,
         default=900.0,
         metavar="SECONDS",
-        help="the longest that one fetch or push may take [default: 900]",
+        help="time limit of one fetch or push in seconds [default: 900]",
     )
     models.add_evaluate_option(parser)
     parser.add_argument(
         "--from",
         dest="earlier",
         metavar="BRANCH",
-        help="propose a branch of the clone as `graphmend migrate` has made it, instead of migrating",
+        help="propose a branch created by `graphmend migrate` instead of migrating",
     )
     parser.add_argument(
         "--report", type=Path, metavar="DIR", help="with --from: where migrate wrote its report [default: in .git]"
@@ -134,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
                 raise options.CommandError("--from needs a clone that holds the branch; name its folder")
             if args.evaluate or request.wanted.anything or args.select or args.ignore or args.unsafe_fixes is not None:
                 raise options.CommandError(
-                    "--from takes a branch as it was made; give models and rules to `graphmend migrate`"
+                    "--from takes an existing branch; pass models and rules to `graphmend migrate`"
                 )
             request = replace(request, earlier=earlier_migration(checkout, args.earlier, args.report))
         with ProgressLine(sys.stderr) as progress:

@@ -19,7 +19,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     one = subparsers.add_parser(
         "rule",
         help="explain a rule",
-        description="What a rule finds, why that breaks the graph, what is written instead, and when it is not.",
+        description="Explain a rule: what it finds, why that breaks the graph, the fix, and when the fix is declined.",
         epilog="examples:\n  graphmend rule GM101\n  graphmend rule GM101 --output-format json\n",
         formatter_class=options.HelpFormatter,
         allow_abbrev=False,
@@ -28,7 +28,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     every = subparsers.add_parser(
         "rules",
         help="list all rules",
-        description="List all rules, one a line.",
+        description="List all rules, one per line.",
         epilog="examples:\n  graphmend rules\n  graphmend rules --output-format json\n",
         formatter_class=options.HelpFormatter,
         allow_abbrev=False,

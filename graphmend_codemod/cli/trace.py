@@ -66,7 +66,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--compile",
         choices=("auto",),
-        help="compile the outermost modules that are called, with backend `eager`, for programs that never compile",
+        help="compile the outermost called modules with backend `eager`, for programs that never call torch.compile",
     )
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help=f"where to write the trace [default: {DEFAULT_OUTPUT}]"
@@ -83,7 +83,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         help="exit with 1 for break sites that are not in FILE; written if missing",
     )
-    baseline.add_argument("--update-baseline", action="store_true", help="write the baseline anew")
+    baseline.add_argument("--update-baseline", action="store_true", help="rewrite the baseline")
     options.add_rule_options(parser)
     options.add_run_options(parser, cached=True)
 
@@ -141,7 +141,9 @@ def _trace(args: argparse.Namespace, settings: Settings) -> tuple[Trace, int]:
     progress = None if args.quiet else _progress
     outcome = running.run(command, settings.root, compile_auto=args.compile == "auto", source=source, progress=progress)
     if outcome.exit_code:
-        options.print_notes([f"the program ended with exit code {outcome.exit_code}; this is what it did until then"])
+        options.print_notes(
+            [(f"the program ended with exit code {outcome.exit_code}; the trace up to that point follows")]
+        )
     if not outcome.trace.totals.compilations:
         hint = "" if args.compile else "; `--compile auto` compiles the modules that it calls"
         options.print_notes(

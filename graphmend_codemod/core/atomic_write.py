@@ -22,7 +22,7 @@ MARK = ".graphmend-"
 _WRITING, _SWAPPING = ".tmp", ".swap"
 _NAME_SHOWN = 40  # characters of the file's name in ours, which must not get too long
 _YOUNG = 5.0  # seconds in which an empty file may be one that its process is about to lock
-_CHANGED = "was changed by someone else while graphmend was running; run it again"
+_CHANGED = "was changed by another process while graphmend ran; run it again"
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 
 
@@ -36,14 +36,14 @@ def write_atomically(path: Path, before: bytes, after: bytes, *, root: Path | No
     try:
         target = path.resolve(strict=True)
         if not target.is_relative_to((root or path.parent).resolve(strict=True)):
-            raise SourceError(f"leads out of the project, to {target}; it is left alone")
+            raise SourceError(f"is a link to {target}, outside the project; skipped")
         status = os.stat(target)
         if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
             raise SourceError("is read-only; make it writable or exclude it")
         _replace(target, before, after, status)
     except (OSError, RuntimeError) as error:  # RuntimeError: pathlib's answer to a symlink loop before Python 3.13
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise SourceError(f"cannot be written: {reason}; it is left as it was") from error
+        raise SourceError(f"cannot be written: {reason}; it was not changed") from error
 
 
 def remove_leftovers(folders: Iterable[str]) -> Iterator[str]:
@@ -59,8 +59,8 @@ def remove_leftovers(folders: Iterable[str]) -> Iterator[str]:
                 path = os.path.join(folder, name)
                 if _is_abandoned(path) and not _remove(path):
                     yield (
-                        f"{path} holds text that somebody wrote when an earlier run was killed; "
-                        "compare it with the file, and delete it"
+                        f"{path} contains an edit by someone else, saved when an earlier run was killed; "
+                        "compare it with the file, then delete it"
                     )
 
 

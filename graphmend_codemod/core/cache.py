@@ -227,7 +227,7 @@ def _require_no_link(base: str, top: str) -> None:
     """Inside of a project or a repository, a link may have come with it."""
     inside = os.path.join(top, "")
     if base.startswith(inside) and os.path.realpath(base) != os.path.join(os.path.realpath(top), base[len(inside) :]):
-        raise Unsafe(f"is reached by a link in {top}; name another folder with {VARIABLE}")
+        raise Unsafe(f"is reached through a link in {top}; choose another folder with {VARIABLE}")
 
 
 def _require_untracked(base: str) -> None:
@@ -242,4 +242,6 @@ def _require_untracked(base: str) -> None:
     from graphmend_codemod.core.discovery import git_lists
 
     if git_lists(top, "--cached", "--", f":(literal){os.path.relpath(base, top)}"):
-        raise Unsafe(f"is tracked by git; take it out with `git rm -r --cached`, or name another with {VARIABLE}")
+        raise Unsafe(
+            f"is tracked by git; remove it with `git rm -r --cached`, or choose another folder with {VARIABLE}"
+        )

@@ -38,7 +38,7 @@ class CacheFolder:
 
     def __init__(self, path: str, *, inside: CacheFolder | None = None, make: bool = False) -> None:
         if os.open not in os.supports_dir_fd:
-            raise OSError("this system opens no files relative to a folder")
+            raise OSError("this system cannot open files relative to a folder")
         above = None if inside is None else inside.handle
         self.made = False
         if make:
@@ -50,7 +50,7 @@ class CacheFolder:
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise Unsafe("is a link, or no folder") from error
+            raise Unsafe("is a link or not a folder") from error
 
     def __del__(self) -> None:
         handle = self.__dict__.pop("handle", None)

@@ -29,7 +29,7 @@ def require(extra: str, wanted_by: str) -> None:
     absent = missing(extra)
     if absent:
         raise MissingExtra(
-            f"{wanted_by} needs {', '.join(absent)}, which the extra `{extra}` brings: "
+            f"{wanted_by} needs {', '.join(absent)}, part of the extra `{extra}`; "
             f"run `pip install 'graphmend[{extra}]'`"
         )
 

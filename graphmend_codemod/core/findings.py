@@ -150,7 +150,7 @@ class Problem(NamedTuple):
             frame = frame.tb_next
         where = "" if frame is None else f" in {frame.tb_frame.f_globals.get('__name__')}, line {frame.tb_lineno}"
         said = f"{type(error).__name__}: {error}".partition("\n")[0]
-        return cls(path, f"is left alone for an internal error ({said}{where}); please report it with the file")
+        return cls(path, f"is skipped because of an internal error ({said}{where}); please report it with the file")
 
     def __str__(self) -> str:
         where = self.path if self.line is None else f"{self.path}:{self.line}"

@@ -49,7 +49,7 @@ class Notebook:
             document = json.loads(self._json)
             python = _is_python(document)
         except (ValueError, RecursionError, TypeError, AttributeError, KeyError, IndexError) as error:
-            raise SourceError(f"is no notebook that can be read: {str(error).partition(chr(10))[0]}") from error
+            raise SourceError(f"is not a valid notebook: {str(error).partition(chr(10))[0]}") from error
         sources = places if python else []
         self._mark = "# %% cell"
         while any(self._mark in source for _, _, _, source in sources):
@@ -75,7 +75,7 @@ class Notebook:
         parts = re.split(rf"(?m)^{re.escape(self._mark)} (\d+)\n", text)
         shown = [cell for cell in self.cells if cell.shown is not None]
         if parts[0].strip() or [int(number) for number in parts[1::2]] != [cell.number for cell in shown]:
-            raise SourceError("its cells cannot be told apart after the edit; it is left alone")
+            raise SourceError("its cells cannot be separated after the edit; skipped")
         pieces, at = [], 0
         for cell, part in zip(shown, parts[2::2], strict=True):
             source = _restored(part.removesuffix("\n"), cell.source, f"{self._mark} magic")
@@ -161,7 +161,7 @@ def _restored(shown: str, source: str, mark: str) -> str:
     magics = [found[2] for found in _MAGIC.finditer(source)]
     restored, count = re.subn(rf"pass  {re.escape(mark)} (\d+)", lambda found: magics[int(found[1])], shown)
     if count != len(magics):
-        raise SourceError("a line for IPython would get lost; it is left alone")
+        raise SourceError("an IPython line would be lost; skipped")
     return restored
 
 

@@ -107,7 +107,7 @@ def load_settings(
     if config is not None:
         table = _graphmend_table(config, _read_toml(config))
         if table is None:
-            raise SettingsError(f"{config}: has no [tool.graphmend] table; add one, or leave --config out")
+            raise SettingsError(f"{config}: has no [tool.graphmend] table; add one, or omit --config")
         return _settings(_default_root(start), table, config, known_codes)
     for folder in _upward(start):
         pyproject = folder / "pyproject.toml"
@@ -206,7 +206,7 @@ def _codes(value: object, where: str) -> tuple[str, ...]:
     codes = _strings(value, where)
     for code in codes:
         if not re.fullmatch(_CODE, code):
-            raise SettingsError(f'{where}: `{code}` is not a rule code or the beginning of one; write "GM1" or "GM101"')
+            raise SettingsError(f'{where}: `{code}` is not a rule code or prefix; write "GM1" or "GM101"')
     return codes
 
 
@@ -252,7 +252,7 @@ def _version(value: object, where: str) -> tuple[int, int]:
 
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise SettingsError(f"{where} must be a text, not {_described(value)}")
+        raise SettingsError(f"{where} must be a string, not {_described(value)}")
     return value
 
 
@@ -265,7 +265,7 @@ def _template(*names: str) -> Callable[[object, str], str]:
             Template(text).substitute(dict.fromkeys(names, ""))
         except (KeyError, ValueError) as error:
             known = ", ".join(f"${name}" for name in names)
-            raise SettingsError(f"{where} may hold {known}, and $$ for a dollar; not {error}") from error
+            raise SettingsError(f"{where} may contain {known}, and $$ for a dollar sign; not {error}") from error
         return text
 
     return read

@@ -30,7 +30,7 @@ _BLOCK = (
     r"[^\r\n]*:[ \t]*(?:#[^\r\n]*)?(?:\r\n?|\n)\1([ \t]+)[^\s#]"
 )
 _BLOCKS_TO_LOOK_AT = 64
-_NO_MEMORY = "cannot be read: there is not enough memory for it"
+_NO_MEMORY = "cannot be read: out of memory"
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe is not waited for
 _MARK = "graphmend:"
 _SUPPRESSION = r"#\s*graphmend:\s*(?:(skip-file)|ignore(?:\s*\[([^\]]{0,999})\])?)(?![\w-]|\s*\[)"
@@ -271,7 +271,7 @@ def _encoding(raw: bytes) -> str:
     try:
         encoding = tokenize.detect_encoding(lines.readline)[0]
         if codecs.lookup(encoding).name in _NOT_FOR_FILES:
-            raise LookupError(f"{encoding} is no encoding for files; save it as UTF-8")
+            raise LookupError(f"{encoding} is not a text encoding; save it as UTF-8")
     except (SyntaxError, LookupError, ValueError) as error:
         raise SourceError(f"cannot be decoded: {error}", 1) from error
     return encoding

@@ -147,9 +147,7 @@ def _or_ended(results: Iterable[Any]) -> Iterator[Any]:
     try:
         yield from results
     except BrokenProcessPool as error:
-        raise WorkersError(
-            "a worker process was ended from outside, perhaps for want of memory; try again with --jobs 1"
-        ) from error
+        raise WorkersError("a worker process was killed, possibly out of memory; try --jobs 1") from error
 
 
 @contextmanager

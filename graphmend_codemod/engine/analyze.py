@@ -50,7 +50,7 @@ def analyse(
 
     path = task.path
     if task.digest and digest_of(source.raw) != task.digest:
-        problem = Problem(path, "was changed by someone else while graphmend was running; run it again")
+        problem = Problem(path, "was changed by another process while graphmend ran; run it again")
         return Analysed(path, problem=problem)
     module = index.module_at(path)
     settings = for_file(settings, path)
@@ -70,7 +70,7 @@ def analyse(
     except RecursionError:
         return Analysed(path, problem=Problem(path, "cannot be analysed: its expressions are nested too deeply"))
     except MemoryError:
-        return Analysed(path, problem=Problem(path, "cannot be analysed: there is not enough memory for it"))
+        return Analysed(path, problem=Problem(path, "cannot be analysed: out of memory"))
     except Exception as error:  # said in full, with exit code 2; the other files get their findings
         return Analysed(path, problem=Problem.internal(path, error))
     finally:

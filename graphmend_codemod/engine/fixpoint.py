@@ -85,7 +85,8 @@ class Fixing:
         codes = ", ".join(sorted({each.code for each in found.findings if self._applies(each)}))
         unsettled = sorted({each.path for each in found.findings if self._applies(each)})
         message = (
-            f"the fixes of {codes} do not settle after {_MOST_PASSES} passes; it is left as it was, please report this"
+            f"the fixes of {codes} do not converge after {_MOST_PASSES} passes; the file was not changed; "
+            "please report this"
         )
         self.problems = (*found.problems, *(Problem(path, message) for path in unsettled))
         for path in unsettled:
@@ -154,7 +155,7 @@ class Fixing:
 
     def _leave_alone(self, path: str, reason: str) -> bool:
         """Give a file its first text back for good; True if that changes it."""
-        problem = Problem(path, f"is left alone, since its fix cannot be verified: {reason}; please report it")
+        problem = Problem(path, f"is skipped because its fix cannot be verified: {reason}; please report it")
         self._unproven[path] = problem
         self.problems = (*self.problems, problem)
         fixed = self._fixed.pop(path, None)

@@ -173,7 +173,7 @@ def _base(checkout: Checkout, head: Commit) -> Commit:
             continue
         if common != head.oid:
             return Commit(common, common[:12])
-    raise EvaluationError(f"{head} is not on a branch of its own; name what to compare it with by --base")
+    raise EvaluationError(f"{head} is not on a separate branch; pass the commit to compare with as --base")
 
 
 def _write_report(evaluation: Evaluation, folder: Path) -> Path:

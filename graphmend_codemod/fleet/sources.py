@@ -50,7 +50,7 @@ def find_targets(source: Path) -> tuple[Target, ...]:
     except OSError as error:
         raise SourceError(f"{error.filename or source}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise SourceError(f"{source}: is no list of repositories: it is not UTF-8 text") from error
+        raise SourceError(f"{source}: is not a list of repositories: it is not UTF-8 text") from error
     unique: dict[str, Target] = {}
     for target in found:
         unique.setdefault(_identity(target.location), target)
@@ -84,7 +84,7 @@ def _listed(file: Path) -> list[Target]:
         if _WITH_SECRET.match(text):
             # It would be in rows and on pages.
             raise SourceError(
-                f"{file}:{number}: an address must hold no token or password; set GITHUB_TOKEN or the like"
+                f"{file}:{number}: an address must not contain a token or password; set GITHUB_TOKEN or the like"
             )
         if text and not text.startswith("#"):
             folder = file.parent / text
@@ -100,7 +100,7 @@ def _all_repos(file: Path) -> list[Target]:
     except FileNotFoundError as error:
         raise SourceError(f"{error.filename}: does not exist; run `all-repos-clone` first") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise SourceError(f"{file}: is no configuration of all-repos ({error})") from error
+        raise SourceError(f"{file}: is not an all-repos configuration ({error})") from error
     return [
         Target(name, os.path.abspath(output / name) if (output / name).is_dir() else scrubbed(str(address), None))
         for name, address in listed

@@ -273,11 +273,10 @@ def _way_out(error: GithubException) -> str:
         return "too many requests; try again later" + (f", in {wait:.0f} s" if wait is not None else "")
     return {
         401: "the token is not valid (expired, or for another host); set GITHUB_TOKEN to one that is",
-        403: "the token may not do this; it needs the permissions `contents: write` and `pull-requests: write`, "
-        "or use --fork",
+        403: "the token lacks permission; it needs `contents: write` and `pull-requests: write`, or use --fork",
         404: "it does not exist or the token may not see it; check the name and the token's access",
-        409: "the repository is in another state than expected; run again",
-        410: "it was switched off for this repository",
+        409: "the repository changed during the run; run again",
+        410: "it is disabled for this repository",
         422: "check the labels, reviewers, base and branch in [tool.graphmend.pull-request]",
     }.get(error.status, "try again later")
 

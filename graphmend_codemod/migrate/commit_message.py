@@ -67,7 +67,7 @@ def _safety(rule: Rule, applied: Sequence[Finding]) -> str:
     unsafe = sum(finding.safety is Safety.UNSAFE for finding in applied)
     if unsafe:
         return (
-            f"Review with care: {unsafe} of {plural(len(applied), 'site')} took an unsafe fix (--unsafe-fixes), "
+            f"Review with care: {unsafe} of {plural(len(applied), 'site')} got an unsafe fix (--unsafe-fixes), "
             f"which is not proven to keep eager behaviour. {compiled}"
         )
     return (
@@ -83,7 +83,7 @@ def _measured(models: Sequence[ModelResult]) -> Iterator[str]:
 
 
 def _taken_back(taken: Sequence[TakenBack]) -> Iterator[str]:
-    yield "Taken back after evaluation:"
+    yield "Reverted after evaluation:"
     for each in taken:
         yield f"  {each.finding.path}:{each.finding.span.start_line} {each.reason}"
 

@@ -308,7 +308,7 @@ class _Run:
         for asked, path in zip(self._request.paths, _named(self._request, self._checkout), strict=True):
             mirrored = self._tree.root / path
             if not self._is_folder(mirrored) and not mirrored.exists():
-                raise MigrationError(f"{asked}: does not exist at {self._tree.commit}; commit it, or leave it out")
+                raise MigrationError(f"{asked}: does not exist at {self._tree.commit}; commit it, or omit it")
             found.append(mirrored)
         return tuple(found)
 
@@ -363,7 +363,7 @@ def _report_folder(request: Request, checkout: Checkout, branch: str) -> Path | 
     folder = Path(os.path.abspath(request.report))
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise MigrationError(f"{request.report}: no report can be written there; choose another folder with --report")
+        raise MigrationError(f"{request.report}: cannot write the report there; choose another folder with --report")
     return folder
 
 

@@ -165,7 +165,7 @@ class _Texts:
         """Whether git tracks a regular file there: writing through a symbolic link could leave the work tree."""
         entry = self._worktree.entries.get(self._prefix + path)
         if entry is None or not entry.is_file:
-            self._complain(path, "is not a regular file that git tracks, and was left alone")
+            self._complain(path, "is not a regular file tracked by git; skipped")
             return False
         return True
 
@@ -217,7 +217,7 @@ class _Texts:
             if known is None:
                 known = self._worktree.git.output("cat-file", "blob", entry.oid)
             (self._project / path).write_bytes(known)
-            self._complain(path, "was changed by something else during the migration, and was left alone")
+            self._complain(path, "was changed by another process during the migration; skipped")
             return False
         return True
 

@@ -53,7 +53,7 @@ def lines(outcome: Migration, paint: Paint) -> Iterator[str]:
         yield f"  {line}"
     if outcome.taken_back:
         yield ""
-        yield f"Taken back after evaluation: {plural(len(outcome.taken_back), 'site')}"
+        yield f"Reverted after evaluation: {plural(len(outcome.taken_back), 'site')}"
         for each in outcome.taken_back:
             where = f"{each.finding.path}:{each.finding.span.start_line}"
             yield f"  {paint.red(each.finding.code)} {printable(where)}: {printable(each.reason)}"
@@ -82,7 +82,7 @@ def markdown(outcome: Migration, folder: Path) -> str:
             parts.append(f"Measured{measured_with(outcome.models)}.")
     if outcome.commits:
         parts.append("## Fixed")
-        parts.append("Lines are those of the base.")
+        parts.append("Line numbers refer to the base commit.")
     for commit in outcome.commits:
         rows = "\n".join(f"- {_place(finding, outcome, folder)}" for finding in commit.applied)
         heading = f"### {escaped(commit.subject.removeprefix('graphmend: '))}"
@@ -92,11 +92,11 @@ def markdown(outcome: Migration, folder: Path) -> str:
             f"- {each.finding.code} {_place(each.finding, outcome, folder)}. {escaped(each.reason)}"
             for each in outcome.taken_back
         )
-        parts += ["## Taken back after evaluation", rows]
+        parts += ["## Reverted after evaluation", rows]
     if outcome.measured.evaluation is not None:
-        parts.append("All that was measured: [evaluation/report.md](evaluation/report.md), and as a page report.html.")
+        parts.append("All measurements: [evaluation/report.md](evaluation/report.md) (also as report.html).")
     if outcome.remaining:
-        parts += ["## Left as they are", *_left_sections(outcome, folder)]
+        parts += ["## Not fixed", *_left_sections(outcome, folder)]
     if outcome.problems:
         listed = "\n".join(f"- {code(problem.path)}: {escaped(problem.message)}" for problem in outcome.problems)
         parts += ["## Not checked", listed]
@@ -167,7 +167,7 @@ def _left_lines(outcome: Migration, paint: Paint) -> Iterator[str]:
     if not outcome.remaining:
         return
     yield ""
-    yield f"Left as they are: {plural(len(outcome.remaining), 'site')}"
+    yield f"Not fixed: {plural(len(outcome.remaining), 'site')}"
     for (rule, slug), reasons in outcome.left_by_rule.items():
         yield f"  {paint.red(rule)} {slug}: {reasons.total()}"
         shown = reasons.most_common(len(reasons) if len(reasons) <= _REASONS_SHOWN + 1 else _REASONS_SHOWN)
@@ -184,7 +184,7 @@ def _origin(outcome: Migration) -> str:
         return f"Looked at {code(str(outcome.base))}; no branch was made."
     return (
         f"Branch {code(outcome.branch)}, {plural(len(outcome.commits), 'commit')} "
-        f"from {code(str(outcome.base))}, one a rule."
+        f"from {code(str(outcome.base))}, one per rule."
     )
 
 

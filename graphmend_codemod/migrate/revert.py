@@ -45,7 +45,7 @@ class TakingBack:
                 paths[finding.path] = None
         if not paths:
             return fixed
-        self.progress(f"taking fixes back in {len(paths)} file{'' if len(paths) == 1 else 's'}")
+        self.progress(f"reverting fixes in {len(paths)} file{'' if len(paths) == 1 else 's'}")
         for path in paths:
             (self.worktree.root / path).write_bytes(self._base(path))
         again = fix_rule_by_rule(
@@ -75,7 +75,7 @@ class TakingBack:
             finding.code,
             finding.function,
             statement,
-            f"taken back after evaluation: {culprit.reason}",
+            f"reverted after evaluation: {culprit.reason}",
         )
         ladder = [exact, exact._replace(statement=""), exact._replace(statement="", function="")]
         known = [(veto.path, veto.rule, veto.function, veto.statement) for veto in self._vetoes]

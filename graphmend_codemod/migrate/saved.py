@@ -44,9 +44,7 @@ def earlier_migration(checkout: Checkout, branch: str, report: Path | None = Non
     folder = report or report_folder(checkout.common, f"report-{branch.replace('/', '-')}")
     made = _read(folder, branch, checkout)
     if not made.commits or made.commits[-1].oid != tip:
-        raise MigrationError(
-            f"branch {branch} is not as `graphmend migrate` left it; push it yourself, or leave out --from"
-        )
+        raise MigrationError(f"branch {branch} has changed since `graphmend migrate`; push it yourself, or omit --from")
     return Earlier(git, made)
 
 
@@ -65,7 +63,7 @@ def _read(folder: Path, branch: str, checkout: Checkout) -> Migration:
         raise MigrationError(f"{file}: cannot be read: {error.strerror or error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise MigrationError(
-            f"{file}: is no report of this version on branch {branch} ({error}); migrate again"
+            f"{file}: is not a report of this version for branch {branch} ({error}); migrate again"
         ) from error
 
 

@@ -97,7 +97,7 @@ class _Checker(Checker):
         source = super().source(path)
         loaded = self._loaded.get(path)
         if path not in self._written and loaded is not None and loaded.digest not in ("", digest_of(source.raw)):
-            raise SourceError("was changed by someone else while graphmend was running; run it again")
+            raise SourceError("was changed by another process while graphmend ran; run it again")
         return source
 
     def check(self, files: Sequence[str], *, named: bool) -> Found:

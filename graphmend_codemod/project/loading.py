@@ -140,7 +140,7 @@ def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None =
     except RecursionError:
         return Loaded(path, digest, problem=Problem(path, "cannot be analysed: its expressions are nested too deeply"))
     except MemoryError:
-        return Loaded(path, digest, problem=Problem(path, "cannot be analysed: there is not enough memory for it"))
+        return Loaded(path, digest, problem=Problem(path, "cannot be analysed: out of memory"))
     except Exception as error:  # said in full, with exit code 2; the other files get their findings
         return Loaded(path, digest, problem=Problem.internal(path, error))
     if cache is not None:

@@ -63,7 +63,7 @@ def write(path: Path, report: Report) -> None:
 def compare(path: Path, report: Report) -> Compared:
     """What is new in a report. Raises `BaselineError`, which names the file, when it cannot be read."""
     try:
-        data = json.loads(read_bytes(path, _MOST_BYTES, "write it anew with --update-baseline"))
+        data = json.loads(read_bytes(path, _MOST_BYTES, "rewrite it with --update-baseline"))
         if data[_KEY] != VERSION:
             raise ValueError(f"version {data[_KEY]} is not known")
         known = {str(row["id"]) for row in data["findings"]}

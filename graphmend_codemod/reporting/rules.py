@@ -28,8 +28,8 @@ _SAFETY = {
 
 COSTS = {
     Cost.NONE: "nothing",
-    Cost.BOTH_ARMS: "it computes, or compiles, what a test would have skipped: elementwise work, or one more branch",
-    Cost.MULTIPLIED: "it does the work of chosen rows for every row; never a safe fix",
+    Cost.BOTH_ARMS: "it computes or compiles what the test would have skipped: elementwise work, or one more branch",
+    Cost.MULTIPLIED: "it does the work of the selected rows for all rows; never a safe fix",
     Cost.OUTLINED: "a region runs as one operator, which the compiler does not look into; "
     "where gradients go through it, its forward is computed again",
 }
@@ -133,7 +133,7 @@ def markdown(rule: Rule) -> str:
         explanation(rule),
         f"**Fix:** {rule.title}. {_SAFETY[rule.safety].capitalize()}.",
         "## Contract",
-        "In eager mode the fixed code does exactly what it did before. Under `torch.compile`:",
+        "Eager mode does not change. Under `torch.compile`:",
         "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in _contract_rows(rule)),
     ]
     if _fixes(rule):
@@ -155,7 +155,7 @@ def markdown_index(rules: Sequence[Rule]) -> str:
     parts = [
         "# Rules",
         "Each page says what the rule finds, what it writes, and when it leaves the code alone.",
-        "Cost is what compiled code does more after the fix:",
+        "Cost is the extra work of compiled code after the fix:",
         "\n".join(f"- *{kind.value}*: {words}" for kind, words in COSTS.items()),
     ]
     for name in dict.fromkeys(family(rule) for rule in rules):

@@ -123,7 +123,7 @@ def _notes(finding: Finding, report: Report, paint: Paint) -> Iterator[str]:
     if finding.declined:
         yield f"  = {paint.yellow('not applied')}: {printable(finding.declined)}"
     elif kind_of(finding) is Kind.UNSAFE and not report.actionable(finding):
-        yield f"  = {paint.yellow('not applied')}: unsafe; see it with `graphmend fix --unsafe-fixes --diff`"
+        yield f"  = {paint.yellow('not applied')}: unsafe fix; show it with `graphmend fix --unsafe-fixes --diff`"
     if finding.function:
         yield f"  = {paint.bold('in')}: {printable(finding.function)}"
     yield f"  = {paint.bold('help')}: {address(finding.code, finding.slug) or f'graphmend rule {finding.code}'}"

@@ -39,7 +39,7 @@ def changed_meanwhile(before: Mapping[str, object], after: Mapping[str, object])
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return (
         f"your checkout changed while models ran: {', '.join(names[:_MOST_NAMED])}{more}; "
-        "if that was not you, it was the code of a model: look at it before you go on"
+        "if that was not you, the code of a model did it; review it before you continue"
     )
 
 

@@ -36,7 +36,7 @@ def require_new_branch(checkout: Checkout, name: str) -> None:
     blocking += git.text("for-each-ref", "--format=%(refname:short)", f"refs/heads/{name}/").splitlines()
     if blocking:
         raise RepositoryError(
-            f"branch {name} cannot be made beside branch {blocking[0]}; choose another name with --branch"
+            f"branch {name} cannot be created because branch {blocking[0]} exists; choose another name with --branch"
         )
 
 
@@ -69,7 +69,7 @@ def create_branch(checkout: Checkout, name: str, commit: str) -> None:
         checkout.git.output("update-ref", "-m", "graphmend migrate", f"refs/heads/{name}", commit, nothing)
     except GitFailed as error:
         require_new_branch(checkout, name)
-        raise RepositoryError(f"branch {name} cannot be made: {error.detail}") from error
+        raise RepositoryError(f"branch {name} cannot be created: {error.detail}") from error
 
 
 def _write_blobs(git: Git, beside: Path, contents: Sequence[bytes]) -> list[str]:

@@ -136,7 +136,7 @@ def _demand_words(groups: Sequence[Group]) -> None:
         wanted = words(group.old)
         if not any(_holds(given, wanted) for given in (words(group.new), *added)):
             shown = " ".join(wanted[:6])
-            raise RewriteError(f"the author's code `{shown} ...` would not stay as it is spelled")
+            raise RewriteError(f"the author's code `{shown} ...` would be respelled")
 
 
 def _holds(given: Sequence[str], wanted: Sequence[str]) -> bool:

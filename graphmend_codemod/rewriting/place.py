@@ -32,7 +32,7 @@ def changes(blocks: Blocks, replacement: Replacement, elsewhere: str = "") -> li
     place, parts = blocks.find(start, end), replacement.parts
     if not place.whole or start == end:
         if sys.version_info < (3, 12) and blocks.in_f_string(place, start, end):
-            raise RewriteError("it stands inside an f-string")
+            raise RewriteError("it is inside an f-string")
         rendered = render(layout, parts, layout.indentation(start))
         return [*_rescued(blocks, place, parts, start, end), _change(start, end, rendered)]
     node = place.block[place.first]

@@ -29,9 +29,9 @@ def offsets(layout: Layout, span: Span) -> tuple[int, int]:
         start = source.offset(span.start_line, span.start_column)
         end = source.offset(span.end_line, span.end_column)
     except ValueError as error:
-        raise RewriteError(f"its place is not in the file: {error}") from error
+        raise RewriteError(f"its position is not in the file: {error}") from error
     if start > end:
-        raise RewriteError(f"its place ends before it starts, at line {span.start_line}")
+        raise RewriteError(f"its range ends before it starts, at line {span.start_line}")
     return start, end
 
 

@@ -34,7 +34,7 @@ def verify(old: Blocks, new: Blocks, regions: Sequence[Region], moved: Sequence[
         before = _outermost(old, piece.old_start, piece.old_end)
         after = _outermost(new, _with_elif(new, piece.new_start), piece.new_end)
         if [ast.dump(node) for node in before] != [ast.dump(node) for node in after]:
-            raise RewriteError(f"moving line {old.layout.source.line_at(piece.old_start)} would change what it says")
+            raise RewriteError(f"moving line {old.layout.source.line_at(piece.old_start)} would change its meaning")
 
 
 def _with_elif(blocks: Blocks, start: int) -> int:
@@ -149,7 +149,7 @@ class _Comparison:
 
     def _demand(self, holds: bool) -> None:
         if not holds:
-            raise RewriteError(f"the result would change the code around line {self._line}, which it must not")
+            raise RewriteError(f"the edit would also change other code near line {self._line}")
 
 
 def _touches(region: Region, start: int, end: int) -> bool:

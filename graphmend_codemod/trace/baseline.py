@@ -31,7 +31,7 @@ class Compared:
             place = site.shown
             yield f"new graph break: {place.path}:{place.line} in {place.function}: {site.gb_id} {site.kind}"
         if self.gone:
-            yield f"{self.gone} break sites of {name} are gone; keep it so with --update-baseline"
+            yield f"{self.gone} break sites of {name} are gone; update the baseline with --update-baseline"
 
 
 def write(path: Path, trace: Trace) -> None:
@@ -62,7 +62,7 @@ def read(path: Path) -> Mapping[str, int]:
     except SourceError as error:
         raise TraceError(f"{path}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise TraceError(f"{path}: is not a baseline: {error}; write it anew with --update-baseline") from error
+        raise TraceError(f"{path}: is not a baseline: {error}; rewrite it with --update-baseline") from error
 
 
 def compare(known: Mapping[str, int], trace: Trace) -> Compared:

@@ -42,7 +42,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     ),
     (
         re.compile(r"^___check_(?:obj_id|type_id)\((.+?), \d+.*\)$"),
-        lambda m: f"{_name(m[1])} is another object than before",
+        lambda m: f"{_name(m[1])} is a different object",
     ),
     (
         re.compile(r"^(?:GLOBAL_STATE changed|___check_global_state\(\)).*$"),

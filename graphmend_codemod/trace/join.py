@@ -115,7 +115,7 @@ def _answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Sett
         verdict = Verdict.ADVICE if site.where == OWN else Verdict.LIBRARY
     elif finding.edit is None or not diff:
         verdict = Verdict.DECLINED
-        reason = reason or "the edit cannot be made here"
+        reason = reason or "the edit cannot be applied here"
     else:
         verdict = Verdict.FIX if finding.is_applied(False) else Verdict.UNSAFE
     steps = () if diff else tuple(_steps(site))

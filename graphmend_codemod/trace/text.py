@@ -162,7 +162,7 @@ def _recompiled(every: Sequence[Recompiled], paint: Paint) -> Iterator[str]:
 def _skipped(trace: Trace, paint: Paint) -> Iterator[str]:
     if not trace.skipped:
         return
-    yield paint.bold("Left to Python as a whole")
+    yield paint.bold("Skipped by Dynamo (run in eager mode)")
     for each in trace.skipped[:_SHOWN]:
         yield f"  {_where(each.place)}: {printable(each.reason)}"
     yield ""

@@ -41,7 +41,7 @@ def test_the_branch_is_pushed_as_it_is_with_the_report_of_its_migration(
     with untouched(zoo.clone):
         ran = propose(zoo)
     assert ran.code == 0, ran
-    assert "branch mended is taken as `graphmend migrate` left it" in ran.out
+    assert "branch mended is used as `graphmend migrate` created it" in ran.out
     assert zoo.tip == zoo.clone.git("rev-parse", "mended")
     (pull,) = zoo.pulls
     assert pull.body.startswith("**2 break sites fixed in 1 file.**")
@@ -139,7 +139,7 @@ def test_what_is_missing_is_named(zoo: Hub, what: str) -> None:
         report.write_text(json.dumps({**json.loads(report.read_text()), "schema": 0}))
     ran = propose(zoo, branch="nothing" if what == "branch" else "mended")
     assert ran.code == 2
-    words = {"branch": "has no branch nothing", "report": "say with --report", "old": "is no report of this version"}
+    words = {"branch": "has no branch nothing", "report": "say with --report", "old": "is not a report of this version"}
     assert words[what] in ran.err
 
 
@@ -153,4 +153,4 @@ def test_an_address_has_no_branch_to_take(hub: Hub) -> None:
 def test_what_only_a_migration_can_do_is_refused(zoo: Hub, option: tuple[str, ...]) -> None:
     ran = propose(zoo, *option)
     assert ran.code == 2
-    assert "--from takes a branch as it was made" in ran.err
+    assert "--from takes an existing branch" in ran.err

@@ -35,7 +35,7 @@ def test_it_is_with_the_checks_of_the_commit(long: Hub) -> None:
     long.fake.apps.add("bot")
     assert long.pr().code == 0
     (pull,), checks = long.pulls, long.fake.repos["octo/zoo"].checks
-    assert "the full report is with the checks" in pull.body
+    assert "see the full report in the checks" in pull.body
     assert len(checks) > 1
     assert {one["head_sha"] for one in checks} == {long.tip}
     assert len(sites([one["output"]["text"] for one in checks])) == 60
@@ -60,7 +60,7 @@ def test_without_the_right_to_make_checks_it_is_in_comments_that_are_kept_up_to_
     assert (ran.out.split()[0], ran.err) == ("updated", "")
     assert len(pull.comments) == before
     assert len(sites([pull.body])) == 40
-    assert all("nothing is here any more" in text for text in pull.comments)
+    assert all("this comment is now empty" in text for text in pull.comments)
 
 
 def test_a_report_that_fits_is_not_attached(hub: Hub) -> None:

@@ -29,7 +29,7 @@ def test_the_body_begins_with_the_answer_and_tells_how_to_look_again_and_stop(hu
     hub.pr()
     body = hub.pulls[0].body
     order = ["**2 break sites fixed in 1 file.**", "### Models", "### What changes", "GM101", "GM201", "zoo/model.py:"]
-    order += ["### Look again", "graphmend migrate --base ", "### Change or stop the bot", "enabled = false"]
+    order += ["### Reproduce", "graphmend migrate --base ", "### Change or stop the bot", "enabled = false"]
     places = [body.index(words) for words in order]
     assert places == sorted(places)
     assert body.rstrip().splitlines()[-1].startswith("<!-- graphmend-mark {")
@@ -82,7 +82,7 @@ def test_commits_of_a_person_on_our_branch_are_never_overwritten_and_said_once(h
         assert (ran.code, ran.out.split(" http")[0]) == (0, "left alone")
     assert hub.tip == theirs
     (comment,) = hub.pulls[0].comments
-    assert "has commits that are not" in comment
+    assert "has commits by others" in comment
 
 
 def test_an_amended_commit_is_not_ours_even_under_our_name(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_it_is_closed_with_a_reason_when_nothing_is_left_and_opened_again_later(
     assert (ran.code, ran.out.split()[0]) == (0, "closed")
     (pull,) = hub.pulls
     assert pull.state == "closed"
-    assert "Nothing is left to do" in pull.comments[0]
+    assert "Nothing left to fix" in pull.comments[0]
     assert hub.tip is None
     assert hub.pr().out.startswith("nothing to do")
     hub.clone.write("zoo/model.py", BROKEN)

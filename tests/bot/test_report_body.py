@@ -108,7 +108,7 @@ def test_an_evaluations_report_is_the_evidence(outcome: Migration, kind: str, li
     text = views.body(evaluated, PullRequestSettings(), limit=limit, last_line=LINE).text
     assert len(text.encode()) <= limit
     assert evaluation.models[0].name.rpartition(":")[2] in text
-    order = ["### Look again", "### Change or stop the bot", LINE]
+    order = ["### Reproduce", "### Change or stop the bot", LINE]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
     assert text.endswith(f"\n{LINE}\n")

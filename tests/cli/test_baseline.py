@@ -53,7 +53,7 @@ def test_finding_that_is_gone_is_told_of_until_the_baseline_is_written_anew(proj
     (project / "model.py").write_text("from torch import nn\n")
     capsys.readouterr()
     assert main(CHECK) == 0
-    assert "2 findings of known.json are gone; keep it so with --update-baseline" in capsys.readouterr().err
+    assert "2 findings of known.json are gone; update the baseline with --update-baseline" in capsys.readouterr().err
     assert main([*CHECK, "--update-baseline"]) == 0
     capsys.readouterr()
     main(CHECK)

@@ -104,8 +104,8 @@ def test_wrong_usage_ends_with_2(arguments: list[str], capsys: Captured) -> None
         (["--target-torch", "new"], '--target-torch must be a string such as "2.4", not "new"'),
         (["--ignore", "W605"], "--ignore: unknown rule code `W605`; `graphmend rules` lists all codes"),
         (["--config", "gone.toml"], "gone.toml: cannot be read: No such file or directory"),
-        (["--stdin-filename", "a.py"], "--stdin-filename needs `-` in place of PATHS"),
-        (["-", "model.py"], "`-` reads standard input and cannot stand beside other paths"),
+        (["--stdin-filename", "a.py"], "--stdin-filename requires `-` as PATHS"),
+        (["-", "model.py"], "`-` reads standard input and cannot be combined with other paths"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(

@@ -60,7 +60,7 @@ def test_an_edit_between_the_comparison_and_the_rename_is_not_lost(
             os.replace(file.parent / "new", file)
 
     exchange_after(monkeypatch, edit)
-    with pytest.raises(SourceError, match="was changed by someone else"):
+    with pytest.raises(SourceError, match="was changed by another process"):
         write_atomically(file, OLD, NEW)
     assert {path.name: path.read_bytes() for path in file.parent.iterdir()} == {"module.py": THEIRS}
 

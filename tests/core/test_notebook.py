@@ -82,11 +82,11 @@ def test_classes_of_the_project_are_known_in_a_cell(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"{", "is no notebook that can be read"),
+        (b"{", "is not a valid notebook"),
         (b"[]", "a `{` is missing"),
         (b'{"worksheets": []}', "it has no cells; convert it to format 4"),
         (b'{"cells": [1]}', "a `{` is missing"),
-        (b"\xff", "is no notebook that can be read"),
+        (b"\xff", "is not a valid notebook"),
     ],
 )
 def test_what_is_no_notebook_is_told_in_one_line(raw: bytes, message: str) -> None:
@@ -108,5 +108,5 @@ def test_a_cell_that_is_no_python_is_left_out(source: str) -> None:
 
 def test_text_in_which_a_cell_is_missing_is_refused() -> None:
     read = Notebook(notebook("x = 1", "y = 2"))
-    with pytest.raises(SourceError, match="cannot be told apart"):
+    with pytest.raises(SourceError, match="cannot be separated"):
         read.with_text(read.text.partition("\n")[2])

@@ -289,7 +289,7 @@ def refused(file: Path, before: bytes, *, root: Path | None = None) -> str:
 def test_a_file_that_changed_in_the_meantime_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "module.py"
     file.write_bytes(b"edited by hand\n")
-    assert "changed by someone else" in refused(file, b"old\n")
+    assert "changed by another process" in refused(file, b"old\n")
 
 
 def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:

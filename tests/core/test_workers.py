@@ -115,7 +115,7 @@ def test_workers_that_are_not_forked_find_the_same(tmp_path: Path, either: None)
 
 
 def test_a_worker_that_was_killed_is_one_clear_line(either: None) -> None:
-    reason = "ended from outside, perhaps for want of memory; try again with --jobs 1"
+    reason = "killed, possibly out of memory; try --jobs 1"
     with pytest.raises(WorkersError, match=reason), Workers(2) as crew:
         list(crew.run(die, [(1,), (2,)]))
 

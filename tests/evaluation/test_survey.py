@@ -159,7 +159,7 @@ def test_a_migration_of_many_types_becomes_a_dated_page(tmp_path: Path, capsys: 
     assert migrated.answer(evaluation).startswith(f"{evaluation.breaks[0]} -> {evaluation.breaks[1]} graph breaks in ")
     assert migrated.answer(evaluation) in capsys.readouterr().out
     assert code == (1 if "CHANGED" in text else 0)
-    assert "## Taken back" in text
+    assert "## Reverted" in text
     assert all(f"`{model.name}`" in text for model in evaluation.models)
 
 

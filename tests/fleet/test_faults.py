@@ -86,7 +86,7 @@ def test_addresses_of_all_repos_lose_their_secrets(tmp_path: Path) -> None:
     assert target.location == "https://github.com/o/n"
     for odd in ("[]", "3", '{"o/n"', "null"):
         found.write_text(odd)
-        with pytest.raises(SourceError, match="is no configuration of all-repos"):
+        with pytest.raises(SourceError, match="is not an all-repos configuration"):
             find_targets(tmp_path / "all-repos.json")
 
 

@@ -117,7 +117,7 @@ def test_a_site_that_is_left_alone_is_reported_with_its_reason(
     repository.commit()
     assert run(repository) == 0
     markdown, document = report_of(repository)
-    assert "## Left as they are" in markdown
+    assert "## Not fixed" in markdown
     assert "Not applied: " in markdown
     left = document["left"]
     assert isinstance(left, list)
@@ -175,7 +175,7 @@ def test_options_limit_rules_paths_and_the_base(repository: Repository) -> None:
         (["--branch", "main"], "branch main exists already"),
         (["--model", "model"], "must look like package.module:factory"),
         (["--select", "GM9"], "unknown rule code `GM9`"),
-        (["--report", "zoo/model.py"], "no report can be written there"),
+        (["--report", "zoo/model.py"], "cannot write the report there"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line_at_once(

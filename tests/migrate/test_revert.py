@@ -150,11 +150,11 @@ def test_planted_rewrites_are_found_and_taken_back_and_the_others_stay(
         assert "torch.where(" in text
         assert ("if not torch.compiler.is_compiling():" in text) == (name == "useless")
     markdown, document = report_of(repository, "mend")
-    assert "## Taken back after evaluation" in markdown
+    assert "## Reverted after evaluation" in markdown
     assert [each["path"] for each in document["taken_back"]] == ["zoo/failing.py", "zoo/useless.py", "zoo/wrong.py"]
     left = [each for each in document["left"] if each["rule"] == "GM999"]
     assert len(left) == 3
-    assert all(each["reason"].startswith("taken back after evaluation: ") for each in left)
+    assert all(each["reason"].startswith("reverted after evaluation: ") for each in left)
     assert [result.problems for result in outcome.models] == [(), (), ()]
 
 

@@ -86,7 +86,9 @@ def test_a_file_that_something_else_changes_meanwhile_is_left_as_it_was_known(
     outcome = migrated(repository, "mend", replace(engine, fix=meddling_fix))
     assert "meddled" not in repository.git("show", "mend:second.py")
     assert "torch.where" in repository.git("show", "mend:zoo/model.py")
-    assert any(problem.path == "second.py" and "was changed by some" in problem.message for problem in outcome.problems)
+    assert any(
+        problem.path == "second.py" and "was changed by another" in problem.message for problem in outcome.problems
+    )
 
 
 def test_a_file_that_fails_the_proof_over_concrete_trees_is_left_alone_and_said(

@@ -93,5 +93,5 @@ def test_a_branch_that_cannot_stand_beside_another_is_refused(
     repository: Repository, checkout: Checkout, taken: str, wanted: str
 ) -> None:
     repository.git("branch", taken)
-    with pytest.raises(RepositoryError, match=f"branch {wanted} cannot be made beside branch {taken}"):
+    with pytest.raises(RepositoryError, match=f"branch {wanted} cannot be created because branch {taken} exists"):
         require_new_branch(checkout, wanted)

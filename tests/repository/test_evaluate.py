@@ -128,7 +128,7 @@ def test_what_was_measured_before_an_interruption_is_not_measured_again(
     ("options", "told"),
     [
         ([], "there is no model to evaluate: name one with --model"),
-        (["--model", "zoo.factories:make"], "is not on a branch of its own; name what to compare it with by --base"),
+        (["--model", "zoo.factories:make"], "is not on a separate branch; pass the commit to compare with as --base"),
         (["--base", "nowhere", "--model", "zoo.factories:make"], "no commit is called 'nowhere'"),
         (["--base", "main", "--huggingface"], "there is no model to evaluate; --huggingface: no changed file belongs"),
         (["--base", "main", "--model-timeout", "0", "--model", "m:f"], "must be a number above 0"),

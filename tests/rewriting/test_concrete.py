@@ -84,8 +84,8 @@ def test_any_statement_may_be_edited(text: str) -> None:
         ("import torch\n", "import torch\nimport os\n", "near line"),
         ("  # inside", "", "`# inside` would be lost"),
         ("                # at the end\n", "", "`# at the end` would be lost"),
-        ("y = x * 'a'", 'y = x * "a"', "`if x . sum ( ) ...` would not stay as it is spelled"),
-        ("y = 3\n", "y = 3.\n", "would not stay as it is spelled"),
+        ("y = x * 'a'", 'y = x * "a"', "`if x . sum ( ) ...` would be respelled"),
+        ("y = 3\n", "y = 3.\n", "would be respelled"),
     ],
 )
 def test_what_changes_elsewhere_is_seen(old: str, new: str, because: str) -> None:

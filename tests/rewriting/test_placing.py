@@ -217,11 +217,11 @@ def test_an_edit_is_made_as_a_whole_or_not_at_all() -> None:
     ("target", "part", "reason"),
     [
         ("b + c", "d if e", "cannot be parsed"),
-        ("b + c", "d or e", "would change the code around line 1"),
+        ("b + c", "d or e", "would also change other code near line 1"),
         ("a = ", "a = 1\nq = 2)", "cannot be parsed"),
         ("a = ", "a = (1", "cannot be parsed"),
-        ("b + c", "d  # e", "would change the code"),
-        ("b + c", "d\nq = 1", "would change the code"),
+        ("b + c", "d  # e", "would also change other code"),
+        ("b + c", "d\nq = 1", "would also change other code"),
     ],
 )
 def test_an_edit_that_changes_more_than_its_place_is_not_made(target: str, part: str, reason: str) -> None:
@@ -237,7 +237,7 @@ def test_a_statement_that_leaves_its_block_is_noticed() -> None:
     reaching_out = Span(
         guard.body[0].end_lineno or 0, guard.body[0].end_col_offset or 0, last.end_line, last.end_column
     )
-    assert "would change the code" in refused(source, edit(reaching_out, Original(Span(2, 5, 3, 0), 0), "c"))
+    assert "would also change other code" in refused(source, edit(reaching_out, Original(Span(2, 5, 3, 0), 0), "c"))
 
 
 def test_one_bad_edit_does_not_keep_the_others_out() -> None:

@@ -53,7 +53,7 @@ def answer(evaluation: Evaluation) -> str:
         f"{before} -> {after} graph breaks in {plural(len(counted), 'model')} of {plural(len(types), 'type')}; "
         f"{whole[0]} -> {whole[1]} of them run as one graph; "
         f"eager results identical bit for bit in {same} of {len(compared)}; "
-        f"{plural(len(evaluation.reverted), 'change')} taken back."
+        f"{plural(len(evaluation.reverted), 'change')} reverted."
     )
 
 
@@ -87,7 +87,7 @@ def _lines(evaluation: Evaluation) -> Iterator[str]:
         cells = (f"{old.break_events} -> {new.break_events}", f"{old.graphs} -> {new.graphs}", _eager(each), problems)
         yield "| " + " | ".join(cell(text) for text in (code(_short(each)), *cells)) + " |"
     if evaluation.reverted:
-        yield from ("", "## Taken back", "")
+        yield from ("", "## Reverted", "")
         for found in evaluation.reverted:
             place = code(f"{found.change.path}:{found.change.base_start}")
             yield f"- {place}: {found.cause.value} ({code(found.model)}: {plain(found.detail, _LONGEST)})"
