@@ -76,7 +76,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--report", metavar="DIR", help="where to write report.md and report.json [default: in the user's state folder]"
     )
-    parser.add_argument("--dry-run", action="store_true", help="say what would be committed; make no branch")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be committed; create no branch")
     options.add_rule_options(parser)
     options.add_trace_option(parser)
     options.add_project_options(parser)

@@ -132,7 +132,7 @@ def test_an_editor_gets_diagnostics_fixes_and_the_page_of_the_rule(model: Path) 
         told = await editor.diagnostics()
         assert (told.version, [each.message.partition("\n")[2] for each in told.diagnostics]) == (
             2,
-            ["not applied: its result is used"],
+            ["not applied: its return value is used"],
         )
 
     talk(model.parent, conversation)
