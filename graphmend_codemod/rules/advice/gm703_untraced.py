@@ -60,7 +60,7 @@ rule = Rule(
             inside = (other > 0) & (other < 1)
             x = other[inside]
             """,
-            because="compute all and select with `torch.where`",
+            because="compute all elements and select with `torch.where`",
             setup=_SETUP,
         ),
         Declined(

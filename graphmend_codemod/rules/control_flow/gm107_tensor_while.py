@@ -39,7 +39,7 @@ rule = Rule(
             while x.sum() > 1:
                 x = x / 2
             """,
-            because="compile the body",
+            because="compile only the loop body",
             setup=_SETUP,
         ),
         Clean(
