@@ -122,7 +122,8 @@ def _fish(commands: dict[str, Completed]) -> str:
         if name:
             start = "complete -c graphmend -n __fish_use_subcommand"
             lines.append(f"{start} -a {name} -d {_quoted(offered.help)}")
-            lines.append(f"complete -c graphmend -n {_quoted(condition)} -F")
+            if "" not in dict(offered.choices):
+                lines.append(f"complete -c graphmend -n {_quoted(condition)} -F")
         choices = dict(offered.choices)
         for option, told in offered.options:
             flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"

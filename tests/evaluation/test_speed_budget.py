@@ -25,10 +25,11 @@ def test_one_more_is_begun_only_if_the_longest_one_would_fit(clock: list[float])
     for seconds in (10.0, 30.0):
         with limit.one():
             clock[0] += seconds
-    assert limit.allows_another(0.7)
+    assert limit.allows(2)
     clock[0] += 1
-    assert not limit.allows_another(0.7)
-    assert limit.left(0.7)
+    assert not limit.allows(2)
+    assert limit.allows(1)
+    assert limit.left()
     clock[0] += 60
     assert not limit.left()
     assert str(limit) == "the 100 s for one model"
@@ -37,8 +38,8 @@ def test_one_more_is_begun_only_if_the_longest_one_would_fit(clock: list[float])
 def test_no_limit_is_never_used_up(clock: list[float]) -> None:
     limit = Budget(None)
     clock[0] += 1e9
-    assert limit.left(0.1)
-    assert limit.allows_another(0.1)
+    assert limit.left()
+    assert limit.allows(2)
 
 
 def test_caches_are_copied_and_compiled_headers_linked(tmp_path: Path) -> None:

@@ -19,13 +19,13 @@ class Budget:
     def __str__(self) -> str:
         return f"the {self._seconds:g} s for one model"
 
-    def left(self, share: float = 1.0) -> bool:
-        """Whether this share of the time is not yet used up."""
-        return self._spent < share * self._seconds
+    def left(self) -> bool:
+        """Whether the time is not yet used up."""
+        return self._spent < self._seconds
 
-    def allows_another(self, share: float) -> bool:
-        """Whether one more of what `one` has timed fits into this share."""
-        return self._spent + self._longest <= share * self._seconds
+    def allows(self, more: float) -> bool:
+        """Whether this many more of what `one` has timed fit into the time that is left."""
+        return self._spent + more * self._longest <= self._seconds
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:

@@ -35,7 +35,6 @@ _EAGER, _REDUCE_OVERHEAD = "eager", "reduce-overhead"
 _TRIAL_PASSES = 3
 _FEWEST_PASSES, _MOST_PASSES = 3, 500
 _FEWEST_ROUNDS = 6
-_COLD_SHARE = 0.8
 _BUSY = 0.5
 
 Answer = Mapping[str, Any]
@@ -175,7 +174,8 @@ class _Measurement:
         answers: tuple[list[Answer], list[Answer]] = ([], [])
         count = self._options.cold
         for number in range(count):
-            if number and not self._budget.allows_another(_COLD_SHARE):
+            # What follows takes about as long as one more: the same processes, with what they compile in their caches.
+            if number and not self._budget.allows(2 if self._options.rounds else 1):
                 self._remark(f"{number} of {count} cold starts an arm fitted into {self._budget}")
                 break
             with self._budget.one():
@@ -191,7 +191,8 @@ class _Measurement:
 
     def _steady(self) -> None:
         """The steady state of every configuration, all in the same processes; what fails costs only itself."""
-        processes = self._options.processes if self._budget.left(_COLD_SHARE) else 1
+        most = self._options.processes
+        processes = most if self._budget.left() and self._budget.allows(most) else 1
         if processes == 1:
             self._remark("one process an arm: what chance alone does to a process is not in the noise")
         slots = [(arm, number) for number in range(processes) for arm in (0, 1)]
