@@ -178,6 +178,9 @@ SINCE = {
 }
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
 
+CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time"})
+"""Functions that tell a number for the time, and do nothing else."""
+
 VARIABLE = frozenset({"torch.autograd.Variable", "torch.autograd.variable.Variable"})
 """The class that tensors were wrapped in before torch 0.4, by its names."""
 

@@ -10,7 +10,9 @@ from tests.tools.fixes import declined, fixed, transformed
 from tests.tools.observe import Scenario
 
 _MODEL = """
+import gc
 import random
+import time
 
 import torch
 import torch.autograd as autograd
@@ -64,6 +66,15 @@ def test_the_twin_does_the_same_and_compiles(body: str) -> None:
     compiles(after, ["torch.randn(2, 4)"], scenarios=_MODES)
 
 
+def test_what_only_messages_tell_is_left_to_eager_mode() -> None:
+    body = "start = time.time()\n        gc.collect()\n        x = self.linear(x)\n        took = time.time() - start"
+    before = model(f"{body}\n        print('took', took > -1, time.time() - start > -1)")
+    after, _ = fixed(before)
+    assert after.count("0.0 if torch.compiler.is_compiling() else time.time()") == 2
+    behaves(before, after, ["torch.ones(2, 4)"], scenarios=_MODES)
+    compiles(after, ["torch.randn(2, 4)"], scenarios=_MODES)
+
+
 def test_a_variable_that_needs_a_gradient_or_is_a_subclass_stays_a_variable() -> None:
     source = model("x = Variable(x, requires_grad=True) * 2")
     after, _ = fixed(source)
@@ -75,6 +86,10 @@ def test_a_variable_that_needs_a_gradient_or_is_a_subclass_stays_a_variable() ->
     ("body", "because"),
     [
         ("bar = tqdm(self.layers)\n        for layer in bar:\n            x = layer(x)", "is used elsewhere"),
+        ("start = time.time()\n        self.took = time.time() - start", "what the clock says"),
+        ("start = time.time()\n        if time.time() - start > 1:\n            x = x + 1", "what the clock says"),
+        ("start = time.time()\n        later = lambda: start\n        x = x * later()", "what the clock says"),
+        ("x = x + gc.collect()", "its result is used"),
         ("bar = tqdm(total=3)\n        bar.update(1)", "updates the progress bar itself"),
         ("x = x * 2 if torch.jit.isinstance([x], list[torch.Tensor]) else x", "check the elements of a container"),
         ("x.add_(x.sum().item(), x.abs())", "another order"),

@@ -100,7 +100,7 @@ def found(source: str) -> list[tuple[str, str]]:
         ("torch.manual_seed(3)", "random number generator"),
         ("x = x * random.gauss(0, 1)", "draws a random number with Python"),
         ("x = choice([1, 2]) * x", "draws a random number with Python"),
-        ("started = time.time()", "reads the clock"),
+        ("time.sleep(0)", "reads the clock"),
         ("x = nn.functional.one_hot(ids)", "`num_classes` is not given"),
         ("x = nn.functional.one_hot(ids, num_classes=-1) + ids.nonzero()", "`num_classes` is not given"),
     ],

@@ -7,13 +7,13 @@ CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108",
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
     "AnnAssign": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "Assert": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("guards.gm302_static_guard", 0, "test", ""),
         ("guards.gm301_tensor_guard", 0, "test", ""),
         ("control_flow.gm111_decided_test", 0, "test", ""),
@@ -21,7 +21,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "Assign": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("python.gm601_numpy_on_sizes", 1, "", "div floor_divide"),
         ("dynamic_shapes.gm509_masked_copy", 0, "", ""),
@@ -48,13 +48,13 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "AugAssign": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "Expr": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm602_compiler_mark", 0, "", "graph_break mark_dynamic mark_static_address mark_unbacked maybe_mark_dynamic"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm406_integer_buffer", 0, "", "pad"),
@@ -66,7 +66,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "For": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm508_length_mask", 0, "rows", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 0, "", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 1, "", ""),
@@ -76,7 +76,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "If": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm505_row_indices_argument", 0, "", "len"),
         ("readback.gm409_number_of_range", 0, "test", ""),
         ("readback.gm405_arange_end_readback", 0, "", "arange"),
@@ -101,10 +101,10 @@ QUESTIONS = {
         ("control_flow.gm101_tensor_if_assign", 0, "test", ""),
     ),
     "Raise": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
     ),
     "Return": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("dynamic_shapes.gm501_masked_rows", 0, "", "mean sum"),
@@ -114,13 +114,13 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "While": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("control_flow.gm111_decided_test", 0, "test", ""),
         ("control_flow.gm107_tensor_while", 0, "test", ""),
         ("advice.gm703_untraced", 0, "", ""),
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "With": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ isinstance random sdp_kernel tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
     ),
 }

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import dotted
-from graphmend_codemod.analysis.torch_api import VARIABLE
+from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper, Original, Replacement
 from graphmend_codemod.rules.framework.site import Site
 
@@ -133,6 +133,61 @@ def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     return Twin(call, call, twin, site.compiling)
 
 
+def _left_out(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+    """A call for the sake of memory alone, which compiled code does without."""
+    if not isinstance(statement, ast.Expr) or statement.value is not call or call.args or call.keywords:
+        raise NoTwin("its result is used; by hand, call it between calls of compiled code")
+    return Twin(call, call, "", site.compiling)
+
+
+def _clock(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+    """A time that compiled code never tells anybody may be any number: messages are left out of it."""
+    if not _is_unread(site, statement, set()):
+        raise NoTwin("compiled code reads what the clock says; by hand, measure around compiled code")
+    return Twin(call, call, "0.0", site.compiling)
+
+
+def _is_unread(site: Site, statement: ast.stmt, seen: set[str]) -> bool:
+    """True for a name that is read where torch.compile does not get to, or to compute another one of this kind."""
+    if site.at(statement) is None:
+        return True
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(target, ast.Name) or not isinstance(statement, ast.Assign):
+        return False
+    if any(isinstance(part, ast.Call) and site.resolve(part.func) not in CLOCKS for part in ast.walk(statement.value)):
+        return False
+    if target.id in seen:
+        return True
+    seen.add(target.id)
+    function = site.evaluator.scope.node
+    if not site.evaluator.scope.is_local(target.id) or _is_shared(function, target.id):
+        return False
+    if any(inner.id == target.id for inner in _inner_names(function)):
+        return False
+    readers = [each for each in walk_scope(function) if isinstance(each, ast.stmt) and _reads(each, target.id)]
+    return all(_is_unread(site, each, seen) for each in readers)
+
+
+def _reads(statement: ast.stmt, name: str) -> bool:
+    """True where a statement itself reads a name, outside of the statements in it."""
+    blocks = [each for each in ast.iter_child_nodes(statement) if isinstance(each, (ast.stmt, ast.ExceptHandler))]
+    inside = {id(part) for each in blocks for part in ast.walk(each)}
+    return any(
+        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) and id(part) not in inside
+        for part in ast.walk(statement)
+    )
+
+
+def _is_shared(function: ast.AST, name: str) -> bool:
+    return any(isinstance(each, (ast.Global, ast.Nonlocal)) and name in each.names for each in walk_scope(function))
+
+
+def _inner_names(function: ast.AST) -> list[ast.Name]:
+    """Names in functions inside of a function, which may run whenever."""
+    nested = [each for each in walk_scope(function) if isinstance(each, (ast.FunctionDef, ast.Lambda, ast.ClassDef))]
+    return [part for each in nested for part in ast.walk(each) if isinstance(part, ast.Name)]
+
+
 def _tests(statement: ast.stmt) -> list[ast.expr]:
     """The tests in a statement."""
     heads = (ast.If, ast.While, ast.Assert, ast.IfExp)
@@ -153,6 +208,8 @@ BY_NAME: dict[str, Make] = {
     "torch.jit.isinstance": _class_asked,
     "torch._C._is_tracing": _tracing_asked,
     "random.random": _uniform,
+    **dict.fromkeys(CLOCKS, _clock),
+    "gc.collect": _left_out,
 }  # fmt: skip
 OLD_SIGNATURES = {"add_": ("alpha", 2), "addcmul_": ("value", 3), "addcdiv_": ("value", 3)}
 """Methods that take a number before their tensors, with the keyword for it and how many arguments there are then."""
@@ -194,6 +251,8 @@ def _new_signature(site: Site, function: ast.Attribute, call: ast.Call) -> Twin 
 def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
     """`(twin if condition else original)`, or two branches where that is all there is to the statement."""
     node = twin.replaced
+    if not twin.text:
+        return Replacement(site.span(node), (f"if not {twin.condition}:\n    ", site.original(node, 1)))
     if isinstance(statement, ast.Expr) and statement.value is node:
         parts: tuple[str | Original, ...] = (
             f"if {twin.condition}:\n    {twin.text}\nelse:\n    ",
@@ -201,6 +260,10 @@ def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
         )
         return Replacement(site.span(node), parts)
     choice = f"{twin.text} if {twin.condition} else "
+    if isinstance(statement, ast.Assign) and statement.value is node and node.lineno == statement.lineno:
+        line = site.source.line(node.lineno)
+        if node.lineno == node.end_lineno and not site.is_too_long(len(line) + len(choice)):
+            return Replacement(site.span(node), (choice, site.original(node)))
     if not site.is_too_long(len(site.source.line(node.lineno)) + len(choice) + len("()")):
         parts = (f"({choice}", site.original(node), ")")
     elif not site.is_too_long(site.indentation(1) + len(choice) + len(site.text(node))):

@@ -7,6 +7,7 @@ import ast
 from graphmend_codemod.analysis.aliasing import RANDOM
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import (
+    CLOCKS,
     PYTHON_ATTRIBUTES,
     PYTHON_METHODS,
     RETURNS_TENSOR,
@@ -92,6 +93,8 @@ def _is_harmless(site: Site, node: ast.Call) -> bool:
         if name == "getattr":
             return _is_quiet_lookup(site, node)
         return name in HARMLESS_BUILTINS - _CONSUMES
+    if qualified in CLOCKS:
+        return True
     operation = torch_function(qualified)
     if operation is not None:
         return operation in _OPERATIONS and operation not in RANDOM and not _writes(node)
