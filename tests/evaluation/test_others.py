@@ -138,11 +138,11 @@ def test_a_model_is_measured_before_and_after_the_fixes(tmp_path: Path, capfd: p
     code = main([*options, "--results", str(tmp_path / "results")])
 
     (data,) = [json.loads(path.read_text()) for path in (tmp_path / "results").glob("*.json")]
-    (row,) = data["rows"]
+    (row,) = data["models"]
     assert code == 0, capfd.readouterr().out
-    assert row["before"]["row"]["counts"]["break_events"] == 2
-    assert row["after"]["row"]["counts"]["break_events"] == 1
-    assert row["after"]["row"]["differences"] == []
+    assert row["before"]["events"] == 2
+    assert row["after"]["events"] == 1
+    assert row["after"]["eager equal"]
 
 
 def measured(path: str, line: int, source: str) -> Row:

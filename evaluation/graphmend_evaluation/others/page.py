@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from graphmend_evaluation.machine import this_machine
 from graphmend_evaluation.others.result import Result, own_sites
@@ -139,14 +140,35 @@ def write(pairs: Sequence[Pair], about: Mapping[str, str], folder: Path) -> Path
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{about['date'].partition(' ')[0]}.md"
     target.write_text(markdown(pairs, about), encoding="utf-8")
-    rows = [
-        {
-            "before": pair.before.to_json(),
-            "after": None if pair.after is None else pair.after.to_json(),
-            "silent": pair.silent,
-        }
-        for pair in pairs
-    ]
-    text = json.dumps({"about": dict(about), "totals": totals(pairs), "rows": rows}, indent=1)
+    data = {"about": dict(about), "totals": totals(pairs), "models": [_as_json(pair) for pair in pairs]}
+    text = json.dumps(data, indent=1)
     target.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
     return target
+
+
+def _as_json(pair: Pair) -> dict[str, Any]:
+    return {
+        "model": pair.before.key,
+        "half": pair.before.half,
+        "silent": pair.silent,
+        "problems": list(pair.problems),
+        "before": _arm(pair.before),
+        "after": None if pair.after is None else _arm(pair.after),
+    }
+
+
+def _arm(each: Result) -> dict[str, Any]:
+    """Numbers of one arm; of the study half also the places."""
+    found: dict[str, Any] = {
+        "status": each.row.status,
+        "events": each.row.breaks,
+        "own events": each.own_events,
+        "sites": _count(each),
+        "graphs": _graphs(each),
+        "opaque operators": _opaque(each),
+        "eager equal": not each.row.differences,
+        "compiled": each.row.compiled,
+    }
+    if each.half == "study":
+        found["own sites"] = [f"{site.path}:{site.line} {site.gb_id} x{site.events}" for site in own_sites(each.row)]
+    return found

@@ -4,7 +4,7 @@ import torch
 
 SOURCE = "github:jaywalnut310/vits@2e561ba58618d021b5b8323d3765880f7e0ecfdb"
 IMPORTS = "modules"
-STUBS = "monotonic_align.monotonic_align"
+STUBS = "monotonic_align.monotonic_align.core"
 
 
 def duration_predictor():
