@@ -1,4 +1,4 @@
-"""Calls between the functions of one module, as far as its text tells: `f()`, `self.method()`, `self.layer()`.
+"""Call graph of one module from its source: `f()`, `self.method()`, `self.layer()`.
 
 A module attribute is known by the class that the constructor gives it, in a `ModuleList` or alone.
 """

@@ -1,4 +1,4 @@
-"""Which names' objects something else may hold on to after an expression was evaluated."""
+"""Escape analysis: objects that something else may reference after an expression ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the gradient of an expression flows: two arms of a select must send it to the same places.
+"""Where the gradient of an expression flows: both values of a select must send it to the same tensors.
 
 A select is part of the graph whenever one of its arms is. If eager returned an arm without a gradient, or one that
 leads to other leaves, a select would add zero gradients where there were none.

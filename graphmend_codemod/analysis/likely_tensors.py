@@ -1,4 +1,4 @@
-"""Names that a function uses as only tensors are used, for want of an annotation.
+"""Variables that a function uses the way only tensors are used, where annotations are missing.
 
 Most code has none. A parameter that is asked for `.argmax()`, or handed to `torch.relu`, is a tensor as far as one can
 tell, as one that is annotated: a hint for what to write, which the header of a compile path has to ask for.

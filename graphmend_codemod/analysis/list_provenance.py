@@ -1,4 +1,4 @@
-"""Which tensors hold the numbers of a Python list that is at hand as well, followed through the calls of one module.
+"""Tensors built from a Python list that is still available, followed through the calls of one module.
 
 Detection models build `shapes = torch.as_tensor(shapes_list)` once and hand both down. Wherever a function gets the two
 as arguments, the list tells under `torch.compile` what the tensor would have to be read back for.

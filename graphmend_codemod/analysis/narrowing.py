@@ -1,4 +1,4 @@
-"""What a test that passed, or a call that returned, says about names."""
+"""Type narrowing: facts about variables after a test passed or a call returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements with what holds before them, as a dataflow puts them down."""
+"""Program points: statements with the facts known before them, recorded by the dataflow."""
 
 from __future__ import annotations
 

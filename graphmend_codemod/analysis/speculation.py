@@ -1,4 +1,4 @@
-"""May an expression be evaluated although eager would not have: effects, exceptions, cost, derivatives."""
+"""Speculation: may an expression run where eager mode skips it (side effects, exceptions, cost, derivatives)?"""
 
 from __future__ import annotations
 

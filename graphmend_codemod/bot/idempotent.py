@@ -1,4 +1,4 @@
-"""Requests that make something, carried out once, also when an answer is lost or another run is faster."""
+"""Idempotent requests: create something once, even if an answer is lost or another run is faster."""
 
 from __future__ import annotations
 

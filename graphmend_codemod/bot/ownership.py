@@ -1,4 +1,4 @@
-"""Whether a branch holds nothing but commits of the bot: only then may it be overwritten."""
+"""Detect whether a branch contains only commits of the bot, the only case in which it may be overwritten."""
 
 from __future__ import annotations
 

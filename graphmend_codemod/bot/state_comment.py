@@ -1,4 +1,4 @@
-"""What the bot writes down for its next run, in a line of HTML comment at the end of a pull request's body.
+"""The bot's state between runs, stored in an HTML comment at the end of the pull request's body.
 
 The forge is the only memory: any machine can run the bot next. Nothing secret is in it, and nobody needs to trust it: a
 line that was changed costs at most an unwanted or a missing pull request.

@@ -1,1 +1,1 @@
-"""One file a command: arguments in, exit code out."""
+"""The command line: one module per command, arguments in, exit code out."""

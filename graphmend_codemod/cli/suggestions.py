@@ -1,4 +1,4 @@
-"""What was probably meant by a misspelled command, option or choice."""
+""" "Did you mean" suggestions for misspelled commands, options and choices."""
 
 from __future__ import annotations
 

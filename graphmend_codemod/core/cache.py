@@ -1,4 +1,4 @@
-"""What a run may remember: summaries by content, findings by everything they depend on, whole runs.
+"""The cache on disk: file summaries by content, findings by all their dependencies, complete runs.
 
 It lies in the user's cache folder and not in the project, so that no repository can bring one along, nothing shows up
 in a checkout, and read-only checkouts have one, too. Entries are JSON: they can be wrong but cannot run anything, and

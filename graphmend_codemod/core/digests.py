@@ -1,4 +1,4 @@
-"""BLAKE2 without OpenSSL, which `hashlib` loads: that takes longer than all that a commit hook wants of a digest."""
+"""BLAKE2 digests without `hashlib`, which loads OpenSSL and costs more time than the digests themselves."""
 
 try:
     from _blake2 import blake2b

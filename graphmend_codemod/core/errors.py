@@ -1,4 +1,4 @@
-"""Errors of more than one module. Each text is one line: what, why, way out."""
+"""Exceptions that several modules raise. Each message is one line: what failed, why, and the way out."""
 
 
 class GraphmendError(Exception):

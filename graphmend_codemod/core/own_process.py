@@ -1,4 +1,4 @@
-"""This process itself: who may look into it."""
+"""Hardening of the current process: other processes may not read its memory."""
 
 from __future__ import annotations
 

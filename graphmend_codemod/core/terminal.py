@@ -1,4 +1,4 @@
-"""What goes to a terminal or a log. Names, source text and messages of others pass through here, whoever prints them.
+"""Printing to a terminal or log, with names, source text and messages from outside escaped.
 
 A file name, a line of source or an answer of a forge may hold characters that move the cursor, change the title, hide
 text or turn its direction around. They are shown as Python writes them in a string: `\\x1b`, `\\u202e`.

@@ -1,4 +1,4 @@
-"""Findings to fixed texts: find, edit, find again, until nothing more is edited."""
+"""Apply fixes until no finding has an applicable edit."""
 
 from __future__ import annotations
 

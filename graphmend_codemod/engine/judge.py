@@ -1,4 +1,4 @@
-"""One file's reached functions to findings: parse their source, run the dataflow, ask the rules."""
+"""Judge one file: parse its reached functions, run the dataflow, ask the rules for findings."""
 
 from __future__ import annotations
 

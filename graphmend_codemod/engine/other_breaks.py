@@ -1,4 +1,4 @@
-"""What keeps a fix from removing a break: another break around it, or a test that asks for the compiler already."""
+"""Reasons why a fix would not remove a break: another break around it, or an existing compiler test."""
 
 from __future__ import annotations
 

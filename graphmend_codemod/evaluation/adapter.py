@@ -1,4 +1,4 @@
-"""The evaluation stage as the commands use it: findings in, verdicts and one `Evaluation` out.
+"""Adapter between the commands and the evaluation stage: findings in, verdicts and one `Evaluation` out.
 
 Only this module, and what it is imported by on demand, knows `graphmend_evaluation`.
 """

@@ -1,4 +1,4 @@
-"""Whether the code that makes a model is there, which is known long before the model could be run."""
+"""Check early that the module which builds a model exists at a commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models measured before and after, by the evaluation stage if it is installed; what the codemod keeps of it."""
+"""Interface to the evaluation stage: models measured before and after, if it is installed."""
 
 from __future__ import annotations
 

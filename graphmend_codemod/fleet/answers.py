@@ -1,4 +1,4 @@
-"""The answer to an order: a row, with texts that are safe to show and not too long."""
+"""The result row of a job, with texts escaped and cut to length."""
 
 from __future__ import annotations
 

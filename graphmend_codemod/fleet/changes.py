@@ -1,4 +1,4 @@
-"""Orders that change something: a branch in a clone, or a pull request on a forge."""
+"""Jobs that change something: a branch in a clone, or a pull request on a forge."""
 
 from __future__ import annotations
 

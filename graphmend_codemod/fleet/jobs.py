@@ -1,4 +1,4 @@
-"""What a child process is told to do with one repository, as JSON over a pipe: a token is never an argument."""
+"""The job of a child process for one repository, as JSON over a pipe, so that no token is an argument."""
 
 from __future__ import annotations
 

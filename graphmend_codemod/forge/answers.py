@@ -1,4 +1,4 @@
-"""Answers of a forge, or of what stands between: a proxy's page, half a document, something else than was asked for."""
+"""Validation of forge responses: proxy pages, truncated documents and unexpected types become one-line errors."""
 
 from __future__ import annotations
 

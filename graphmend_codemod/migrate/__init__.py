@@ -1,1 +1,1 @@
-"""All fixes of a repository on a new branch: one commit per rule, measured, with a report."""
+"""Migrate a repository: all fixes on a new branch, one commit per rule, measured, with a report."""

@@ -1,4 +1,4 @@
-"""The one-shot migration: fix rule by rule in a work tree of our own, measure, commit to a new branch.
+"""The one-shot migration: fix rule by rule in a temporary work tree, measure, commit to a new branch.
 
 The user's checkout, index, stash and HEAD are never touched. Until the branch is made, in one atomic step at the end,
 nothing has happened: an error or an interruption leaves the repository as it was.

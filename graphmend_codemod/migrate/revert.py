@@ -1,4 +1,4 @@
-"""Take back single fixes of a migration: the files concerned are fixed once more from the base, without those sites.
+"""Revert single fixes of a migration by fixing their files again from the base without those sites.
 
 Fixing again, and not undoing lines, leaves no import and no helper behind that only a fix taken back had needed.
 """

@@ -1,4 +1,4 @@
-"""A branch that `graphmend migrate` made earlier, with all that its report says of it."""
+"""Load a branch created by an earlier `graphmend migrate`, together with its report."""
 
 from __future__ import annotations
 

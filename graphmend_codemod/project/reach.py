@@ -1,4 +1,4 @@
-"""What Dynamo can meet: everything that `forward` of a module, or a function under `torch.compile`, leads to.
+"""Reachability: all functions that `forward` of a module or a function under `torch.compile` may call.
 
 The answer errs on the side of reaching too much: a function that is only passed on by name counts as called, and a call
 on `self` may land in any subclass of the project.

@@ -1,4 +1,4 @@
-"""What a project's `forward`s lead to, remembered: a hook that must know it for a few files reads no other file again.
+"""Cache of the functions reachable from `forward`, so that a commit hook reads only the staged files.
 
 What is reached depends on names, calls and classes, and on nothing else in a file. It stays known while every file is
 as it was, or says the same of its functions and classes as before.

@@ -1,4 +1,4 @@
-"""Git commands that leave nothing behind but what they are for.
+"""Run git commands without side effects on the user's repository.
 
 No hooks, no filters, no signing, no refreshed index, no variables of a surrounding git process, no command that the
 repository's own settings name (`command_settings`). Commands run through GitPython's command layer. Its object model is

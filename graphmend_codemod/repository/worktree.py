@@ -1,4 +1,4 @@
-"""A work tree of our own: in a temporary folder, registered with git while it exists, removed whatever happens.
+"""A temporary git work tree, always removed.
 
 A run that was killed cannot remove its own. The next one does: a work tree is stale when nobody locks its folder.
 """

@@ -1,4 +1,4 @@
-"""What eager mode runs of a text: the proof that a fix leaves it alone.
+"""Proof that a fix does not change eager mode: both texts with compile paths folded away must be equal.
 
 Outside of torch.compile, `torch.compiler.is_compiling()` is False. With that put in its place, every compile path
 falls away, and what is left must be the tree from before the fix. That depends on nothing that the analysis believes

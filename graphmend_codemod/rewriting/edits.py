@@ -1,4 +1,4 @@
-"""Edits into a text: those that fit together are made at once, proven, and the others come back with a reason."""
+"""Apply edits to a text: compatible ones at once and verified, the others returned with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a new `import` goes so that it reads as if its author had sorted it in."""
+"""Placement of a new `import` in the file's own order."""
 
 from __future__ import annotations
 

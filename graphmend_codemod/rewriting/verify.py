@@ -1,4 +1,4 @@
-"""Proof that a changed text says the same as before everywhere but where it was meant to change."""
+"""Verify that an edit changes the syntax tree only where intended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch writes of a graph break, taken apart: kind, reason, hints, page, and the user's stack with columns."""
+"""Parse torch's graph-break messages: kind, reason, hints, page, and the user's stack with columns."""
 
 from __future__ import annotations
 

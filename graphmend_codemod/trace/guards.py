@@ -1,4 +1,4 @@
-"""Failed guards, which torch writes in its own language, in words."""
+"""Translate failed guards of torch.compile into plain sentences."""
 
 from __future__ import annotations
 

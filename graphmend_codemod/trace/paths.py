@@ -1,4 +1,4 @@
-"""Paths of stacks, made fit for a file that travels: relative to the project, or from `site-packages` on."""
+"""Portable paths of stack frames: relative to the project or to `site-packages`."""
 
 from __future__ import annotations
 

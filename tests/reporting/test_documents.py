@@ -30,7 +30,7 @@ RULES = (
         contract=Contract(Cost.NONE),
         examples=(
             Example("if t: x = a", "x = torch.where(t, a, x)"),
-            Declined("if t: f()", ("`f()` may have side effects")),
+            Declined("if t: f()", "`f()` may have side effects"),
         ),
     ),
     Rule(

@@ -55,7 +55,7 @@ package/model.py:4:9: GM301 [unsafe] `if` on the tensor `x`
 8 |             y = y + 4
   | ...
   |
-  = not applied: unsafe; see it with `graphmend fix --unsafe-fixes --diff`
+  = not applied: unsafe fix; show it with `graphmend fix --unsafe-fixes --diff`
   = in: Net.forward
   = help: graphmend rule GM301
 

@@ -1,4 +1,4 @@
-"""An index view that writes down what it was asked, so that an answer given before can be trusted or not."""
+"""An index view that records every query, so that a cached answer can be validated."""
 
 from __future__ import annotations
 

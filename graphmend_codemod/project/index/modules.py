@@ -1,4 +1,4 @@
-"""Where modules stand: dotted names for files, and files for dotted names."""
+"""Mapping between dotted module names and files."""
 
 from __future__ import annotations
 

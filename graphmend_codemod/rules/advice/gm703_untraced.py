@@ -1,4 +1,4 @@
-"""untraced (GM703): what breaks the graph, and what no rule knows a form for.
+"""untraced (GM703): code that breaks the graph and that no rule rewrites.
 
 Sizes that come from the data, numbers that are read back to Python, recurrent layers, modules that are made while
 `forward` runs, calls that Dynamo refuses whatever they are given: each is named with what can be done about it by hand.
@@ -43,7 +43,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM703",
     slug="untraced",
-    title="name what cannot be traced",
+    title="report code that Dynamo cannot trace",
     documentation=__doc__,
     safety=Safety.ADVICE,
     contract=Contract(cost=Cost.NONE),

@@ -1,4 +1,4 @@
-"""tensor-if-assign (GM101): an `if` on a tensor's value whose branches only choose what names hold.
+"""tensor-if-assign (GM101): a data-dependent `if` whose branches only assign variables.
 
 Dynamo cannot know the branch while it traces, so it ends the graph, waits for the device, and starts another graph
 behind the test. `torch.where` computes both values and selects on the device.

@@ -1,4 +1,4 @@
-"""tensor-if-return (GM102): an early `return` that a tensor's value decides.
+"""tensor-if-return (GM102): a data-dependent early `return`.
 
 The frame ends in two places and Dynamo cannot know which, so the graph breaks at the test. `torch.where` selects
 between the two results on the device. The select goes in front of the original statements, under

@@ -1,4 +1,4 @@
-"""overflow-guard (GM103): values are clamped only when a tensor holds inf or nan.
+"""overflow-guard (GM103): a data-dependent branch that clamps a tensor only if it contains inf or nan.
 
 Half precision models test `torch.isinf(x).any()` after a block and clamp when it is true: a data-dependent branch,
 and a device sync, in every layer. The static part of the test (the dtype) stays an `if`, which Dynamo folds; the

@@ -1,4 +1,4 @@
-"""masked-write-guard (GM104): an `any()` test around a write that its mask already limits.
+"""masked-write-guard (GM104): a data-dependent `if mask.any()` around a write under the same mask.
 
 Without a true element the masked write changes nothing, so the test decides nothing and costs a break and a sync.
 The compile path writes without asking; the original stays behind it, and eager mode runs that. Where all is known, the

@@ -1,4 +1,4 @@
-"""branch-writes-state (GM105): a tensor's value decides which tensor an attribute or a buffer holds.
+"""branch-writes-state (GM105): a data-dependent branch that assigns a tensor to an attribute or buffer.
 
 Rotary embeddings keep several frequency tables and register the one that fits the longest position. The compile path
 computes what both branches would write, without touching anything else, asks whether both have one shape and dtype, and

@@ -78,7 +78,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM106",
     slug="flag-chooses-code",
-    title="choose code by a flag with torch.cond",
+    title="branch on a flag with torch.cond",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.BOTH_ARMS, cost_note="both forms are compiled, and one of them runs"),

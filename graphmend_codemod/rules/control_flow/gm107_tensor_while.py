@@ -1,4 +1,4 @@
-"""tensor-while (GM107): a loop runs until a tensor says that it is over.
+"""tensor-while (GM107): a `while` loop with a data-dependent condition.
 
 Every round reads the test back to Python, so the graph breaks in each of them. torch has a loop for graphs, but not yet
 under a public name, and it needs a body without side effects whose values keep their shapes. By hand: bound the number
@@ -29,7 +29,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM107",
     slug="tensor-while",
-    title="bound the rounds of a loop on a tensor",
+    title="bound the iterations of a data-dependent loop",
     documentation=__doc__,
     safety=Safety.ADVICE,
     contract=Contract(cost=Cost.NONE),

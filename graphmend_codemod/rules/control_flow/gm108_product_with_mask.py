@@ -39,7 +39,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM108",
     slug="product-with-mask",
-    title="multiply by the mask without asking whether it holds ones alone",
+    title="multiply by the mask without testing whether it is all ones",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(

@@ -1,4 +1,4 @@
-"""mask-or-none (GM109): a mask becomes None where it masks nothing, so that products and sums with it are left out.
+"""mask-or-none (GM109): a data-dependent branch that sets a mask to None if it masks nothing.
 
 `if positions[0] > 0 or torch.all(mask == 1): mask = None` reads the device back for every call, and breaks the graph,
 to save products that would change nothing. Under `torch.compile` the mask stays, and holds ones alone where it would
@@ -105,7 +105,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM109",
     slug="mask-or-none",
-    title="keep a mask that may hold ones alone",
+    title="keep a mask that may be all ones",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.BOTH_ARMS, cost_note="products and sums with the mask are always computed"),

@@ -1,4 +1,4 @@
-"""conditional-counter (GM110): a Python number grows by one where a tensor says so.
+"""conditional-counter (GM110): a data-dependent branch that changes a Python number.
 
 `if mask.sum().item() < n: count = count + 1` breaks the graph, although all that is done with `count` below is
 arithmetic with tensors, which takes a 0-dim tensor as well. Under `torch.compile` both forms of what the branch assigns
@@ -46,7 +46,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM110",
     slug="conditional-counter",
-    title="let a tensor decide by how much a number grows",
+    title="keep a conditional counter in a tensor",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(

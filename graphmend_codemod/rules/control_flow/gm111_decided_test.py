@@ -1,4 +1,4 @@
-"""decided-test (GM111): a test on a tensor whose outcome Python knows already, but asks for too late.
+"""decided-test (GM111): a test on a tensor in front of a Python test that would decide alone.
 
 `if (x < 0).any() and self.check:` reads the device even where `self.check` is False. `if torch.rand([]) < self.drop:`
 skips a layer at random, and never does where `self.drop` is 0, as in most configurations: no draw is below 0. Dynamo

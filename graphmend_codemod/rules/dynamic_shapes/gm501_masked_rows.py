@@ -1,4 +1,4 @@
-"""masked-rows (GM501): as many elements as a condition holds for, where the condition itself would do.
+"""masked-rows (GM501): boolean-mask indexing (data-dependent shape) in a reduction or a write.
 
 `x[mask].sum()` and `x[torch.where(mask)] = 0` make a tensor whose size depends on data, and the graph breaks. The
 compile path keeps the size: `torch.where(mask, x, 0).sum()`, and the mask as the index of a write. A mean adds up in
@@ -38,12 +38,10 @@ class Model(nn.Module):
 rule = Rule(
     code="GM501",
     slug="masked-rows",
-    title="mask instead of selecting under torch.compile",
+    title="use the mask instead of boolean-mask indexing under torch.compile",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(
-        cost=Cost.BOTH_ARMS, cost_note="all elements are read, and those that the mask leaves out do not count"
-    ),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="all elements are read; unselected ones are masked out"),
     examples=(
         Example(
             before="""

@@ -1,4 +1,4 @@
-"""sizes-from-data (GM503): a tensor's numbers say how another one is split or repeated.
+"""sizes-from-data (GM503): `split` or `repeat_interleave` with sizes read from a tensor.
 
 `x.split(lengths.tolist())` reads the sizes back to Python. Where the tensor was built from a list that nothing has
 changed since then, under any name, the list has them: it is used under `torch.compile`, and eager mode reads the tensor

@@ -1,4 +1,4 @@
-"""loop-over-chosen (GM504): a loop over what the data says, called as one operator.
+"""loop-over-chosen (GM504): a loop with a data-dependent number of iterations or slices.
 
 `for i in range(idxs.shape[0])` with `idxs = torch.nonzero(mask)` runs as often as the data says, and `torch.arange(n)`
 with a tensor `n` is as long as the data says, so neither can be traced. torch.compile can call such a loop as a whole:
@@ -68,7 +68,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM504",
     slug="loop-over-chosen",
-    title="call a loop over data as one operator under torch.compile",
+    title="run a data-dependent loop as one custom operator under torch.compile",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.OUTLINED, cost_note="the loop runs as it does in eager mode"),

@@ -1,4 +1,4 @@
-"""row-indices-argument (GM505): the numbers of chosen rows are handed to a function that works on these rows.
+"""row-indices-argument (GM505): row indices computed from a mask are passed to a function that works on these rows.
 
 `rows = torch.where(mask)[0]` has as many entries as the data says, and with it all that is computed in
 `if len(rows) > 0: y[rows] = f(y[rows], x[rows])`. Under `torch.compile` the function gets a mask over the rows instead:
@@ -106,11 +106,11 @@ _INPUTS = tuple(f"torch.ones(3, 4), torch.tensor({mask})" for mask in _MASKS)
 rule = Rule(
     code="GM505",
     slug="row-indices-argument",
-    title="hand down a mask in place of the numbers of rows",
+    title="pass a mask instead of row indices",
     documentation=__doc__,
     safety=Safety.UNSAFE,
     contract=Contract(
-        cost=Cost.MULTIPLIED, cost_note="the branch computes all rows: rows / chosen rows times the work"
+        cost=Cost.MULTIPLIED, cost_note="the branch computes all rows: rows / selected rows times the work"
     ),
     examples=(
         Example(

@@ -1,4 +1,4 @@
-"""packed-rows (GM506): rows that a mask chooses are packed to the front of each row of a batch.
+"""packed-rows (GM506): rows selected by a mask are packed to the front of each sequence of a batch.
 
 Attention that is global for some tokens counts them (`mask.sum(dim=1).max()`), takes their indices with `nonzero`, and
 works on tensors with so many places. All of these sizes depend on the data. Under `torch.compile` there is a place
@@ -97,12 +97,12 @@ _COMMENT = "# No size depends on the mask: there is a place for each of its colu
 rule = Rule(
     code="GM506",
     slug="packed-rows",
-    title="pack chosen rows into static sizes",
+    title="pack selected rows into static shapes",
     documentation=__doc__,
     safety=Safety.UNSAFE,
     contract=Contract(
         cost=Cost.MULTIPLIED,
-        cost_note="all columns are packed: columns / the largest number of chosen ones times the work",
+        cost_note="all columns are packed: columns / longest row times the work",
     ),
     examples=(
         Example(

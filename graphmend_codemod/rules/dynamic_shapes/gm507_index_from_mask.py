@@ -1,4 +1,4 @@
-"""index-from-mask (GM507): places that a condition finds, used only to write at them.
+"""index-from-mask (GM507): indices computed from a mask, used only to write at them.
 
 `rows, columns = torch.where(mask)` finds as many places as the data says, and the graph breaks. Where nothing is done
 with them but writing, the mask itself says as much: `x[rows] = 0` is `x[mask.any(1)] = 0`, `x[rows, columns] = 0` is
@@ -46,7 +46,7 @@ _INPUTS = (
 rule = Rule(
     code="GM507",
     slug="index-from-mask",
-    title="write where a mask says instead of finding places",
+    title="write under a mask instead of at computed indices",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.BOTH_ARMS, cost_note="every element is written or kept by the mask"),

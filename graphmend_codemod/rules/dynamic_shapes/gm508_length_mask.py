@@ -1,4 +1,4 @@
-"""length-mask (GM508): a loop that fills each row up to a place that a tensor says.
+"""length-mask (GM508): a loop that fills each row up to a length read from a tensor.
 
 `for i, length in enumerate(lengths): mask[i, :length] = 1` reads every length back to Python. The compile path compares
 the numbers of the columns with all lengths at once. Eager mode runs the loop, word for word. The path is taken where

@@ -1,4 +1,4 @@
-"""masked-copy (GM509): elements that a mask chooses are copied to where the same mask holds.
+"""masked-copy (GM509): elements selected by a mask are copied to positions selected by the same mask.
 
 `y[mask] = x[mask]` makes a tensor of as many elements as the data says, and the graph breaks. Under `torch.compile` all
 elements are looked at and the mask selects: `y.copy_(torch.where(mask, x, y))`. The same goes for rows that are looked
@@ -48,7 +48,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM509",
     slug="masked-copy",
-    title="select with torch.where instead of copying chosen elements",
+    title="select with torch.where instead of boolean-mask indexing",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.BOTH_ARMS, cost_note="all elements are read, and the mask selects"),

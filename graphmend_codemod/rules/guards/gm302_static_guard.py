@@ -1,4 +1,4 @@
-"""static-guard (GM302): a check of a tensor that was built from a Python list, which decides as well.
+"""static-guard (GM302): a check of a tensor built from a Python list, which can be checked instead.
 
 The tensor's values are those of the list, so under `torch.compile` the same number comes from the list: Dynamo folds
 the check, and the exception keeps its type and message. A list that is an argument may hold other numbers, which become

@@ -1,4 +1,4 @@
-"""What decides a test on tensors without them: operands that are Python, and bounds of what is drawn at random."""
+"""Python operands and bounds of random numbers that decide a test without its tensors."""
 
 from __future__ import annotations
 

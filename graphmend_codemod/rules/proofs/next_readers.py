@@ -1,4 +1,4 @@
-"""Who reads a tensor next: layers alone, before its name holds what they make of it."""
+"""Whether only layers read a tensor before its variable is reassigned."""
 
 from __future__ import annotations
 

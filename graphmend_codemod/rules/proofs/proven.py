@@ -1,4 +1,4 @@
-"""What a compile path has to ask while tracing, since the source does not prove it: Dynamo folds such conditions.
+"""Trace-time conditions on types and dtypes that the source does not prove; Dynamo folds them.
 
 An annotation is a hint, and so is what a constructor registers: numpy arrays are given for annotated tensors, and code
 elsewhere puts other things into attributes.

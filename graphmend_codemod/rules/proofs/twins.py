@@ -1,4 +1,4 @@
-"""Calls that Dynamo never traces, each with the call that it traces and that does the same."""
+"""Calls that Dynamo never traces, each with a traceable equivalent."""
 
 from __future__ import annotations
 

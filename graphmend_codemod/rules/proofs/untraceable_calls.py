@@ -1,4 +1,4 @@
-"""Calls that Dynamo refuses to trace whatever they are given, by the qualified name of what is called.
+"""Calls that Dynamo never traces, by qualified name, with advice for a manual fix.
 
 What is listed was compiled and broke; what compiles, such as `random.uniform` in arithmetic, is not listed. Of NMS only
 the source was read: the result of torchvision's operator has a size from data, which is a break unless the capture of

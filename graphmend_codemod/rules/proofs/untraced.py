@@ -1,4 +1,4 @@
-"""What Dynamo cannot trace, one function a kind; each answers with what it found, and what can be done by hand."""
+"""Code that Dynamo cannot trace: one function per kind, which returns the break and advice for a manual fix."""
 
 from __future__ import annotations
 

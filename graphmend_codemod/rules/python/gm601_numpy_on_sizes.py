@@ -1,4 +1,4 @@
-"""numpy-on-sizes (GM601): numpy, or a division of tensors, computes a Python number from sizes.
+"""numpy-on-sizes (GM601): NumPy or a tensor division computes a Python number from sizes.
 
 Dynamo traces `np.prod(x.shape[1:])` and `np.ceil(length / 2).astype(int)` as tensor operations, so numbers that were
 Python all along become a tensor, and the graph breaks where the result is used as a number. The compile path does the
@@ -51,7 +51,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM601",
     slug="numpy-on-sizes",
-    title="compute sizes with math instead of numpy under torch.compile",
+    title="compute sizes with math instead of NumPy under torch.compile",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(

@@ -1,4 +1,4 @@
-"""compiler-mark (GM602): a tensor is marked for the compiler inside of what is compiled.
+"""compiler-mark (GM602): a `torch._dynamo.mark_*` call inside compiled code.
 
 `torch._dynamo.mark_static_address(t)` and its relatives tell the compiler something about a tensor that is given to a
 compiled function later. Dynamo cannot trace them: it breaks the graph. Eager mode keeps the call, word for word. A

@@ -1,4 +1,4 @@
-"""untraceable-call (GM603): a call that TorchDynamo never traces, although a call that it traces does the same.
+"""untraceable-call (GM603): a call that TorchDynamo never traces, although an equivalent call is traceable.
 
 `torch.autograd.Variable(x)` has been `x.detach()` since torch 0.4, a progress bar hands on what it is given,
 `random.random()` is `random.uniform(0.0, 1.0)`, old signatures such as `x.add_(alpha, y)` are `x.add_(y, alpha=alpha)`.
@@ -48,7 +48,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM603",
     slug="untraceable-call",
-    title="call what Dynamo traces under torch.compile",
+    title="call a traceable equivalent under torch.compile",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(

@@ -1,4 +1,4 @@
-"""item-in-arithmetic (GM401): a tensor's number is read back to Python, only to meet tensors again.
+"""item-in-arithmetic (GM401): `.item()` whose result is only used in tensor arithmetic.
 
 `scale = x.max().item(); x / scale` waits for the device and breaks the graph, and the 0-dim tensor itself would
 do. Under `torch.compile` it stays a tensor; eager mode reads the number, as before. `.item()` cuts the gradient, so the

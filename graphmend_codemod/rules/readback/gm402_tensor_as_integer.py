@@ -1,4 +1,4 @@
-"""tensor-as-integer (GM402): a tensor's numbers are used as sizes, and the list that it was built from is at hand.
+"""tensor-as-integer (GM402): elements of a tensor that was built from a Python list are used as sizes.
 
 `for height, width in shapes:` over a tensor gives tensors; as a size, a count or the bound of a slice each of them is
 read back to Python, which breaks the graph and waits for the device. Under `torch.compile` the loop runs over the list
@@ -75,9 +75,7 @@ rule = Rule(
     title="take sizes from the list that a tensor was built from",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(
-        cost=Cost.NONE, cost_note="sizes are constants: another list of sizes may be another compilation"
-    ),
+    contract=Contract(cost=Cost.NONE, cost_note="sizes are constants: another list of sizes may recompile"),
     examples=(
         Example(
             before="""

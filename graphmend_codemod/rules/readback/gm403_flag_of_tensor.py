@@ -1,4 +1,4 @@
-"""flag-of-tensor (GM403): a tensor's truth is read back to Python and kept in a name, to choose code by it later.
+"""flag-of-tensor (GM403): a tensor is converted to a Python bool that is tested later.
 
 `bad = mask.any().item()` breaks the graph where it stands, whatever `if bad:` does. Where all that the flag decides is
 an error or which values some names get, torch.compile can do that with the 0-dim tensor (GM101, GM102 and GM301 write
@@ -55,7 +55,7 @@ rule = Rule(
     title="keep a flag as a tensor",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="what the flag decides is compiled for both of its values"),
+    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="the code under the flag is compiled for both values"),
     examples=(
         Example(
             before="""

@@ -58,7 +58,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM404",
     slug="tensor-offset-arange",
-    title="count from zero and add the tensor that a range starts at",
+    title="add the start tensor to a torch.arange from zero",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),

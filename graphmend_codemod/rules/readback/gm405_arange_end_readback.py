@@ -1,4 +1,4 @@
-"""arange-end-readback (GM405): `positions[-1] + 1` is used as a size, where `positions` was counted by `torch.arange`.
+"""arange-end-readback (GM405): `positions[-1] + 1` is used as a size, although `positions` comes from `torch.arange`.
 
 Read out of the tensor, the size breaks the graph and waits for the device; but a function that has just made the tensor
 gave that number to `torch.arange`. Under `torch.compile` the number is taken. It is kept in a name beside the tensor,
@@ -50,7 +50,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM405",
     slug="arange-end-readback",
-    title="keep the number that a range was counted to",
+    title="keep the end of a torch.arange as a Python number",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, compiled_exceptions="kept, but for an empty range, which has the size 0"),

@@ -1,4 +1,4 @@
-"""integer-buffer (GM406): a constructor keeps integers in tensors, and `pad` needs them as sizes.
+"""integer-buffer (GM406): integers stored in tensors by a constructor are used as padding sizes.
 
 `self.register_buffer("stride", torch.tensor(stride), persistent=False)` and what is computed from it are tensors.
 `torch.nn.functional.pad` reads them back, which breaks the graph. The compile path computes with the Python integers
@@ -58,7 +58,7 @@ _WIDTH = _SETUP.replace(
 rule = Rule(
     code="GM406",
     slug="integer-buffer",
-    title="compute sizes with the integers that tensors were made of",
+    title="compute sizes from the integers that tensors were built from",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),

@@ -1,4 +1,4 @@
-"""size-tensor (GM407): sizes are joined in a tensor, only to be read back as a list.
+"""size-tensor (GM407): sizes are put into a tensor and converted back to a list.
 
 `shape = torch.cat([torch.as_tensor(x.shape[:1], dtype=torch.long), torch.as_tensor([2])])` and then
 `x.view(shape.tolist())` break the graph for numbers that were Python integers all along. Under `torch.compile` they are
@@ -37,7 +37,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM407",
     slug="size-tensor",
-    title="join sizes in a list instead of a tensor",
+    title="keep sizes in a list instead of a tensor",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),

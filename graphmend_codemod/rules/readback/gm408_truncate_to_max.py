@@ -1,4 +1,4 @@
-"""truncate-to-max (GM408): a table is cut behind the last row that is used, and then rows are picked.
+"""truncate-to-max (GM408): a table is truncated to the largest index (device sync) before rows are selected.
 
 `last = positions.max().item()` breaks the graph, to cut out the part of a table from which `torch.index_select` picks
 rows by the same positions. Under `torch.compile` rows are picked in each part of the table, before the parts come side
@@ -41,7 +41,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM408",
     slug="truncate-to-max",
-    title="pick rows before the parts of a table come side by side",
+    title="select rows before concatenating the parts of a table",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, compiled_exceptions="a row behind the part that is cut out is no error"),

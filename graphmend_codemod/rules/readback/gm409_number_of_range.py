@@ -1,4 +1,4 @@
-"""number-of-range (GM409): a branch reads a single number of positions that `torch.arange` has just counted.
+"""number-of-range (GM409): a data-dependent branch on an element of `torch.arange`.
 
 `if positions[0] > 0:` breaks the graph and waits for the device. Where the module itself counts the positions,
 `positions = torch.arange(0, n)`, and asks nothing of them but whether they are None and what such a number is, a Python
@@ -55,7 +55,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM409",
     slug="number-of-range",
-    title="count in a range where only single numbers are read",
+    title="read single positions from a Python range",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE),

@@ -1,4 +1,4 @@
-"""python-int-in-tensor (GM410): Python integers are put into a tensor, only to be the bounds of slices.
+"""python-int-in-tensor (GM410): Python integers are put into a tensor and used only as slice bounds.
 
 `n = torch.IntTensor([self.wide])` and then `x[:, : n[0]]`, here or in a function that gets the number or the
 tensor, breaks the graph to read back what was known. Code for TorchScript hands over numbers in this way, as in the

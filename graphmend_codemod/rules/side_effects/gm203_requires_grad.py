@@ -48,7 +48,7 @@ class Model(nn.Module):
 rule = Rule(
     code="GM203",
     slug="requires-grad",
-    title="set requires_grad where that changes anything",
+    title="set requires_grad only where it changes",
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(cost=Cost.NONE, compiled_state="a tensor that `forward` made and dropped keeps no gradient"),

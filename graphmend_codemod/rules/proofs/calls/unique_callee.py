@@ -1,4 +1,4 @@
-"""Calls in a module that can run one function alone.
+"""Calls in a module that can only run one known function.
 
 A decorator may change a function, a subclass may replace a method, and an attribute may hold layers of several classes:
 where that is so, nobody knows what a call does with its arguments.

@@ -1,4 +1,4 @@
-"""Whether arguments may be left out together with a call that only tells: nothing in them may do more than read."""
+"""Whether the arguments of a log call can be skipped with it: they must have no side effects."""
 
 from __future__ import annotations
 

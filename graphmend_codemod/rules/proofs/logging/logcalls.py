@@ -1,4 +1,4 @@
-"""Recognising calls that only tell somebody something: loggers, `warnings.warn`, `print`."""
+"""Recognise log calls: loggers, `warnings.warn`, `print`."""
 
 from __future__ import annotations
 

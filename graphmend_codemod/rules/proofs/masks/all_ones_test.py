@@ -1,4 +1,4 @@
-"""Tests that ask whether a mask holds ones alone."""
+"""Recognise tests of whether a mask is all ones."""
 
 from __future__ import annotations
 

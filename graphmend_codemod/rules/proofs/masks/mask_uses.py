@@ -1,4 +1,4 @@
-"""What becomes of a mask in a module: whether one of ones does, wherever it gets to, what None does there.
+"""Uses of a mask in a module: is a mask of ones everywhere equivalent to None?
 
 `if mask is not None: x = x * mask[:, None]` is such a use: ones change nothing, where the product has the dtype of `x`.
 For a mask of zeros, `x = x + mask` is one. `judge` knows these uses.

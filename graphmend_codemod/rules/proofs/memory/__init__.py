@@ -1,1 +1,1 @@
-"""Who shares memory, and which assignment reaches a statement."""
+"""Memory sharing between tensors, and which assignment reaches a statement."""

@@ -1,4 +1,4 @@
-"""What chooses rows in code that works on some rows of its tensors: masks, indices, and questions about both.
+"""Row selectors: masks and indices by which code selects rows of its tensors.
 
 A *selector* is what chooses rows: the indices of `torch.where(mask)`, or the mask itself.
 """
