@@ -54,20 +54,29 @@ def verify_concrete(before: SourceFile, after: SourceFile, edits: Sequence[Edit]
     changed = [opcode for opcode in matcher.get_opcodes() if opcode[0] != "equal"]
     if not changed:
         return
-    was = _parsed(before, before, [old[number] for _, first, last, _, _ in changed for number in range(first, last)])
-    now = _parsed(after, before, [new[number] for _, _, _, first, last in changed for number in range(first, last)])
+    try:
+        groups = _groups(
+            _parsed(before, before, [old[number] for _, first, last, _, _ in changed for number in range(first, last)]),
+            _parsed(after, before, [new[number] for _, _, _, first, last in changed for number in range(first, last)]),
+            edits,
+        )
+    except RewriteError:  # of statements with one text, the edited one may have been taken for another that is the same
+        groups = _groups(_parsed(before, before, old), _parsed(after, before, new), edits)
+    _demand_comments(groups)
+    _demand_words(groups)
+
+
+def _groups(old: _Text, new: _Text, edits: Sequence[Edit]) -> list[Group]:
+    """What was replaced and what is new. RewriteError where anything else is not as it was."""
     imports = [name for edit in edits for name in edit.imports]
     names = [helper.name for edit in edits for helper in edit.helpers]
-    comparison = Comparison(was.module, now.module, _touched(edits, was.lines), imports, names)
     try:
-        groups = comparison.modules()
+        return Comparison(old.module, new.module, _touched(edits, old.lines), imports, names).modules()
     except Differs as error:
-        line = max(1, was.lines[min(error.line, len(was.lines)) - 1])
+        line = max(1, old.lines[min(error.line, len(old.lines)) - 1])
         raise RewriteError(f"{error} near line {line}, outside of what the edit replaces") from error
     except RecursionError as error:
         raise RewriteError("its statements are nested too deeply for the concrete tree to be compared") from error
-    _demand_comments(groups)
-    _demand_words(groups)
 
 
 def _touched(edits: Sequence[Edit], lines: Sequence[int]) -> list[Touched]:

@@ -106,7 +106,7 @@ def test_a_file_that_fails_the_proof_over_concrete_trees_is_left_alone_and_said(
     assert "tiny_model/layers.py" not in changed
     told = {str(problem) for problem in done.problems}
     assert told == {
-        "tiny_model/layers.py: is left alone, since its fix cannot be verified: the comment `# x` would be lost; "
+        "tiny_model/layers.py: is skipped because its fix cannot be verified: the comment `# x` would be lost; "
         "please report it"
     }
     assert any(finding.path == "tiny_model/layers.py" for finding in done.remaining)

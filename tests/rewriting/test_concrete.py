@@ -95,6 +95,13 @@ def test_what_changes_elsewhere_is_seen(old: str, new: str, because: str) -> Non
         verify_concrete(SOURCE, SOURCE.with_text(wrong), [beside()])
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_one_of_several_equal_statements_may_be_edited(number: int) -> None:
+    source = from_text("a = 1\n\na = 1\n\na = 1\n")
+    wrapped = edit(source.parse().body[number], "if True:\n    ", original(source.parse().body[number], 1))
+    verify_concrete(source, source.with_text(made(source, wrapped)), [wrapped])
+
+
 def test_code_that_an_edit_may_replace_keeps_its_comments_alone() -> None:
     node = statement(SOURCE, "if x.sum() > 0:")
     replaced = edit(node, "y = 1")
@@ -138,7 +145,7 @@ def test_a_file_whose_fix_fails_the_proof_is_left_alone_with_one_line(tmp_path: 
     assert [change.path for change in done.fixes] == ["good.py"]
     assert (tmp_path / "bad.py").read_text() == MODEL
     assert [str(problem) for problem in done.problems] == [
-        "bad.py: is left alone, since its fix cannot be verified: the comment `# x` would be lost; please report it"
+        "bad.py: is skipped because its fix cannot be verified: the comment `# x` would be lost; please report it"
     ]
 
 
