@@ -137,11 +137,19 @@ def test_a_mask_of_another_length_or_dtype_keeps_the_test() -> None:
             "x = x * mask.unsqueeze(1)\n        x += 1\n        state",
             "may write",
         ),
-        ("state = torch.roll(x, 1, dims=-1)", "state = x.view(x.shape)", "may write into what is multiplied"),
-        ("state[:, :, 0] = 0", "x.narrow(0, 0, 1).add_(1)", "may write into what is multiplied"),
-        ("state[:, :, 0] = 0", "x.transpose(0, 1)[0] = 0", "may write into what is multiplied"),
-        ("state[:, :, 0] = 0", "torch.relu(state, out=x)", "may write into what is multiplied"),
-        ("state[:, :, 0] = 0", "nn.functional.relu(x, inplace=True)", "may write into what is multiplied"),
+        (
+            "state = torch.roll(x, 1, dims=-1)",
+            "state = x.view(x.shape)",
+            ("may write in place to the tensor or a view of it"),
+        ),
+        ("state[:, :, 0] = 0", "x.narrow(0, 0, 1).add_(1)", "may write in place to the tensor or a view of it"),
+        ("state[:, :, 0] = 0", "x.transpose(0, 1)[0] = 0", "may write in place to the tensor or a view of it"),
+        ("state[:, :, 0] = 0", "torch.relu(state, out=x)", "may write in place to the tensor or a view of it"),
+        (
+            "state[:, :, 0] = 0",
+            "nn.functional.relu(x, inplace=True)",
+            ("may write in place to the tensor or a view of it"),
+        ),
         ("x = (x * mask[:, :, None]).to(dtype)", "x = x * mask[:, :, None]", "does more than multiply"),
         (
             "self.slow(x, mask)",
@@ -183,7 +191,10 @@ def test_a_layer_that_works_in_place_keeps_the_test() -> None:
     source = _MODEL.replace(
         "self.steps = ", "self.drop = nn.Sequential(nn.Dropout(inplace=True))\n        self.steps = "
     )
-    declined(source.replace("state[:, :, 0] = 0", "self.drop(x)"), because="may write into what is multiplied")
+    declined(
+        source.replace("state[:, :, 0] = 0", "self.drop(x)"),
+        because=("may write in place to the tensor or a view of it"),
+    )
 
 
 def test_the_other_half_of_a_tensor_may_be_written() -> None:

@@ -150,7 +150,8 @@ def _returned(statement: ast.stmt) -> ast.expr:
     if isinstance(statement, ast.Return):
         raise NotSelectable("one branch returns None")
     raise NotSelectable(
-        f"`{speculation.short(statement)}` runs between the branch and the last `return`; move it above the branch"
+        f"`{speculation.short(statement)}` runs between the branch and the last `return`; "
+        "manually compute both results and select with `torch.where`"
     )
 
 

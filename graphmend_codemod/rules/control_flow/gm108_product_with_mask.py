@@ -80,7 +80,7 @@ rule = Rule(
                 x = x * mask[:, None]
             x += 1
             """,
-            because="`x += 1` in `Model.forward` may write into what is multiplied",
+            because="`x += 1` in `Model.forward` may write in place to the tensor or a view of it",
             setup=_SETUP,
         ),
         Declined(

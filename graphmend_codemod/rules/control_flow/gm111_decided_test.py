@@ -126,7 +126,7 @@ def _verdict(site: Site, test: ast.expr) -> Verdict | None:
     found = decision(site, test)
     if found is None:
         return None
-    message = f"data-dependent test in front of a Python test that decides alone: `{speculation.short(test)}`"
+    message = f"data-dependent test that Python values alone may decide: `{speculation.short(test)}`"
     if isinstance(found, str):
         return Verdict(message, declined=found, node=test)
     if site.torch is None:

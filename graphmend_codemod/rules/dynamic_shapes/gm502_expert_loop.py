@@ -1,4 +1,4 @@
-"""expert-loop (GM502): a mixture of experts that routes rows to experts (data-dependent shapes).
+"""expert-loop (GM502): a mixture-of-experts loop that routes rows to experts (data-dependent shapes).
 
 `for i in range(n): slot, row = torch.where(mask[i]); y.index_add_(0, row, expert(x[row]) * w[row, slot, None])` has
 shapes that depend on the routing, so every round breaks the graph. The loop, from the first value whose size the
@@ -240,7 +240,7 @@ def expert_loop(site: Site, node: ast.For) -> Verdict | None:
 
 def _verdict(site: Site, node: ast.For, statements: list[ast.stmt], dense: Callable[[], Edit]) -> Verdict:
     """The loop as one operator, else all rows in every expert, which costs too much to be done unasked."""
-    message = f"routes rows to experts (data-dependent shapes): `{speculation.short(node.iter)}`"
+    message = f"loop over selected rows (data-dependent shapes): `{speculation.short(node.iter)}`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
     try:
@@ -277,7 +277,7 @@ def _segment_loop(site: Site, node: ast.For) -> Verdict | None:
         segments = segments_of(site, node)
     except NotRowwise as reason:
         return Verdict(
-            (f"routes rows to experts (data-dependent shapes): `{speculation.short(node.iter)}`"), declined=str(reason)
+            (f"loop over selected rows (data-dependent shapes): `{speculation.short(node.iter)}`"), declined=str(reason)
         )
     if segments is None:
         return None

@@ -89,7 +89,7 @@ def _consumed(site: Site, statements: Sequence[ast.stmt], name: str, found: dict
         if _is_result(statement, name) and (asked := _own_layer(site, statement, name)):
             found |= dict.fromkeys(asked)
             return True
-        raise NotRead(f"`{speculation.short(statement)}` reads it; by hand, set the flag outside of `forward`")
+        raise NotRead(f"`{speculation.short(statement)}` reads it; manually set the flag outside of `forward`")
     return False
 
 
@@ -104,7 +104,7 @@ def _branch(site: Site, body: Sequence[ast.stmt], name: str, layer: str, found: 
         if isinstance(statement, ast.If) and plain and _branch_quietly(site, statement.orelse, name, layer, found):
             found[f"not ({site.text(statement.test)})"] = None
             return True
-        raise NotRead(f"`{speculation.short(statement)}` reads it; by hand, set the flag outside of `forward`")
+        raise NotRead(f"`{speculation.short(statement)}` reads it; manually set the flag outside of `forward`")
     return False
 
 

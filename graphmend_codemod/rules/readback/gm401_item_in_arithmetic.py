@@ -221,10 +221,16 @@ def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | 
             there = site.at(place.statement)
             around = _parent(place.statement, part)
             if there is None or not isinstance(around, ast.BinOp):
-                return f"`{name}` is used as a Python number in `{speculation.short(around)}`"
+                return (
+                    f"`{name}` is used as a Python number in `{speculation.short(around)}`; "
+                    "manually keep it a tensor there"
+                )
             other = there.value(around.right if around.left is part else around.left)
             if not other.is_tensor:
-                return f"`{name}` is used as a Python number in `{speculation.short(around)}`"
+                return (
+                    f"`{name}` is used as a Python number in `{speculation.short(around)}`; "
+                    "manually keep it a tensor there"
+                )
             if other.dtype != dtype:
                 return f"the other side of `{speculation.short(around)}` may have a different dtype from `{name}`"
             reads.discard(id(part))

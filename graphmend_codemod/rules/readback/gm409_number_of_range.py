@@ -129,7 +129,7 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
     if not found:
         return None
     counting = ", ".join(dict.fromkeys(each.function.qualname for each in found))
-    message = f"data-dependent branch on an element of `{counting}`: `{speculation.short(node.test)}`"
+    message = f"data-dependent branch on a `torch.arange` element from `{counting}`: `{speculation.short(node.test)}`"
     edits: list[Replacement] = []
     reasons: list[str] = []
     for each in found:

@@ -48,7 +48,9 @@ class Memory(ModuleMemory):
                     continue
                 sources = self.origins(function, blocks, statement, written, end)
                 if any(overlap(one, other) for one in sources for other in related):
-                    raise NotAlike(f"`{short(part)}` in `{function.qualname}` may write into what is multiplied")
+                    raise NotAlike(
+                        f"`{short(part)}` in `{function.qualname}` may write in place to the tensor or a view of it"
+                    )
         returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return)]
         if any(isinstance(part.value, ast.Name) and part.value.id in names for part in returned):
             self._demand_no_write_above(function)
@@ -75,7 +77,9 @@ class Memory(ModuleMemory):
         for part in walk_in_layers(scope):
             for written in self._written(function, part):
                 if any(overlap(written, other) for other in related):
-                    raise NotAlike(f"`{short(part)}` in `{function.qualname}` may write into what is multiplied")
+                    raise NotAlike(
+                        f"`{short(part)}` in `{function.qualname}` may write in place to the tensor or a view of it"
+                    )
 
     def _related(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> set[str]:
         """Names, with one attribute, that may share memory with some names where a statement begins."""

@@ -26,6 +26,7 @@ from graphmend_codemod.rules.proofs.select.identity import asked_of_names
 from graphmend_codemod.rules.proofs.select.selection import VALUE, Arm, Assignment, NotSelectable, Selection
 
 _ROUNDS = 6
+_NAMELESS = {VALUE: "the conditional expression", "the result": "the returned value"}
 _NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
 
 
@@ -158,7 +159,7 @@ class _Judge:
         return found
 
     def _why_no_tensor(self, name: str, value: Value | None) -> str:
-        what = "the conditional expression" if name == VALUE else f"`{name}`"
+        what = _in_words(name)
         if value is not None and value.is_python:
             return f"{what} is a Python value in one branch; `torch.where` would make it a tensor"
         if value is not None and value.optional:
@@ -210,7 +211,7 @@ class _Judge:
         named = sorted((text for text in spelled if text), key=lambda text: text.startswith("torch."))
         need = Assumption(what, *named) if len(named) == 2 else None
         if need is None or need in self.assumed or named[0].startswith("torch."):
-            raise NotSelectable(f"`{name}` may have a different {what} in each branch")
+            raise NotSelectable(f"{_in_words(name)} may have a different {what} in each branch")
         self._need(need)
 
     def _spelled(self, what: str, wanted: str | None) -> str | None:
@@ -290,6 +291,11 @@ class _Judge:
             *(f"isinstance({text}, {torch}.Tensor)" for text in tensors),
             *(f"isinstance({text}, (int, float))" for text in numbers),
         ]
+
+
+def _in_words(name: str) -> str:
+    """A variable as code; what has no name, in words."""
+    return _NAMELESS.get(name, f"`{name}`")
 
 
 def _may_be_no_number(node: ast.expr, value: Value) -> bool:

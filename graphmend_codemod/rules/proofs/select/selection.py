@@ -64,11 +64,11 @@ def _why_no_assignment(statement: ast.stmt) -> str:
     if isinstance(statement, (ast.AugAssign, ast.Delete)):
         return f"`{text}` writes in place"
     if isinstance(statement, ast.Assign):
-        return f"`{text}` writes to an attribute or element, not to a local variable"
+        return f"`{text}` writes to an attribute or element; select the new value with `torch.where` and assign it once"
     if isinstance(statement, ast.Expr):
         return f"`{text}` may have side effects"
     if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
-        return f"`{text}` leaves the branch early"
+        return f"`{text}` leaves the branch early; assign a variable and return once, after the branch"
     kind = type(statement).__name__.lower()
     return f"the branch contains a nested `{kind}` statement"
 
