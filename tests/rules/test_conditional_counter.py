@@ -107,7 +107,7 @@ _WRITES = ["buckets[0] = 1", "buckets += 1", "buckets.view(-1).add_(1)"]
 def test_a_write_that_another_name_would_show_keeps_the_branch(write: str) -> None:
     source = _MODEL.replace("if isinstance(rounds", "same = buckets\n        if isinstance(rounds")
     source = source.replace("return buckets", f"{write}\n        return same + buckets")
-    declined(source, because="may write into what is selected")
+    declined(source, because="may write in place to the tensor")
 
 
 @pytest.mark.parametrize("write", _WRITES)

@@ -70,7 +70,7 @@ def test_another_question_is_not_the_one_for_ones(test: str) -> None:
 
 
 def test_a_tensor_that_is_written_to_later_keeps_its_test() -> None:
-    declined(_MODEL.replace("return x, dtype", "x.add_(1)\n        return x, dtype"), because="may write into")
+    declined(_MODEL.replace("return x, dtype", "x.add_(1)\n        return x, dtype"), because="may write in place")
 
 
 _ALIASED = """

@@ -264,7 +264,7 @@ def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
     try:
         Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), selected)
     except NotAlike as reason:
-        raise NotSelectable(str(reason).replace("what is multiplied", "what is selected")) from None
+        raise NotSelectable(str(reason)) from None
 
 
 def _is_integer(site: Site, node: ast.expr, numbers: set[str]) -> bool:

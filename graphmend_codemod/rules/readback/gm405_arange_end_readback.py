@@ -412,4 +412,4 @@ def _demand_no_write(site: Site, calls: ModuleCalls, function: Definition, node:
     try:
         Memory(site, calls).demand_no_write(function, blocks_of(calls, function), node, {name})
     except NotAlike as reason:
-        raise _NotKept(str(reason).replace("what is multiplied", f"`{name}`")) from None
+        raise _NotKept(str(reason).replace("the tensor or", f"`{name}` or")) from None
