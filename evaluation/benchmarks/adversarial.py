@@ -24,8 +24,8 @@ import tempfile
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -73,6 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     _HARNESS.append(_harness())
     cases = [case for case in all_cases() if re.search(options.only, case.title)]
+    if options.unannotated:
+        cases = [replace(case, files=_unannotated(case.files)) for case in cases]
     began = time.perf_counter()
     options.cache.mkdir(parents=True, exist_ok=True)
     results: list[Result] = []
@@ -88,9 +90,14 @@ def main(arguments: list[str] | None = None) -> int:
     return int(any(not one.page and one.way != "breaks" for result in results for one in result.differences))
 
 
+def _unannotated(files: Mapping[str, str]) -> dict[str, str]:
+    return {path: re.sub(r"\b(\w+): torch\.\w*Tensor\b", r"\1", text) for path, text in files.items()}
+
+
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="regular expression for `class: name`")
+    parser.add_argument("--unannotated", action="store_true", help="leave the annotations of tensors out")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument(
         "--backend",
