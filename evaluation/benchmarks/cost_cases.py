@@ -112,8 +112,16 @@ _SIZES: Mapping[str, _Sizes] = {
     "GM507": _Sizes(("torch.randint(0, 50, (8, 512))",)),
     "GM508": _Sizes(("torch.randn(16, 512), torch.randint(0, 512, (16,))",)),
     "GM509": _Sizes(_ROWS),
+    "GM111": _Sizes(("torch.randn(64, 512)",), (("nn.Linear(4, 4)", "nn.Linear(512, 512)"),)),
+    "GM203": _Sizes(
+        ("torch.randn(64, 512)",), (("nn.Linear(4, 4)", "nn.Linear(512, 512)"), ("torch.ones(4)", "torch.ones(512)"))
+    ),
     "GM601": _Sizes(("torch.randn(64, 512)",)),
     "GM602": _Sizes(("torch.randn(64, 512)",)),
+    "GM603": _Sizes(
+        ("torch.ones(64, 512)",),
+        (("torch.ones(8, 4)", "torch.ones(128, 512)"), ("nn.Linear(4, 4)", "nn.Linear(512, 512)")),
+    ),
 }
 
 

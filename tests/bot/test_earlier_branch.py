@@ -97,7 +97,7 @@ def test_a_branch_that_was_changed_since_is_not_proposed(zoo: Hub) -> None:
     zoo.clone.commit()
     ran = propose(zoo)
     assert ran.code == 2
-    assert "not as `graphmend migrate` left it" in ran.err
+    assert "branch mended has changed since `graphmend migrate`" in ran.err
     assert zoo.tip is None
 
 

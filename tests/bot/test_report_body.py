@@ -86,7 +86,7 @@ def test_a_mark_survives_what_a_forge_does_to_a_body(outcome: Migration) -> None
     [
         ("labels = 1", "pull-request labels must be a list"),
         ("pull-request = 3", "must be a table"),
-        ('title = "$nonsense"', "may hold $repository, $sites, $files"),
+        ('title = "$nonsense"', "may contain $repository, $sites, $files"),
         ("enabled = 1", "must be true or false"),
         ('branches = "x"', "did you mean `branch`"),
     ],
