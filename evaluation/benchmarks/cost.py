@@ -25,9 +25,11 @@ from benchmarks.commands import ROOT
 from benchmarks.cost_arms import ArmError, Arms
 from benchmarks.cost_cases import (
     EXPERTS,
+    IN_BLOCK,
     RULES,
     TYPES,
     Case,
+    Phase,
     differs_in_survey,
     expert_cases,
     rule_cases,
@@ -66,7 +68,8 @@ def _measure(options: argparse.Namespace) -> None:
             _one(case, arms, options, pool)
         if options.losers:
             known = read(options.work / _MEASURED)
-            missed = {record.case for record in known.values() if not record.select and cost_page.misses(record)}
+            judged = cost_page.judged([record for record in known.values() if not record.select])
+            missed = {record.case for record in judged if cost_page.misses(record)}
             for case in type_cases(_names(options.types), options.survey):
                 if case.id in missed:
                     for rule in arms.of(case, unsafe=options.unsafe_fixes).fixes.rules:
@@ -138,13 +141,22 @@ def _one(case: Case, arms: Arms, options: argparse.Namespace, pool: _Pool, selec
         record = known.get((case.id, phase.name, way, pool.options(case.group).device))
         if record is None or record.digest != pair.digest or (record.error and options.retry):
             waiting.append(phase)
-    if not waiting:
-        return
-    with pool.partners(case.group) as partners:
-        for found in partners.measure(case, waiting, pair):
-            record = replace(found, select=way)
-            append(options.work / _MEASURED, record)
-            print(cost_page.line(record), flush=True)
+    for phases in ([each for each in waiting if not each.block], [each for each in waiting if each.block]):
+        wanted = [each for each in phases if not each.block or _misses_alone(case, each, options)]
+        if not wanted:
+            continue
+        with pool.partners(case.group) as partners:
+            for found in partners.measure(case, wanted, pair):
+                record = replace(found, select=way)
+                append(options.work / _MEASURED, record)
+                print(cost_page.line(record), flush=True)
+
+
+def _misses_alone(case: Case, block: Phase, options: argparse.Namespace) -> bool:
+    """True if a case misses a target by itself: it is measured in a block as well."""
+    alone = block.name.removesuffix(IN_BLOCK)
+    known = read(options.work / _MEASURED).values()
+    return any(cost_page.misses(each) for each in known if each.case == case.id and each.phase == alone)
 
 
 def _write(options: argparse.Namespace) -> int:
@@ -165,7 +177,8 @@ def _write(options: argparse.Namespace) -> int:
     shown = os.path.relpath(raw, ROOT) if raw.is_relative_to(ROOT) else raw.name
     options.page.write_text(cost_page.render(_ordered(records), about, shown), encoding="utf-8")
     print(f"The page is {options.page}")
-    return 1 if any(cost_page.misses(record) for record in records if not record.select) else 0
+    judged = cost_page.judged([record for record in records if not record.select])
+    return 1 if any(cost_page.misses(record) for record in judged) else 0
 
 
 def _ordered(records: Sequence[Record]) -> list[Record]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +13,21 @@ from graphmend_codemod.rules.framework.registry import all_rules
 from graphmend_codemod.rules.framework.rule import Example
 
 RULES, EXPERTS, TYPES = "rules", "experts", "types"
-FORWARD, BACKWARD = "forward", "forward and backward"
+FORWARD, BACKWARD, IN_BLOCK = "forward", "forward and backward", ", in a block"
 
 
 @dataclass(frozen=True)
 class Phase:
     """Some calls of a case that are compiled, timed and forgotten before the next phase; `calls` are their numbers.
 
-    `more` is left out of a quick run.
+    `more` is left out of a quick run. `block` puts a feed-forward layer behind the model.
     """
 
     name: str
     gradients: bool
     calls: tuple[int, ...]
     more: bool = False
+    block: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,11 +69,11 @@ _PARAMETER_LISTS = (
     ("// 4)", "// 32)"),
 )
 _EXPERTS = (
-    ("Linear(4, 3)", "Linear(256, 8)"),
-    ("Linear(4, 4)", "Linear(256, 256)"),
+    ("Linear(4, 3)", "Linear(1024, 8)"),
+    ("Linear(4, 4)", "Linear(1024, 1024)"),
     ("range(3)", "range(8)"),
     ("num_classes=3", "num_classes=8"),
-    ("(-1, 4)", "(-1, 256)"),
+    ("(-1, 4)", "(-1, 1024)"),
 )
 _SIZES: Mapping[str, _Sizes] = {
     "GM101": _Sizes(_ROWS, _WIDE),
@@ -102,7 +103,7 @@ _SIZES: Mapping[str, _Sizes] = {
     "GM409": _Sizes(_ROWS),
     "GM410": _Sizes(("torch.randn(64, 512)",), (("self.wide = 3", "self.wide = 256"),)),
     "GM501": _Sizes(_ROWS),
-    "GM502": _Sizes(("torch.randn(512, 256)",), _EXPERTS),
+    "GM502": _Sizes(("torch.randn(512, 1024)",), _EXPERTS),
     "GM503": _Sizes(
         ("torch.randn(1024, 256), [torch.ones(512), torch.ones(512)], torch.ones(2, dtype=torch.long)",),
     ),
@@ -187,7 +188,11 @@ def rule_cases(wanted: Collection[str] | None) -> Iterator[Case]:
             text = text.replace(old, new)
         inputs = example.inputs if sizes is None else sizes.inputs
         calls = tuple(range(len(inputs)))
-        phases = (Phase(FORWARD, False, calls), Phase(BACKWARD, True, calls))
+        phases = (
+            Phase(FORWARD, False, calls),
+            Phase(BACKWARD, True, calls),
+            Phase(FORWARD + IN_BLOCK, False, calls, block=True),
+        )
         build = {"kind": RULES, "inputs": inputs, "make": "Model()" if sizes is None else sizes.make}
         yield Case(RULES, rule.code, phases, build, ("case.py",), text, sizes is None)
 
@@ -203,6 +208,9 @@ def expert_cases(wanted: Collection[str] | None) -> Iterator[Case]:
         )
         for name in (FORWARD, BACKWARD)
         for number, tokens in enumerate(TOKENS)
+    )
+    phases += tuple(
+        replace(each, name=each.name + IN_BLOCK, block=True) for each in phases if each.name.endswith(f" {FORWARD}")
     )
     for name, block in _BLOCKS.items():
         if wanted is not None and name not in wanted:

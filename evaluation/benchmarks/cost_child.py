@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import ctypes
 import gc
 import importlib
@@ -36,6 +37,30 @@ from graphmend_evaluation.speed import timing
 from graphmend_evaluation.worktree import LoadError
 
 _MOST_PASSES = 12
+
+
+class Block(torch.nn.Module):
+    """A model with the feed-forward layer of a transformer behind it, as wide as the first tensor that it returns."""
+
+    def __init__(self, inner: torch.nn.Module, call: Call) -> None:
+        super().__init__()
+        self.inner = inner
+        with torch.no_grad():
+            found = _first_tensor(copy.deepcopy(call).on(copy.deepcopy(inner)))
+        width = found.shape[-1]
+        self.behind = torch.nn.Sequential(
+            torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width)
+        )
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the layer makes of the first tensor that the model returns."""
+        return self.behind(_first_tensor(self.inner(*args, **kwargs)).float())
+
+
+def _first_tensor(value: Any) -> torch.Tensor:
+    while not isinstance(value, torch.Tensor):
+        value = value[0]
+    return value
 
 
 class Child:
@@ -69,12 +94,12 @@ class Child:
         files = [Path(str(getattr(module, "__file__", ""))) for module in list(sys.modules.values())]
         return {"files": [str(each.relative_to(self._arm)) for each in files if each.is_relative_to(self._arm)]}
 
-    def cold(self, calls: list[int], gradients: bool) -> dict[str, Any]:
+    def cold(self, calls: list[int], gradients: bool, block: bool = False) -> dict[str, Any]:
         """Compile: seconds of all passes until one compiles nothing, and what was compiled."""
         torch._dynamo.reset()
         self._caches.close()
         self._caches.enter_context(fresh_cache(dir=str(self._work)))
-        self._model = self._prepared(calls, gradients)
+        self._model = self._prepared(calls, gradients, block)
         if gradients and not self._has_gradients(self._model):
             return {"gradients": False}
         self._target = torch.compile(self._model.target)
@@ -154,11 +179,13 @@ class Child:
         if self._device == "cuda":
             torch.cuda.synchronize()
 
-    def _prepared(self, numbers: list[int], gradients: bool) -> Model:
+    def _prepared(self, numbers: list[int], gradients: bool, block: bool) -> Model:
         """A new model with some of its calls. With gradients, floating inputs want one too."""
         assert self._source is not None
         seed()
         module, calls = self._source()
+        if block:
+            module = Block(module, calls[0])
         module.train(gradients)
         model = Model(module, tuple(calls[number] for number in numbers), gradients)
         model = timing.moved(model, self._device).model
@@ -178,11 +205,12 @@ class Child:
         return any(isinstance(leaf, torch.Tensor) and leaf.requires_grad for leaf in leaves)
 
     def _rule(self) -> Callable[[], tuple[torch.nn.Module, list[Call]]]:
-        spec = importlib.util.spec_from_file_location("case", self._arm / "case.py")
+        name = f"case_{self._arm.parent.name}"  # Dynamo keeps modules by name in what inlines them
+        spec = importlib.util.spec_from_file_location(name, self._arm / "case.py")
         assert spec is not None
         assert spec.loader is not None
         found = importlib.util.module_from_spec(spec)
-        sys.modules["case"] = found
+        sys.modules[name] = found
         spec.loader.exec_module(found)
         names = {"torch": torch, **vars(found)}
 

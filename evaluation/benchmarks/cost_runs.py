@@ -176,7 +176,9 @@ def _phase(record: Record, phase: Phase, children: list[Partner], options: Optio
     for number in range(options.repeats):
         answers: dict[int, dict[str, Any]] = {}
         for arm in (0, 1) if number % 2 == 0 else (1, 0):
-            answers[arm] = children[arm].ask("cold", calls=list(phase.calls), gradients=phase.gradients)
+            answers[arm] = children[arm].ask(
+                "cold", calls=list(phase.calls), gradients=phase.gradients, block=phase.block
+            )
             if not answers[arm]["gradients"]:
                 return replace(record, gradients=False)
         cold.append([answers[0], answers[1]])

@@ -12,7 +12,16 @@ import pytest
 from benchmarks import cost, cost_page
 from benchmarks.commands import ROOT
 from benchmarks.cost_arms import ArmError, Arms
-from benchmarks.cost_cases import BACKWARD, FORWARD, Case, differs_in_survey, expert_cases, rule_cases, type_cases
+from benchmarks.cost_cases import (
+    BACKWARD,
+    FORWARD,
+    IN_BLOCK,
+    Case,
+    differs_in_survey,
+    expert_cases,
+    rule_cases,
+    type_cases,
+)
 from benchmarks.cost_runs import ChildError, Options, Partner, Record, append, read
 
 from graphmend_codemod.core.findings import Safety
@@ -49,7 +58,7 @@ def test_every_rule_that_edits_is_measured() -> None:
 
 
 def test_expert_blocks_are_measured_at_prefill_and_decode_with_and_without_gradients() -> None:
-    found = {case.name: [phase.name for phase in case.phases] for case in expert_cases(None)}
+    found = {case.name: [phase.name for phase in case.phases if not phase.block] for case in expert_cases(None)}
     assert set(found) == {"mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "deepseek_v3", "jamba", "dbrx"}
     names = [f"{tokens}, {what}" for what in (FORWARD, BACKWARD) for tokens in ("512 tokens", "8 tokens", "1 token")]
     assert all(phases == names for phases in found.values())
@@ -146,6 +155,23 @@ def test_a_child_that_cannot_load_says_why(tmp_path: Path) -> None:
 )
 def test_a_target_is_missed_outside_the_noise(changes: dict[str, object], missed: tuple[str, ...]) -> None:
     assert cost_page.misses(replace(RECORD, **changes)) == missed  # type: ignore[arg-type]
+
+
+def test_an_example_that_misses_alone_is_judged_in_a_block() -> None:
+    alone = replace(RECORD, case="rules/GM102", phase=FORWARD, steady=((0.1, 0.16),) * 3, rules=("GM102",))
+    block = replace(alone, phase=FORWARD + IN_BLOCK, steady=((1.1, 1.12),) * 3)
+    assert cost_page.judged([alone]) == [alone]
+    assert cost_page.judged([alone, block]) == [block]
+    assert cost_page.judged([alone, replace(block, error="out of memory")])[0] == alone
+    page = cost_page.render([alone, block], {"machine": "here"}, "results.json")
+    assert "**All 1 measurements of safe fixes keep their targets.**" in page
+    assert "**alone steady 1.60**" in page
+    assert "| GM102, in a block |" in page
+    slow = cost_page.render([alone, replace(block, steady=((1.1, 1.3),) * 3)], {"machine": "here"}, "results.json")
+    assert "- rules/GM102, forward, in a block: steady 1.18\n" in slow
+    eager = [replace(alone, graphs=(0, 1)), replace(block, cold=((1.0, 3.0),))]
+    page = cost_page.render(eager, {"machine": "here"}, "results.json")
+    assert "- rules/GM102, forward, in a block: cold 3.00 (the example runs in eager mode before:" in page
 
 
 def test_records_are_kept_and_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
