@@ -7,15 +7,17 @@ routing decides, moves word for word into a function. Eager mode calls it; torch
 
 The operator runs the loop as eager mode does: same numbers, one wait for the device each time, nothing fused. Its
 gradient runs the loop once more, by `torch.func.vjp`, with the random numbers and the buffers that the first run had.
-Measured with Inductor on one thread, in processor time (Qwen3-MoE, 32 experts, 4 a row): 512 rows 11.1 -> 10.8 ms, with
-backward 33 -> 47 ms; 8 rows 3.4 -> 3.5 ms, with backward 13 -> 22 ms; one row 1.2 -> 1.3 ms; start-up with the compiler
-10.6 -> 11.6 s, with backward 13.8 -> 12.7 s. Experts without rows get a gradient of zeros where eager mode leaves them
-without one. Forward hooks of experts run once more for a gradient. The operator knows its module by a number that
-torch.compile guards, so compile a model as a whole: layers that are compiled one by one are compiled once each, up to
-`torch._dynamo.config.recompile_limit`. Without gradients the operator finds the experts' parameters itself, so that no
-call guards or passes them; `torch.func.functional_call` inside of compiled code is noticed then if it replaces the
-first or the last of them. With gradients, a layer of an expert that is replaced after compiling by one of the same
-class with more or fewer parameters needs `torch.compiler.reset()`.
+Measured on seven expert blocks of transformers with Inductor on one thread (`docs/cost.md`): 0.9 to 1.0 times the time
+at 512 rows, 0.9 to 1.1 times at one, 1.1 to 1.5 times with backward. Start-up takes 0.5 to 1.0 times as long; at one
+row up to 1.8 times, where a break in a loop kept Dynamo from compiling the router, too.
+
+Experts without rows get a gradient of zeros where eager mode leaves them without one. Forward hooks of experts run once
+more for a gradient. The operator knows its module by a number that torch.compile guards, so compile a model as a whole:
+layers that are compiled one by one are compiled once each, up to `torch._dynamo.config.recompile_limit`. Without
+gradients the operator finds the experts' parameters itself, so that no call guards or passes them;
+`torch.func.functional_call` inside of compiled code is noticed then if it replaces the first or the last of them. With
+gradients, a layer of an expert that is replaced after compiling by one of the same class with more or fewer parameters
+needs `torch.compiler.reset()`.
 
 The loop has to change one tensor that nothing else refers to, and nothing else; experts are of classes in the same file
 whose methods write no attributes. What the operator cannot take is asked for while tracing, and then the loop breaks
