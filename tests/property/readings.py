@@ -30,6 +30,11 @@ NUMBERS = (
     "steps = np.ceil(np.log1p({t}.shape[0])).astype(int).item()\n{t} = {t} * steps",
     "spread = torch.zeros_like({t})\ntorch._dynamo.mark_static_address(spread)\n{t} = {t} + spread",
     "torch._dynamo.maybe_mark_dynamic({t}, 0)\ntorch._dynamo.maybe_mark_dynamic({u}, 0)",
+    "rate = 0.0\ndrawn = torch.rand([])\nif self.training and drawn < rate:\n    {t} = {t} * 2.0",
+    "if {t}.sum() > {n} and flag:\n    {t} = self.linear({t})",
+    "spread = torch.zeros_like({t})\nspread.requires_grad = False\n{t} = {t} + spread",
+    "{t} = {t} + torch.autograd.Variable({t}, requires_grad=False)",
+    "spread = {t}.clone()\nspread.add_(2, {u})\n{t} = {t} + torch.autograd.Variable(spread)",
     "start = {m}.sum()\nplaces = torch.arange(start, start + {t}.shape[0], device={t}.device)\n"
     "{t} = {t} * places[:, None]",
     "places = None\nif places is None:\n    places = torch.arange({t}.shape[0])\nlength = places[-1] + 1\n"
