@@ -74,6 +74,15 @@ def comments_at_end(node: cst.CSTNode) -> int:
     return len(footer) + (comments_at_end(below[-1]) if below else 0)
 
 
+def last_statement(node: cst.CSTNode) -> cst.CSTNode:
+    """The innermost statement at the end of a statement, clause or block."""
+    if isinstance(node, cst.IndentedBlock):
+        below: Sequence[cst.CSTNode] = node.body
+    else:
+        below = [] if is_one_line(node) else [each for _, each in children_of(node)]
+    return last_statement(below[-1]) if below else node
+
+
 def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
     return tokenize.generate_tokens(io.StringIO(_NEWLINE.sub("\n", text)).readline)
 

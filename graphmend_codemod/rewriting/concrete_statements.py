@@ -16,6 +16,7 @@ from graphmend_codemod.rewriting.concrete_nodes import (
     comments_at_end,
     header_text,
     is_one_line,
+    last_statement,
     leading,
     same,
     words,
@@ -110,9 +111,10 @@ class Comparison:
         return [each for each in self._touched if not each.empty and each.first <= last and first <= each.last]
 
     def touches_end(self, node: cst.CSTNode, line: int) -> bool:
-        """True if an edit replaces the last code of what begins at a line: comments below may have moved with it."""
+        """True if an edit is in the last statement of what begins at a line: what follows may have moved with it."""
         end = line + self._lines.of(node) - 1 - comments_at_end(node)
-        return bool(self._touches(end, end))
+        last = last_statement(node)
+        return bool(self._touches(end - self._lines.of(last) + len(leading(last)) + 1, end))
 
     def inserts(self, first: int, last: int) -> bool:
         """True if an edit inserts something at one of these lines."""
