@@ -7,12 +7,6 @@ IMPORTS = "tsai"
 STUBS = "fasthtml fasthtml.common"
 
 
-def mini_rocket():
-    from tsai.models.MINIROCKET_Pytorch import MiniRocketFeatures
-
-    return MiniRocketFeatures(2, 20, num_features=84), (torch.randn(2, 2, 20),), {"train": False}
-
-
 def patch_tst():
     from tsai.models.PatchTST import PatchTST
 
