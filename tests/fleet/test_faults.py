@@ -72,7 +72,7 @@ def test_a_secret_in_a_list_is_refused_before_it_is_written_anywhere(
     listed = fleet.listed("good", line.replace("/not", ""))
     assert main(["fleet", "check", str(listed), "--results", str(fleet.results)]) == 2
     told = capsys.readouterr().err
-    assert "repositories.txt:3: an address must hold no token" in told
+    assert "repositories.txt:3: an address must not contain a token" in told
     assert "ghp_" not in told
     assert not fleet.results.exists()
 
