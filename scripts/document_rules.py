@@ -31,7 +31,7 @@ def wanted_pages() -> dict[str, str]:
 
 
 def questions() -> str:
-    """The text of `ask_table.py`. The general select of GM101 comes late, advice last."""
+    """The text of `ask_table.py`. General rules come late, advice last."""
     rules = {name: rule_in(name) for name in sorted(modules(), key=lambda name: _precedence(rule_in(name)))}
     kinds = sorted({kind.__name__ for rule in rules.values() for kind in rule.matches})
     codes = ", ".join(f'"{rule.code}"' for rule in all_rules())
@@ -46,8 +46,12 @@ def questions() -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _precedence(rule: Rule) -> tuple[bool, bool, int]:
-    return rule.code.startswith(_ADVICE), rule.code == "GM101", -int(rule.code[2:])
+_LATE = {"GM101": 1, "GM111": 2}
+"""The general select, and the test in front of what no other rule can select."""
+
+
+def _precedence(rule: Rule) -> tuple[bool, int, int]:
+    return rule.code.startswith(_ADVICE), _LATE.get(rule.code, 0), -int(rule.code[2:])
 
 
 def outdated(folder: Path, wanted: dict[str, str]) -> list[str]:

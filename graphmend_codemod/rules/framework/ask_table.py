@@ -43,8 +43,8 @@ QUESTIONS = {
         ("readback.gm401_item_in_arithmetic", 0, "", "float int item"),
         ("side_effects.gm203_requires_grad", 0, "", "requires_grad requires_grad_"),
         ("side_effects.gm201_log_call", 0, "log", ""),
-        ("control_flow.gm111_decided_test", 0, "test", "rand rand_like random uniform"),
         ("control_flow.gm105_branch_writes_state", 0, "test", ""),
+        ("control_flow.gm111_decided_test", 0, "test", "rand rand_like random uniform"),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "AugAssign": (
@@ -83,7 +83,6 @@ QUESTIONS = {
         ("guards.gm302_static_guard", 0, "test", ""),
         ("guards.gm301_tensor_guard", 0, "test", ""),
         ("side_effects.gm202_tensor_log", 0, "log", ""),
-        ("control_flow.gm111_decided_test", 0, "test", ""),
         ("control_flow.gm110_conditional_counter", 0, "test", ""),
         ("control_flow.gm109_mask_or_none", 0, "test", "all any"),
         ("control_flow.gm108_product_with_mask", 0, "test", ""),
@@ -93,12 +92,13 @@ QUESTIONS = {
         ("control_flow.gm103_overflow_guard", 0, "test", ""),
         ("control_flow.gm102_tensor_if_return", 0, "test", ""),
         ("control_flow.gm101_tensor_if_assign", 0, "test", ""),
+        ("control_flow.gm111_decided_test", 0, "test", ""),
         ("advice.gm703_untraced", 0, "", ""),
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "IfExp": (
-        ("control_flow.gm111_decided_test", 0, "test", ""),
         ("control_flow.gm101_tensor_if_assign", 0, "test", ""),
+        ("control_flow.gm111_decided_test", 0, "test", ""),
     ),
     "Raise": (
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
@@ -115,8 +115,8 @@ QUESTIONS = {
     ),
     "While": (
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
-        ("control_flow.gm111_decided_test", 0, "test", ""),
         ("control_flow.gm107_tensor_while", 0, "test", ""),
+        ("control_flow.gm111_decided_test", 0, "test", ""),
         ("advice.gm703_untraced", 0, "", ""),
         ("advice.gm703_untraced", 1, "test", ""),
     ),
