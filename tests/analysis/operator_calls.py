@@ -49,6 +49,7 @@ _REST = (
     "3, 2, 1",
 )
 SPECIAL = {
+    "multinomial": ["torch.multinomial(r(4), 2)"],
     "arange": ["torch.arange(3)"],
     "affine_grid": ["F.affine_grid(r(1, 2, 3), (1, 1, 2, 2))"],
     "linspace": ["torch.linspace(0, 1, 3)"],
