@@ -185,7 +185,7 @@ def test_a_cache_that_git_tracks_is_not_used_and_that_is_said_once(repository: R
     )
     assert done.returncode == 1, done
     assert done.stderr.count("\n") == 1
-    assert ".cache/graphmend is not used: it is tracked by git; take it out with `git rm" in done.stderr
+    assert ".cache/graphmend is not used: it is tracked by git; remove it with `git rm" in done.stderr
     assert {path: path.stat().st_mtime_ns for path in (repository.folder / ".cache").rglob("*")} == before
 
 

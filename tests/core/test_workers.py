@@ -128,7 +128,7 @@ def test_the_command_says_that_a_worker_was_killed(
     monkeypatch.setattr("graphmend_codemod.engine.parallel._load_part", die)
     assert main(["check", "--jobs", "2", "--no-cache"]) == 2
     told = capsys.readouterr()
-    assert told.err.startswith("graphmend: error: a worker process was ended from outside")
+    assert told.err.startswith("graphmend: error: a worker process was killed")
     assert told.err.count("\n") == 1
 
 
