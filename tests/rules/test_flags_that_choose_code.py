@@ -264,7 +264,7 @@ def test_torch_by_another_name_is_torch(read: str) -> None:
 
 def test_a_function_of_the_project_called_like_one_of_torch_is_not_let_through() -> None:
     source = _PLAIN.replace("from torch.nn import functional as F", "from .layers import functional as F")
-    declined(source, because="`F.relu(self.linear(y))` in `Part.forward` is not known", select=_RULES)
+    declined(source, because="`F.relu(self.linear(y))` in `Part.forward` may not be traceable", select=_RULES)
 
 
 _ARGUMENTS = {

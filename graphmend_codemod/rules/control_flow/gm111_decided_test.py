@@ -89,7 +89,8 @@ rule = Rule(
         Declined(
             source="""
             drawn = torch.rand([])
-            if drawn > self.layerdrop:
+            kept = drawn > self.layerdrop
+            if kept:
                 x = self.layers[0](x)
             """,
             because="a random number may be 0",
