@@ -179,7 +179,7 @@ def test_a_torch_that_may_be_old_is_asked_for_the_tag_for_cuda_graphs() -> None:
     for target in (None, (2, 4)):
         asked = 'if hasattr(torch.Tag, "cudagraph_unsafe")'
         assert asked in fixed(source, target_torch=target)[0]
-    declined(source, because="needs torch 2.4", target_torch=(2, 3))
+    declined(source, because="(torch 2.4)", target_torch=(2, 3))
 
 
 def test_what_the_operator_runs_needs_no_reason_of_its_own() -> None:
