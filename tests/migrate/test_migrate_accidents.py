@@ -70,7 +70,7 @@ def test_a_file_that_something_else_changes_meanwhile_is_left_alone(repository: 
     with untouched(repository, but="mend"):
         outcome = migrate(request(repository), engine=Engine(fix=meddling_fix))
     assert repository.git("diff", "--name-only", "main", "mend") == "zoo/model.py"
-    assert "second.py: was changed by something else" in " ".join(map(str, outcome.problems))
+    assert "second.py: was changed by another process" in " ".join(map(str, outcome.problems))
     assert outcome.exit_code == 0
 
 
