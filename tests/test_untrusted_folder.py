@@ -64,7 +64,8 @@ def test_the_installed_command_imports_nothing_of_the_current_folder(hostile: Re
     """The entry point of pyproject.toml, as pip writes it into a script."""
     for name in ("contextlib", "runpy", "typing", "argparse", "re"):
         hostile.write(f"{name}.py", f"open({str(tmp_path / 'imported')!r}, 'a').write('{name} ')\n")
-    (entry,) = re.findall(r'^graphmend = "(.*)"$', (CHECKOUT / "pyproject.toml").read_text(), re.MULTILINE)
+    settings = (CHECKOUT / "pyproject.toml").read_text()
+    (entry,) = re.findall(r'^\[project\.scripts\]\ngraphmend = "(.*)"$', settings, re.MULTILINE)
     module, _, function = entry.partition(":")
     script = tmp_path / "bin/graphmend"
     script.parent.mkdir()
