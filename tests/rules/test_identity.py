@@ -51,6 +51,17 @@ def test_a_select_is_refused_where_a_new_tensor_would_tell(body: str, told: str)
     assert any(told in (finding.declined or "") for finding in result.remaining), result.remaining
 
 
+@pytest.mark.parametrize("view", ["contiguous", "detach", "float", "positive"])
+@pytest.mark.parametrize("write", ["h.add_(1.0)", "h.detach().add_(1.0)"])
+def test_a_view_in_a_branch_that_is_written_through_what_it_views_is_not_selected(view: str, write: str) -> None:
+    branches = f"if h.sum() > 0:\n    y = h.{view}()\nelse:\n    y = h.{view}()"
+    source = model(f"h = x * 1.5\n{branches}\nwith torch.no_grad():\n    {write}\nreturn y, h")
+    after, result = fixed(source)
+    assert after == source
+    assert any("may write in place" in (finding.declined or "") for finding in result.remaining)
+    assert "torch.where" in fixed(source.replace(write, "h.add(1.0)"))[0]
+
+
 @pytest.mark.parametrize(
     "body",
     [

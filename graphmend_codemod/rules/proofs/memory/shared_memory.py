@@ -31,10 +31,16 @@ class Memory(ModuleMemory):
 
     _above: set[tuple[str, int]] = field(default_factory=set)
 
-    def demand_no_write(self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str]) -> None:
-        """NotAlike where something is written below a statement into the memory of some names."""
+    def demand_no_write(
+        self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str], replaced: set[str] | None = None
+    ) -> None:
+        """NotAlike where something is written below a statement into the memory of some names.
+
+        `replaced` are those of them that the statement gives another tensor, all if left out: a write through one of
+        these alone is a write into that tensor.
+        """
         related = self._related(function, blocks, node, names)
-        if self._is_private(function, blocks, node, names, related):
+        if self._is_private(function, blocks, node, names if replaced is None else replaced, related):
             return
         end, looped = node.end_lineno or 0, blocks.in_loop(node)
         loops = [each for each in walk_scope(function.node) if isinstance(each, _LOOPS)]

@@ -369,7 +369,8 @@ def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[
     found = {part.id for node in kept for part in walk_in_layers(node) if isinstance(part, ast.Name)}
     try:
         memory = Memory(site, calls)
-        memory.demand_no_write(function, blocks_of(calls, function), statement, (found | set(names)) - {"self"})
+        blocks = blocks_of(calls, function)
+        memory.demand_no_write(function, blocks, statement, (found | set(names)) - {"self"}, set(names))
     except NotAlike as reason:
         raise NotSelectable(f"`torch.where` would copy a tensor that is written in place later: {reason}") from None
 
