@@ -16,10 +16,13 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphmend_evaluation import child_process
 from graphmend_evaluation.worktree import add_to_path, own_versions
+
+if TYPE_CHECKING:
+    from graphmend_evaluation.speed import timing
 
 COLD_CALLS = 4
 
@@ -70,9 +73,9 @@ class Child:
 
     def probe(self) -> dict[str, Any]:
         """Save weights and inputs. Says which calls return in eager mode."""
+        model = self.load()  # first: the worktree's own modules come before what is installed
         from graphmend_evaluation.speed import timing
 
-        model = self.load()
         self.stage("running in eager mode")
         usable, errors = timing.usable_calls(model)
         versions = own_versions(self.options.root.resolve())
@@ -80,9 +83,9 @@ class Child:
 
     def cold(self) -> dict[str, Any]:
         """The first calls, each apart."""
+        model = self.load()  # first: the worktree's own modules come before what is installed
         from graphmend_evaluation.speed import timing
 
-        model = self.load()
         self.stage("compiling something trivial")
         timing.compile_something(self.options.backend, model.device)
         self.stage("making the first calls")
@@ -90,8 +93,6 @@ class Child:
 
     def steady(self) -> None:
         """Answer requests until the pipe is closed."""
-        from graphmend_evaluation.speed import timing
-
         with os.fdopen(self.options.requests) as requests, os.fdopen(self.options.answers, "w") as answers:
             model: timing.Placed | None = None
             served: dict[str, timing.Served] = {}
@@ -101,6 +102,8 @@ class Child:
                 configuration, wanted = request["of"], request["ask"]
                 if model is None:
                     model = self.load()
+                from graphmend_evaluation.speed import timing
+
                 if configuration not in served:
                     served[configuration] = timing.Served(model, configuration, self.folder)
                 self.stage("warming up" if wanted == "warm_up" else f"answering {wanted}")
