@@ -1,4 +1,4 @@
-"""`graphmend check`: list break sites. Never writes."""
+"""`graphmend check`: list break sites. Writes only baselines and comments that suppress findings, if asked to."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphmend_codemod.cli import options
+from graphmend_codemod.cli import ignoring, options
 from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 FORMATS = ("full", "concise", "json", "sarif", "github", "gitlab", "junit", "markdown")
 
 _DESCRIPTION = """\
-List the places where TorchDynamo breaks the graph. Nothing is written.
+List the places where TorchDynamo breaks the graph. Nothing is written unless
+you ask for a baseline or for comments.
 
 A finding is marked [*] if `graphmend fix` fixes it, [unsafe] if only
 `--unsafe-fixes` does. A finding without a fix gives the reason and a way out
-("not applied: ..."); it counts, but sets exit code 1 only with --strict.
+("not applied: ..."); it counts, but sets exit code 1 only with --strict, as
+does a comment `# graphmend: ignore[...]` that suppresses nothing.
 """
 _EPILOG = """\
 exit codes: 0 nothing can be fixed, 1 something can, 2 a file could not be checked
@@ -31,6 +33,7 @@ exit codes: 0 nothing can be fixed, 1 something can, 2 a file could not be check
 examples:
   graphmend check src/models
   graphmend check --baseline graphmend-baseline.json
+  graphmend check --add-ignores src/legacy
   graphmend check --select GM1,GM201 --output-format concise
   graphmend check --output-format sarif > graphmend.sarif
   git show :model.py | graphmend check - --stdin-filename model.py
@@ -61,6 +64,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="report only findings that are not in FILE; creates FILE if it does not exist",
     )
     parser.add_argument("--update-baseline", action="store_true", help="rewrite the baseline with all current findings")
+    parser.add_argument(
+        "--add-ignores",
+        action="store_true",
+        help="suppress every finding shown with a comment on its line, and report none",
+    )
+    parser.add_argument("--remove-ignores", action="store_true", help="remove comments and codes that suppress nothing")
     parser.add_argument("--exit-zero", action="store_true", help="exit with 0 even if there are findings")
     options.add_run_options(parser, cached=True)
     options.add_talk_options(parser)
@@ -70,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     """Check, show, and return the exit code."""
     if args.statistics and args.output_format not in ("full", "concise", "json"):
         raise options.CommandError("--statistics goes with --output-format full, concise or json")
+    ignoring.refuse_what_does_not_go_together(args)
     if args.watch:
         from graphmend_codemod.cli.watching import watch
 
@@ -80,13 +90,16 @@ def run(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     with options.telling(args, "checking"):
         report = _without_known(args, _report(args))
+        useless = 0 if options.stdin_path(args) is not None else ignoring.tell_useless(args)
+    if args.add_ignores:
+        return ignoring.add(args, report, options.projects(args)[0][0])
     for line in _view(args, report):
         say(line)
     options.print_problems(report.problems, report.root)
     if report.problems:
         return 2
     counted = [finding for finding in report.findings if args.strict or report.actionable(finding)]
-    return 1 if counted and not args.exit_zero else 0
+    return 1 if (counted or (useless and args.strict)) and not args.exit_zero else 0
 
 
 def _without_known(args: argparse.Namespace, report: Report) -> Report:

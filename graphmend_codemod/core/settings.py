@@ -47,7 +47,7 @@ class Settings(NamedTuple):
     `trace` names the file of a recorded run. `only_sites` are the path, code, function and first line of the sites that
     may be fixed, None for all; `seen_tensors` are the path, function and name of locals that held tensors in it, which
     is a hint and no proof; `seen_functions` are path and name of functions that Dynamo traced. No project sets these,
-    but commands that are given a trace do.
+    but commands that are given a trace do. `see_suppressed` finds what comments suppress, too.
     """
 
     root: Path
@@ -68,6 +68,7 @@ class Settings(NamedTuple):
     only_sites: frozenset[tuple[str, str, str, str]] | None = None
     seen_tensors: frozenset[tuple[str, str, str]] = frozenset()
     seen_functions: frozenset[tuple[str, str]] = frozenset()
+    see_suppressed: bool = False
 
 
 class Overrides(NamedTuple):

@@ -32,8 +32,8 @@ _BLOCK = (
 _BLOCKS_TO_LOOK_AT = 64
 _NO_MEMORY = "cannot be read: out of memory"
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe is not waited for
-_MARK = "graphmend:"
-_SUPPRESSION = r"#\s*graphmend:\s*(?:(skip-file)|ignore(?:\s*\[([^\]]{0,999})\])?)(?![\w-]|\s*\[)"
+SUPPRESSION_MARK = "graphmend:"
+SUPPRESSION = r"#\s*graphmend:\s*(?:(skip-file)|ignore(?:\s*\[([^\]]{0,999})\])?)(?![\w-]|\s*[\[(:=]|\s*GM\d)"
 # Text is read up to a size that no program has, and parsed up to one that takes some seconds.
 MOST_READ = 16 * 2**20
 MOST_PARSED = 4 * 2**20
@@ -201,30 +201,30 @@ class SourceFile:
     @cached_property
     def suppressions(self) -> Suppressions:
         """What the file's comments ask for. SourceError if it has such comments and cannot be split into tokens."""
-        if _MARK not in self.text:
+        if SUPPRESSION_MARK not in self.text:
             return Suppressions()
         ignored: list[tuple[int, int, tuple[str, ...]]] = []
-        for first, last, comments in self._logical_lines():
+        for first, last, comments in self.logical_lines():
             for comment in comments:
-                for match in re.finditer(_SUPPRESSION, comment):
+                for match in re.finditer(SUPPRESSION, comment.string):
                     if match[1]:
                         return Suppressions(skip_file=True)
                     codes = ("",) if match[2] is None else tuple(filter(None, re.split(r"[\s,]+", match[2])))
                     ignored.append((first, last, codes))
         return Suppressions(ignored=tuple(ignored))
 
-    def _logical_lines(self) -> Iterator[tuple[int, int, list[str]]]:
+    def logical_lines(self) -> Iterator[tuple[int, int, list[TokenInfo]]]:
         """First line, last line and comments of each logical line; a comment alone on its line is one of its own."""
         import tokenize
 
         first: int | None = None
-        comments: list[str] = []
+        comments: list[TokenInfo] = []
         aside = {tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.NL}
         for token in self.tokens():
             if token.type == tokenize.COMMENT and first is None:
-                yield token.start[0], token.start[0], [token.string]
+                yield token.start[0], token.start[0], [token]
             elif token.type == tokenize.COMMENT:
-                comments.append(token.string)
+                comments.append(token)
             elif token.type == tokenize.NEWLINE:
                 yield token.start[0] if first is None else first, token.start[0], comments
                 first, comments = None, []

@@ -56,12 +56,15 @@ def analyse(
     settings = for_file(settings, path)
     view = RecordingView(index)
     try:
-        if module is None or source.suppressions.skip_file:
+        if module is None or (source.suppressions.skip_file and not settings.see_suppressed):
             return Analysed(path)
         functions, too_long = _short_enough(task.functions, module.summary, source)
         found = judge.find(source, module.summary, functions, view, settings)
         kept = [
-            each for each in found if is_selected(each.code, settings) and not source.suppressed(each.span, each.code)
+            each
+            for each in found
+            if is_selected(each.code, settings)
+            and (settings.see_suppressed or not source.suppressed(each.span, each.code))
         ]
     except NeedsProject:
         raise
