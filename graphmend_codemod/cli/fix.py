@@ -27,7 +27,7 @@ could not be handled. Commit hooks rely on the 1; --exit-zero turns it into 0.
 examples:
   graphmend fix src/models
   graphmend fix --diff --unsafe-fixes
-  graphmend fix --trace trace.json
+  graphmend fix --trace trace.json --rerun
   graphmend fix - --stdin-filename model.py < model.py > fixed.py
 """
 
@@ -62,8 +62,17 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Fix, tell what was done, and return the exit code."""
     path = options.stdin_path(args)
+    before = None
+    if args.rerun:
+        from graphmend_codemod.cli import rerunning
+
+        if path is not None or args.diff:
+            raise options.CommandError("--rerun runs the fixed files; it goes with neither `-` nor --diff")
+        before = rerunning.recorded(args)
     changed, problems = _fix_files(args) if path is None else _fix_stdin(args, path)
     if problems:
+        return 2
+    if before is not None and changed and rerunning.rerun(args, before, options.projects(args)[0][0].root):
         return 2
     return 1 if changed and not args.exit_zero else 0
 

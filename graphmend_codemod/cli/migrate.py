@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from graphmend_codemod.cli import models, options
+from graphmend_codemod.cli import models, options, rerunning
 from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod.migrate import report as views
     from graphmend_codemod.migrate.migration import MigrationError, Request, migrate
 
+    before = rerunning.recorded(args)
     request = Request(
         repository=Path(args.repository),
         settings=partial(_settings, args),
@@ -121,6 +122,8 @@ def run(args: argparse.Namespace) -> int:
     if args.open and outcome.report is not None:
         page = outcome.report / "evaluation" / "report.html"
         options.open_page(page if page.exists() else outcome.report / "report.md")
+    if before is not None and outcome.commits and not outcome.dry_run:
+        rerunning.rerun_branch(args, before, Path(args.repository), outcome.branch)
     return outcome.exit_code
 
 

@@ -83,6 +83,11 @@ def add_trace_option(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="fix only breaks recorded by `graphmend trace`, most expensive first",
     )
+    parser.add_argument(
+        "--rerun",
+        action="store_true",
+        help="then run the traced command again, and compare; needs a trace with --keep-command",
+    )
 
 
 def add_project_options(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graphmend_codemod.trace.document import Trace
     from graphmend_codemod.trace.join import Joined
 
-FORMATS = ("text", "json", "sarif", "github", "markdown")
+FORMATS = ("text", "json", "sarif", "github", "markdown", "badge")
 DEFAULT_OUTPUT = "trace.json"
 
 _DESCRIPTION = """\
@@ -40,6 +40,8 @@ examples:
   graphmend trace --import /logs/torch_trace
   graphmend trace --baseline breaks.json -- python train.py
   graphmend fix --trace trace.json
+  graphmend trace --compare trace.json -o after.json -- python train.py
+  graphmend trace --show trace.json --format badge
 """
 
 
@@ -71,6 +73,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help=f"where to write the trace [default: {DEFAULT_OUTPUT}]"
     )
+    parser.add_argument(
+        "--keep-command",
+        action="store_true",
+        help="keep the command with its arguments in the trace, for `fix --rerun`; they may hold secrets",
+    )
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="say what changed since the trace in FILE")
     parser.add_argument("--html", type=Path, metavar="FILE", help="also write one page to look at in a browser")
     parser.add_argument("--open", action="store_true", help="write the page beside the trace and open it")
     parser.add_argument("--format", choices=FORMATS, default="text", help="how to show it [default: text]")
@@ -91,8 +99,14 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Trace, show, and return the exit code."""
     _check(args)
+    if args.format == "badge" and args.show is not None:
+        from graphmend_codemod.trace import badge
+
+        say(badge.of_file(args.show))
+        return 0
     from graphmend_codemod.trace.join import join
 
+    before = _before(args)
     settings = options.settings_from(args, Path())
     trace, code = _trace(args, settings)
     output = _keep(args, trace)  # before anything else can go wrong
@@ -100,10 +114,24 @@ def run(args: argparse.Namespace) -> int:
     new = _against_baseline(args, trace)
     _show(args, joined, settings, new)
     told = sys.stdout if args.format == "text" else sys.stderr
+    if before is not None:
+        from graphmend_codemod.trace.compare import Comparison
+
+        for line in Comparison(before, trace).lines():
+            say(line, told)
     if output is not None:
         say(f"Trace: {output}", told)
     _page(args, joined, output, told)
     return code or (1 if new else 0)
+
+
+def _before(args: argparse.Namespace) -> Trace | None:
+    """The trace to compare with; read before a run of hours, and before a trace of the same name is written."""
+    if args.compare is None:
+        return None
+    from graphmend_codemod.trace import document
+
+    return document.read(args.compare)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -139,6 +167,8 @@ def _trace(args: argparse.Namespace, settings: Settings) -> tuple[Trace, int]:
         return running.imported(args.logs, settings.root, source=source), 0
     command = running.command_of(args.program, args.module or (), args.from_tests, args.model)
     progress = None if args.quiet else _progress
+    if args.keep_command and args.compile:
+        raise options.CommandError("--keep-command does not go with --compile: the run would be another one")
     outcome = running.run(command, settings.root, compile_auto=args.compile == "auto", source=source, progress=progress)
     if outcome.exit_code:
         options.print_notes(
@@ -149,7 +179,10 @@ def _trace(args: argparse.Namespace, settings: Settings) -> tuple[Trace, int]:
         options.print_notes(
             [f"nothing was compiled: no torch.compile was called in a Python that reads PYTHONPATH{hint}"]
         )
-    return outcome.trace, outcome.exit_code
+    trace = outcome.trace
+    if args.keep_command:
+        trace = running.with_command(trace, command, settings.root)
+    return trace, outcome.exit_code
 
 
 def _progress(words: str) -> None:
@@ -180,8 +213,12 @@ def _show(args: argparse.Namespace, joined: Joined, settings: Settings, new: fro
         say(documents.sarif(joined, settings.root))
     elif args.format == "markdown":
         say(documents.markdown(joined))
+    elif args.format == "badge":
+        from graphmend_codemod.trace.badge import badge
+
+        say(badge(len(joined.trace.sites)))
     elif args.format == "github":
-        for line in documents.github_commands(joined, settings.root):
+        for line in documents.github_commands(joined, settings.root, new):
             say(line)
     else:
         from graphmend_codemod.core.colour import paint_for

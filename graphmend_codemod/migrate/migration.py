@@ -28,6 +28,7 @@ from graphmend_codemod.migrate.outcome import Migration, RuleCommit, TakenBack
 from graphmend_codemod.migrate.per_rule import Engine, Fixed, Step, fix_rule_by_rule
 from graphmend_codemod.migrate.revert import TakingBack
 from graphmend_codemod.migrate.shared_session import reading_once
+from graphmend_codemod.migrate.traced import with_trace
 from graphmend_codemod.repository.checkout import (
     Checkout,
     open_checkout,
@@ -159,10 +160,9 @@ class _Run:
         self._folder = folder
         self._progress = progress
         self._start = tree.root / checkout.inside
-        self.settings = self._settings()
+        self.settings, self.remarks = with_trace(self._settings(), tree, request.jobs, request.cache)
         self._wanted = self._models()
         self._taking_back: TakingBack | None = None
-        self.remarks: tuple[str, ...] = ()
 
     @property
     def taken_back(self) -> tuple[TakenBack, ...]:
@@ -189,7 +189,7 @@ class _Run:
             self._require_models()
             return
         self._wanted = Wanted()
-        self.remarks = ("models of the settings are not evaluated: torch is not installed beside graphmend",)
+        self.remarks += ("models of the settings are not evaluated: torch is not installed beside graphmend",)
 
     def _require_models(self) -> None:
         for model in self._wanted.named:

@@ -74,6 +74,11 @@ class Worktree:
         """Whether the commit has something in the folder at `path`, on disk or not; the root's path is empty."""
         return not path or path in self.submodules or any(name.startswith(f"{path}/") for name in self.entries)
 
+    def write(self, path: str) -> None:
+        """Put one file on disk that may have been left out."""
+        if path in self.missing and not os.path.lexists(self.root / path):
+            _write_files(self.git, self.commit, [path])
+
     def complete(self) -> Worktree:
         """The same with all files on disk. Raises `RepositoryError` when they cannot be written (no space)."""
         _write_files(self.git, self.commit, self.missing)

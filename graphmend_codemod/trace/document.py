@@ -158,7 +158,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Totals:
-    """Sums over the run."""
+    """Sums over the run. `wall` is how long the program took, 0 where that is not known."""
 
     sites: int
     events: int
@@ -167,11 +167,15 @@ class Totals:
     recompilations: int
     skipped: int
     seconds: float
+    wall: float = 0.0
 
 
 @dataclass(frozen=True)
 class Trace:
-    """All of it. `command` is the program that was run, without its arguments, or where logs were read."""
+    """All of it. `command` is the program that was run, without its arguments, or where logs were read.
+
+    `arguments` is the whole command, and `folder` where it ran, from the project; empty unless asked for.
+    """
 
     graphmend: str
     command: str
@@ -182,6 +186,8 @@ class Trace:
     recompiled: tuple[Recompiled, ...]
     skipped: tuple[Skipped, ...]
     compilations: tuple[Compilation, ...]
+    arguments: tuple[str, ...] = ()
+    folder: str = ""
 
 
 def as_json(trace: Trace) -> str:

@@ -43,16 +43,19 @@ def answer_object(answer: Answer) -> dict[str, Any]:
     }
 
 
-def github_commands(joined: Joined, root: Path) -> Iterator[str]:
-    """An annotation for each site of the project: a warning where a fix exists, else a notice."""
+def github_commands(joined: Joined, root: Path, new: frozenset[str] | None = None) -> Iterator[str]:
+    """An annotation for each site of the project: a warning where a fix exists, else a notice.
+
+    With `new`, the ids of sites that a baseline does not have, only those, as errors.
+    """
     for site, answer in zip(joined.trace.sites, joined.answers, strict=True):
-        if site.own is None:
+        if site.own is None or (new is not None and site.id not in new):
             continue
         properties = {"file": shown_path(site.own.path, root), "line": str(site.own.line)}
         if site.place == site.own and site.column is not None:
             properties["col"] = str(site.column)
         properties["title"] = f"graph break {site.gb_id}".strip()
-        level = "warning" if answer.verdict is Verdict.FIX else "notice"
+        level = "error" if new is not None else "warning" if answer.verdict is Verdict.FIX else "notice"
         yield github.command(level, properties, message(site, answer))
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
@@ -47,18 +49,20 @@ def run(
     compile_auto: bool = False,
     source: bool = True,
     progress: Callable[[str], None] | None = None,
+    folder: Path | None = None,
 ) -> Outcome:
-    """Run `command` in the current folder, with its own input and output, and return the trace.
+    """Run `command` in a folder, the current one by default, with its own input and output, and return the trace.
 
     However the command ends, by an exception, a signal or Ctrl-C, there is a trace of what happened until then.
     `progress` is told of each new site while it runs. Raises `TraceError` when the command cannot be started.
     """
-    with tempfile.TemporaryDirectory(prefix="graphmend-trace-") as folder:
-        environment = _environment(folder, compile_auto)
-        watch = _Watch(Path(folder), root, progress)
+    with tempfile.TemporaryDirectory(prefix="graphmend-trace-") as records:
+        environment = _environment(records, compile_auto)
+        watch = _Watch(Path(records), root, progress)
+        begun = time.perf_counter()
         with _signals_for_child() as children:
             try:
-                child = subprocess.Popen(command, env=environment)
+                child = subprocess.Popen(command, env=environment, cwd=folder)
             except OSError as error:
                 raise TraceError(
                     f"{command[0]}: cannot be run: {error.strerror}; write `graphmend trace -- python ...`"
@@ -69,7 +73,29 @@ def run(
                     code = child.wait(_LOOK_EVERY)
                     break
                 watch.look()
-        return Outcome(gathered(Path(folder), root, _name(command), source=source), code if code >= 0 else 128 - code)
+        trace = gathered(Path(records), root, _name(command), source=source)
+        wall = round(time.perf_counter() - begun, 3)
+        trace = dataclasses.replace(trace, totals=dataclasses.replace(trace.totals, wall=wall))
+        return Outcome(trace, code if code >= 0 else 128 - code)
+
+
+def with_command(trace: Trace, command: Sequence[str], root: Path) -> Trace:
+    """The trace with the command that was run and the folder, for those who want to run it again from the file."""
+    folder = os.path.relpath(os.getcwd(), root).replace(os.sep, "/")
+    return dataclasses.replace(trace, arguments=tuple(command), folder=folder)
+
+
+def again(before: Trace, root: Path, *, progress: Callable[[str], None] | None = None) -> Outcome:
+    """Run the command of a trace again, in its folder below `root`. Raises `TraceError` where it was not kept."""
+    if not before.arguments:
+        raise TraceError(
+            "the trace does not have the arguments of its command: record it with `graphmend trace --keep-command`, "
+            "or run `graphmend trace --compare TRACE -- COMMAND` yourself"
+        )
+    folder = (root / before.folder).resolve()
+    if not folder.is_dir() or not folder.is_relative_to(root.resolve()):
+        raise TraceError(f"{before.folder}: the folder in which the trace was recorded is not below {root}")
+    return run(before.arguments, root, source=before.has_source, progress=progress, folder=folder)
 
 
 def gathered(folder: Path, root: Path, command: str, *, source: bool = True) -> Trace:

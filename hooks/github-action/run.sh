@@ -19,6 +19,7 @@ again() { # the same check, in another form; with --exit-zero, 1 can only be a c
 }
 
 check() {
+  arguments=("${known[@]}" "${arguments[@]}")
   graphmend check "${arguments[@]}" --output-format github -- "${paths[@]}" 2> >(harmless >&2)
   local code=$?
   again markdown >>"$GITHUB_STEP_SUMMARY" || [[ $code -gt 1 ]] || code=2
@@ -30,6 +31,30 @@ check() {
   esac
   [[ $code == 1 && $FAIL != true ]] && return 0
   return $code
+}
+
+trace() {
+  if [[ ${#program[@]} == 0 ]]; then
+    echo "::error::graphmend: mode trace needs the input command, one argument a line"
+    output result failed
+    return 2
+  fi
+  graphmend trace --quiet -o graphmend-trace.json "${arguments[@]}" -- "${program[@]}" 2> >(harmless >&2) | harmless
+  local code=${PIPESTATUS[0]}
+  if [[ $code != 0 ]]; then # the program's own: breaks of a run that failed say little
+    output result failed
+    return "$code"
+  fi
+  graphmend trace --show graphmend-trace.json "${known[@]}" --format github 2> >(harmless >&2)
+  code=$?
+  graphmend trace --show graphmend-trace.json --format markdown >>"$GITHUB_STEP_SUMMARY"
+  case $code in
+    0) output result clean ;;
+    1) output result findings ;;
+    *) output result failed ;;
+  esac
+  [[ $code == 1 && $FAIL != true ]] && return 0
+  return "$code"
 }
 
 pull_request() {
@@ -51,11 +76,15 @@ pull_request() {
 
 lines "${PATHS:-.}" paths
 lines "${ARGS:-}" arguments
+lines "${COMMAND:-}" program
+known=()
+[[ -n ${BASELINE:-} ]] && known=(--baseline "$BASELINE")
 case "$MODE" in
   check) check ;;
+  trace) trace ;;
   pull-request) pull_request ;;
   *)
-    echo "::error::graphmend: mode must be check or pull-request, not $MODE"
+    echo "::error::graphmend: mode must be check, trace or pull-request, not $MODE"
     exit 2
     ;;
 esac

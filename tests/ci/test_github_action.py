@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 import yaml
 
+from graphmend_codemod.trace import baseline, document
 from tests.forge.conftest import hub, isolated, server, slept, upstream  # noqa: F401
 from tests.forge.tools import TOKEN, Hub
 from tests.repository.tools import BROKEN, CHECKOUT, CLEAN, Repository, empty_repository
+from tests.trace import samples
 
 ACTION = CHECKOUT / "hooks/github-action"
 NODE = Path(__file__).parent / "node_modules"
@@ -103,6 +105,47 @@ def test_inputs_are_arguments_and_never_code(runner: Runner) -> None:
     assert not (runner.repository.folder / "stolen").exists()
 
 
+def traced(runner: Runner, *, known: bool, code: int = 0) -> str:
+    """Put a baseline and a recorder in the repository that "records" one made-up run; the command."""
+    folder = runner.repository.folder
+    trace = samples.traced(samples.project(folder))
+    (folder / "recorded.json").write_text(document.as_json(trace))
+    (folder / "breaks.json").write_text('{"graphmend-breaks": 1, "sites": []}')
+    if known:
+        baseline.write(folder / "breaks.json", trace)
+    command = runner.folder / "bin/graphmend"
+    real = command.read_text().splitlines()[1]
+    fake = f'if [ "$2" = --quiet ]; then cp recorded.json graphmend-trace.json; exit {code}; fi'
+    command.write_text(f"#!/bin/sh\n{fake}\n{real}\n")
+    return "python\ntrain.py"
+
+
+def test_a_trace_fails_for_breaks_that_the_baseline_does_not_have(runner: Runner) -> None:
+    done = runner.run(MODE="trace", COMMAND=traced(runner, known=False), BASELINE="breaks.json")
+    assert done.returncode == 1, done
+    assert "::error file=model.py,line=6" in done.stdout
+    assert "GB0170" in runner.summary
+    assert runner.outputs == {"result": "findings"}
+
+
+def test_a_trace_of_known_breaks_is_green(runner: Runner) -> None:
+    done = runner.run(MODE="trace", COMMAND=traced(runner, known=True), BASELINE="breaks.json")
+    assert done.returncode == 0, done
+    assert runner.outputs == {"result": "clean"}
+
+
+def test_a_program_that_fails_fails_the_job_even_if_breaks_must_not(runner: Runner) -> None:
+    command = traced(runner, known=True, code=1)
+    assert runner.run(MODE="trace", COMMAND=command, BASELINE="breaks.json", FAIL="false").returncode == 1
+    assert runner.outputs == {"result": "failed"}
+
+
+def test_a_trace_without_a_command_says_what_is_missing(runner: Runner) -> None:
+    done = runner.run(MODE="trace", COMMAND="")
+    assert done.returncode == 2
+    assert "needs the input command" in done.stdout
+
+
 def test_an_unknown_mode_is_an_error(runner: Runner) -> None:
     done = runner.run(MODE="fix")
     assert done.returncode == 2
@@ -184,7 +227,7 @@ def test_the_reference_validator_finds_no_error_in_sarif(runner: Runner) -> None
 
 def test_the_gitlab_template_is_yaml_with_jobs_that_run_this_command() -> None:
     template = yaml.safe_load((CHECKOUT / "hooks/gitlab-ci/graphmend.gitlab-ci.yml").read_text())
-    assert set(template) == {".graphmend", "graphmend-check", "graphmend-merge-request"}
+    assert set(template) == {".graphmend", "graphmend-check", "graphmend-merge-request", "graphmend-trace"}
     assert "graphmend pr" in template["graphmend-merge-request"]["script"][0]
 
 
@@ -196,6 +239,8 @@ def test_the_gitlab_template_is_yaml_with_jobs_that_run_this_command() -> None:
         ("graphmend-merge-request", 2, False),
         ("graphmend-check", 0, True),
         ("graphmend-check", 1, False),
+        ("graphmend-trace", 0, True),
+        ("graphmend-trace", 1, False),
     ],
 )
 def test_a_gitlab_job_is_green_only_when_the_command_succeeds(runner: Runner, job: str, code: int, green: bool) -> None:
