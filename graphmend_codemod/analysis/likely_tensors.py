@@ -7,7 +7,7 @@ tell, as one that is annotated: a hint for what to write, which the header of a 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import FunctionNode, Outline, parameters, walk_scope
@@ -41,7 +41,10 @@ def _look(function: FunctionNode, outline: Outline) -> Mapping[str, bool]:
     others: set[str] = set()
     for call in outline.calls:
         called = call.func
-        if not isinstance(called, ast.Attribute) or not isinstance(called.value, ast.Name):
+        if not isinstance(called, ast.Attribute):
+            continue
+        if not isinstance(called.value, ast.Name):
+            used.update(_asked(called.value) if called.attr in _METHODS else ())
             continue
         owner, method = called.value.id, called.attr
         if owner in _TORCH:
@@ -69,6 +72,21 @@ def _look(function: FunctionNode, outline: Outline) -> Mapping[str, bool]:
     if first is not None:
         used.add(first)
     return {name: name in optional for name in (used & outline.names) - others}
+
+
+def _asked(node: ast.expr) -> Iterator[str]:
+    """The names that an expression with a method of tensors is made of: `x` for `x == 0`, `x[:, 2:] >= x[:, :2]`.
+
+    What it is compared or combined with may be a number.
+    """
+    while isinstance(node, (ast.Compare, ast.BinOp, ast.UnaryOp)):
+        node = node.operand if isinstance(node, ast.UnaryOp) else node.left
+        if isinstance(node, ast.Name):
+            yield node.id
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        index = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        if any(isinstance(each, ast.Slice) for each in index):  # no list takes such an index
+            yield node.value.id
 
 
 def _first_input(function: FunctionNode) -> str | None:

@@ -248,3 +248,42 @@ def test_a_number_that_is_a_tensor_on_one_path_alone_is_asked_for() -> None:
     assert "isinstance(count, torch.Tensor)" in after
     behaves(source, after, ["torch.tensor([3, 3, 4])", "torch.ones(2)"], scenarios=_COMPILED)
     compiles(after, ["torch.tensor([3, 3, 4])"], scenarios=_COMPILED)
+
+
+_DOMAIN = """
+import torch
+from torch import nn
+
+
+def check(values, low, high, inner):
+    if torch.min(values) < low or torch.max(values) > high:
+        raise ValueError("outside of the domain")
+    assert low <= values.max() <= high, f"not below {high}"
+    assert low <= values[0] and values[0] <= high, f"not below {high}"
+    if inner is not None and (inner[:, 1:] < inner[:, :1]).any():
+        raise ValueError(f"not in order: {inner}")
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, high=2.0, inner=None):
+        check(x, -1.0, high, inner)
+        return x * 2
+"""
+
+
+def test_what_a_failed_check_skips_may_have_any_shape_and_type() -> None:
+    after, _ = fixed(_DOMAIN)
+    assert after.count("torch._assert_async(") == 4
+    several = "torch.tensor([2.0, 3.0])"
+    compiles(after, ["torch.ones(3)", "torch.full((3,), 3.0)", "torch.tensor([0.0, 1.0, 5.0])"])
+    compiles(after, [f"torch.ones(3), {several}", f"torch.full((3,), -2.0), {several}"])
+    compiles(after, ["torch.ones(3), torch.tensor([2.0]), torch.tensor([[0.0, 1.0]])"])
+    compiles(after, ["torch.ones(3), torch.tensor(2.0), torch.tensor([[1.0, 0.0]])"])
+
+
+@pytest.mark.parametrize(
+    "test", ["x.sum() > 0 and x > low", "not (x.sum() > 0 or x > low)", "x.sum() > 0 or x.mean() > 0 and x > low"]
+)
+def test_what_passes_where_it_is_skipped_must_hold_one_element(test: str) -> None:
+    source = _MODEL.replace("{body}", f'        low = flag\n        if {test}:\n            raise ValueError("bad")')
+    declined(source.replace("flag: bool", "flag"), because="may have more than one element")

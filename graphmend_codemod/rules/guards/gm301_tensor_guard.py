@@ -9,6 +9,10 @@ the CUDA context of the process cannot be used any more. Where a device has no k
 torch 2.13, compiled code fails: set `guards = "skip"` there. What a call wrote into attributes before its check failed
 is not there afterwards: a compiled function writes them when its graph has run.
 
+Python skips operands of `or` once a check has failed; compiled code computes them all. That makes no difference, for
+what they may be: the check fails in any case. Operands that are skipped where a check may still pass
+(`if a and b: raise`) must be single elements.
+
 What only an annotation says to be a tensor is asked for in the header, as is that `any()` gives bool, which it does
 not of uint8. The message is the constant text of the exception, with `...` for what eager mode fills in; a message that
 is computed elsewhere is a reason to leave the guard alone.
@@ -34,7 +38,7 @@ from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs import untraced
-from graphmend_codemod.rules.proofs.conditions import Condition, split
+from graphmend_codemod.rules.proofs.conditions import Condition, fails_early, split
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
 from graphmend_codemod.rules.proofs.logging.log_guard import guard, guard_test
 from graphmend_codemod.rules.proofs.unproven import Unproven, asked_of_bytes, bool_checks, tensor_checks
@@ -141,7 +145,8 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
     if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise) or (condition := split(site, node.test)) is None:
         return None
     message = f"data-dependent `raise`: `{speculation.short(node.test)}`"
-    reason = _why_not(site, condition)
+    early = len(condition.tensors) == 1 and fails_early(condition.tensors[0], ast.Or)
+    reason = _why_not(site, condition, early)
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
@@ -203,7 +208,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     if plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))):
         return None
     message = f"data-dependent `assert`: `{speculation.short(node.test)}`"
-    reason = _why_not(site, condition)
+    reason = _why_not(site, condition, all(fails_early(each, ast.And) for each in condition.tensors))
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
@@ -236,7 +241,7 @@ def _facts(site: Site, condition: Condition) -> list[str]:
     return list(dict.fromkeys([*tensor_checks(site, tensors), *condition.facts, *bools]))
 
 
-def _why_not(site: Site, condition: Condition) -> str | None:
+def _why_not(site: Site, condition: Condition, early: bool) -> str | None:
     if site.torch is None:
         return name_taken()
     if site.place.in_try:
@@ -246,7 +251,7 @@ def _why_not(site: Site, condition: Condition) -> str | None:
     manager = swallowing(site)
     if manager is not None:
         return f"the check is inside `with {manager}`, which may catch its exception; move it above the `with`"
-    if condition.several is not None and _combines(condition):
+    if condition.several is not None and _combines(condition) and not early:
         return f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
     if condition.verdict.impure is not None:
         return condition.verdict.impure
@@ -261,7 +266,10 @@ def _why_not(site: Site, condition: Condition) -> str | None:
 
 def _combines(condition: Condition) -> bool:
     """True when several tensors decide. A single one may have any shape: `_assert_async` takes what `if` would take."""
-    return len(condition.tensors) > 1 or any(isinstance(node, ast.BoolOp) for node in walk(condition.tensors[0]))
+    return len(condition.tensors) > 1 or any(
+        isinstance(node, ast.BoolOp) or (isinstance(node, ast.Compare) and len(node.ops) > 1)
+        for node in walk(condition.tensors[0])
+    )
 
 
 class _Check(NamedTuple):

@@ -105,6 +105,20 @@ def _skipped(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]
     return verdict
 
 
+def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:
+    """True where what Python skips in a test is skipped only because the check has failed already.
+
+    Such a check fails whatever is skipped: with an exception of its own, or with one from what eager mode skips, as
+    from the truth of several elements. `sign` is what fails at once: `ast.And` where the test is asserted, `ast.Or`
+    where it raises.
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return fails_early(test.operand, ast.Or if sign is ast.And else ast.And)
+    if isinstance(test, ast.BoolOp):
+        return isinstance(test.op, sign) and all(fails_early(operand, sign) for operand in test.values)
+    return sign is ast.And or not isinstance(test, ast.Compare) or len(test.ops) == 1
+
+
 class _Part(NamedTuple):
     text: str
     tight: str
@@ -129,10 +143,38 @@ def _part(site: Site, node: ast.expr) -> _Part:
     call = _comparison_call(site, node)
     if call is not None:
         return call
+    if isinstance(node, ast.Compare) and len(node.ops) > 1:
+        return _chain(site, node)
     numbers = _numbers_compared(site, node)
     if numbers is not None:
         return numbers
     return _leaf(site, _unwrapped(site, node))
+
+
+def _chain(site: Site, node: ast.Compare) -> _Part:
+    """`a <= b <= c`, which Python joins with `and`, and where `b` is computed once: here the compiler sees to that."""
+    sides = [node.left, *node.comparators]
+    verdict = speculation.FREE
+    for middle in sides[1:-1]:
+        if site.judge(_unwrapped(site, middle)).impure is not None:
+            impure = f"`{speculation.short(middle)}` would be computed twice; assign it to a variable first"
+            verdict = verdict & speculation.Verdict(impure=impure)
+    texts: list[str] = []
+    several, any_shape = None, False
+    for left, sign, right in zip(sides, node.ops, sides[1:], strict=False):
+        if type(sign) not in _OPPOSITES:
+            impure = f"`{speculation.short(node)}` asks for more than order; split it"
+            return _Part("", "", "", verdict=speculation.Verdict(impure=impure))
+        text = f"{site.operand(left)} {_OPPOSITES[type(sign)][0]} {site.operand(right)}"
+        texts.append(f"({text})")
+        one = all(site.value(side).is_python or site.value(side).is_single for side in (left, right))
+        if not one:
+            several, any_shape = several or text, True
+        if len(texts) > 1:
+            raises = None if one else f"`{text}` may have more than one element"
+            verdict = verdict & site.judge(right) & speculation.Verdict(raises=raises)
+    text = " & ".join(texts)
+    return _Part(text, f"({text})", f"~({text})", several, verdict, any_shape=any_shape)
 
 
 def _connective(site: Site, node: ast.BoolOp) -> _Part:
@@ -172,9 +214,6 @@ def _unwrapped(site: Site, node: ast.expr) -> ast.expr:
 
 def _leaf(site: Site, node: ast.expr) -> _Part:
     value = site.value(node)
-    if isinstance(node, ast.Compare) and len(node.ops) > 1:
-        impure = f"`{speculation.short(node)}` is a chained comparison, which Python joins with `and`; split it"
-        return _Part("", "", "", verdict=speculation.Verdict(impure=impure))
     several = None
     if not (value.is_single or _scalar_comparison(site, node) or (value.shape == SCALAR and value.optional)):
         several = site.text(node)
