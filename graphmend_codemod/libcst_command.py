@@ -34,12 +34,14 @@ class GraphmendCommand(CodemodCommand):
         select: str | None = None,
         ignore: str | None = None,
         unsafe_fixes: bool = False,
+        opaque: bool = False,
     ) -> None:
         super().__init__(context)
         self._overrides = Overrides(
             select=(select,) if select else (),
             ignore=(ignore,) if ignore else (),
             unsafe_fixes=True if unsafe_fixes else None,
+            opaque=True if opaque else None,
         )
 
     @staticmethod
@@ -50,6 +52,7 @@ class GraphmendCommand(CodemodCommand):
         arg_parser.add_argument(
             "--unsafe-fixes", action="store_true", help="also apply unsafe fixes, which need review"
         )
+        arg_parser.add_argument("--opaque", action="store_true", help="also outline code as opaque operators")
 
     def transform_module_impl(self, tree: cst.Module) -> cst.Module:
         """The fixed module, or `tree` itself. SkipFile, with one line, for a file that has to be left alone."""

@@ -164,6 +164,12 @@ def _names(outcome: Migration) -> dict[str, object]:
 
 def _promise(outcome: Migration) -> str:
     unsafe = sum(one.safety is Safety.UNSAFE for commit in outcome.commits for one in commit.applied)
+    opaque = sum(one.safety is Safety.OPAQUE for commit in outcome.commits for one in commit.applied)
+    if opaque and not unsafe:
+        return (
+            f"Outside `torch.compile` nothing changes. {plural(opaque, 'site')} became part of an opaque operator: one "
+            "graph, which the compiler cannot look into there."
+        )
     if unsafe:
         return (
             f"{plural(unsafe, 'site')} got an unsafe fix: review these with care. The other fixes do not "

@@ -170,4 +170,4 @@ def _summary(result: FixResult, settings: Settings, diff: bool) -> str:
         return f"Nothing to fix in {result.files} file{'s' if result.files != 1 else ''}."
     from graphmend_codemod.reporting import fixes
 
-    return fixes.summary(result, unsafe_fixes=settings.unsafe_fixes, written=not diff)
+    return fixes.summary(result, unsafe_fixes=settings.unsafe_fixes, written=not diff, opaque=settings.opaque)

@@ -197,6 +197,7 @@ def _options(args: argparse.Namespace) -> Options:
         select=tuple(args.select or ()),
         ignore=tuple(args.ignore or ()),
         unsafe_fixes=args.unsafe_fixes,
+        opaque=args.opaque,
         config=None if args.config is None else str(args.config.resolve()),
         evaluate=getattr(args, "evaluate", False),
         forge=args.forge,

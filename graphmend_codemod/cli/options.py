@@ -68,6 +68,12 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
         help="also apply unsafe fixes, which need review",
     )
     parser.add_argument(
+        "--opaque",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="also outline what nothing else fixes as custom operators, which the compiler cannot look into",
+    )
+    parser.add_argument(
         "--config",
         metavar="FILE",
         type=Path,
@@ -124,7 +130,7 @@ def add_run_options(parser: argparse.ArgumentParser, *, cached: bool = False) ->
 
 def settings_from(args: argparse.Namespace, start: Path) -> Settings:
     """The project's settings at `start` with the command line over them; SettingsError if they cannot be used."""
-    told = Overrides(tuple(args.select or ()), tuple(args.ignore or ()), args.unsafe_fixes, args.config)
+    told = Overrides(tuple(args.select or ()), tuple(args.ignore or ()), args.unsafe_fixes, args.config, args.opaque)
     settings = overridden_settings(told, known_codes, start)
     if globs := getattr(args, "exclude", None):
         settings = settings._replace(exclude=(*settings.exclude, *_separated(globs)))

@@ -132,7 +132,8 @@ def run(args: argparse.Namespace) -> int:
         if args.earlier is not None:
             if checkout is None:
                 raise options.CommandError("--from needs a clone that holds the branch; name its folder")
-            if args.evaluate or request.wanted.anything or args.select or args.ignore or args.unsafe_fixes is not None:
+            rules = (args.select, args.ignore, args.unsafe_fixes is not None, args.opaque is not None)
+            if args.evaluate or request.wanted.anything or any(rules):
                 raise options.CommandError(
                     "--from takes an existing branch; pass models and rules to `graphmend migrate`"
                 )

@@ -13,10 +13,12 @@ class Safety(enum.Enum):
     """Whether a fix is applied without being asked for.
 
     `SAFE` keeps eager behaviour by proof or by construction, `UNSAFE` needs a human eye, `ADVICE` never edits.
+    `OPAQUE` keeps eager behaviour like `SAFE`, and puts an operator into the graph that the compiler cannot look into.
     """
 
     SAFE = "safe"
     UNSAFE = "unsafe"
+    OPAQUE = "opaque"
     ADVICE = "advice"
 
 
@@ -113,10 +115,12 @@ class Finding(NamedTuple):
         """True when an edit exists, safe or not."""
         return self.edit is not None
 
-    def is_applied(self, unsafe_fixes: bool) -> bool:
-        """Whether fixing writes the edit: a safe one, an unsafe one if those are asked for, one path if that was."""
+    def is_applied(self, unsafe_fixes: bool, opaque: bool = False) -> bool:
+        """Whether fixing writes the edit: a safe one, unsafe or opaque ones if asked for, one path if that was."""
         if self.edit is None or self.safety is Safety.ADVICE:
             return False
+        if self.safety is Safety.OPAQUE:
+            return opaque
         return self.safety is Safety.SAFE or unsafe_fixes or self.edit.form is Form.ONE_PATH
 
 
@@ -126,6 +130,8 @@ def why_left(finding: Finding) -> str:
         return finding.declined
     if finding.fixable and finding.safety is Safety.SAFE:
         return "its file could not be written"
+    if finding.fixable and finding.safety is Safety.OPAQUE:
+        return "an opaque operator: read it with `graphmend fix --opaque --diff`"
     if finding.fixable:
         return "an unsafe fix: read it with `graphmend fix --unsafe-fixes --diff`"
     return "advice: nothing is written for this site"

@@ -57,6 +57,7 @@ class Settings(NamedTuple):
     exclude: tuple[str, ...] = ()
     include: tuple[str, ...] = ()
     unsafe_fixes: bool = False
+    opaque: bool = False
     one_path: bool = False
     module_bases: tuple[str, ...] = ()
     log_calls: str = "guard"
@@ -78,6 +79,7 @@ class Overrides(NamedTuple):
     ignore: tuple[str, ...] = ()
     unsafe_fixes: bool | None = None
     config: Path | None = None
+    opaque: bool | None = None
 
 
 def overridden_settings(overrides: Overrides, known_codes: Callable[[], Collection[str]], start: Path) -> Settings:
@@ -90,6 +92,8 @@ def overridden_settings(overrides: Overrides, known_codes: Callable[[], Collecti
         settings = settings._replace(ignore=(*settings.ignore, *ignored))
     if overrides.unsafe_fixes is not None:
         settings = settings._replace(unsafe_fixes=overrides.unsafe_fixes)
+    if overrides.opaque is not None:
+        settings = settings._replace(opaque=overrides.opaque)
     return settings
 
 
@@ -301,6 +305,7 @@ _READERS: Mapping[str, Callable[[object, str], Any]] = {
     "exclude": _strings,
     "include": _strings,
     "unsafe-fixes": _boolean,
+    "opaque": _boolean,
     "one-path": _boolean,
     "module-bases": _matching(_NAME, "mylib.layers.BaseModule"),
     "log-calls": _one_of(LOG_CALLS),

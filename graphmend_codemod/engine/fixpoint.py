@@ -116,7 +116,7 @@ class Fixing:
         return first_line(source.text, finding.span.start_line)
 
     def _applies(self, finding: Finding) -> bool:
-        return finding.is_applied(self._settings.unsafe_fixes)
+        return finding.is_applied(self._settings.unsafe_fixes, self._settings.opaque)
 
     def _pass(self, findings: Sequence[Finding], refused: dict[Finding, str]) -> bool:
         by_path: dict[str, list[Finding]] = {}

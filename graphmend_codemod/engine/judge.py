@@ -71,7 +71,7 @@ def find(
             judged += _findings_in(unit, source, summary, settings, open_questions)
             if open_questions:
                 judged += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
-    findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes)
+    findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes, opaque=settings.opaque)
     unique = {(finding.code, finding.span): finding for finding in _uncovered(findings)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
 
@@ -401,13 +401,23 @@ def _judge(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdi
     """The verdict of the first rule that has an edit, or else of the first that has a reason.
 
     A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.
+    Opaque operators come last: where they are not asked for, the reason why nothing else fixes the site says more.
     """
-    declined: tuple[Rule, Verdict] | None = None
+    found: dict[int, tuple[Rule, Verdict]] = {}
     for rule, match in asked:
         verdict = match(site, site.node)
         if verdict is None:
             continue
-        if verdict.edit is not None:
+        if verdict.edit is not None and rule.safety is not Safety.OPAQUE:
             return rule, verdict
-        declined = declined or (rule, verdict)
-    return declined
+        found.setdefault(_rank(rule, verdict, site.settings.opaque), (rule, verdict))
+    return found[min(found)] if found else None
+
+
+def _rank(rule: Rule, verdict: Verdict, asked: bool) -> int:
+    """How much the verdict of a rule without a fix of its own says, the least for the most."""
+    if rule.safety is not Safety.OPAQUE:
+        return 2 if rule.safety is Safety.ADVICE else 1
+    if verdict.edit is not None:
+        return 0 if asked else 1
+    return 1 if asked else 3

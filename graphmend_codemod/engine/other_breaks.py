@@ -83,12 +83,12 @@ def _called(node: ast.Call) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def without_idle_fixes(judged: Sequence[Judged], *, unsafe: bool) -> list[Finding]:
+def without_idle_fixes(judged: Sequence[Judged], *, unsafe: bool, opaque: bool) -> list[Finding]:
     """The findings, where fixes that leave a break around them are declined.
 
     A test counts as mended when another fix that will be applied covers it.
     """
-    wanted = {Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE}
+    wanted = {Safety.SAFE, *([Safety.UNSAFE] if unsafe else []), *([Safety.OPAQUE] if opaque else [])}
     kept: list[Finding] = []
     mended: list[Span] = []
     for each in sorted(judged, key=lambda one: (one.finding.span.start_line, one.finding.span.start_column)):

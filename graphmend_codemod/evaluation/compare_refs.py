@@ -141,9 +141,9 @@ def _measured(
         )
     progress("looking for break sites")
     checked = api.check((), settings, jobs=request.jobs, cache=request.cache)
-    unsafe = settings.unsafe_fixes
-    fixed = tuple(finding for finding in checked.findings if finding.is_applied(unsafe))
-    left = tuple((finding, why_left(finding)) for finding in checked.findings if not finding.is_applied(unsafe))
+    asked = settings.unsafe_fixes, settings.opaque
+    fixed = tuple(finding for finding in checked.findings if finding.is_applied(*asked))
+    left = tuple((finding, why_left(finding)) for finding in checked.findings if not finding.is_applied(*asked))
     judge = port.measure(trees, wanted, progress)
     return judge.finish(judge.verdict(Sites(fixed, left), changed))
 

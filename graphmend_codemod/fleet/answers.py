@@ -66,4 +66,5 @@ def settings_of(order: Order) -> Callable[[Path], Settings]:
     """The settings at a path, with the order's options over them; SettingsError if they cannot be used."""
     told = order.options
     config = None if told.config is None else Path(told.config)
-    return partial(overridden_settings, Overrides(told.select, told.ignore, told.unsafe_fixes, config), lambda: CODES)
+    overrides = Overrides(told.select, told.ignore, told.unsafe_fixes, config, told.opaque)
+    return partial(overridden_settings, overrides, lambda: CODES)

@@ -20,6 +20,7 @@ class Options:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     unsafe_fixes: bool | None = None
+    opaque: bool | None = None
     config: str | None = None
     evaluate: bool = False
     forge: str | None = None

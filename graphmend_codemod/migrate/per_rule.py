@@ -117,7 +117,7 @@ def fix_rule_by_rule(
 
 def applies(finding: Finding, settings: Settings) -> bool:
     """Whether fixing with these settings writes this finding's edit."""
-    return finding.is_applied(settings.unsafe_fixes)
+    return finding.is_applied(settings.unsafe_fixes, settings.opaque)
 
 
 def _rules_to_run(

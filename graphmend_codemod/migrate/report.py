@@ -236,8 +236,9 @@ def _place(finding: Finding, outcome: Migration, folder: Path) -> str:
         target = os.path.relpath(outcome.top / finding.path, folder).replace(os.sep, "/")
         where = f"[{where}]({quote(target, errors='surrogateescape')}#L{finding.span.start_line})"
     function = f" in {code(finding.function)}" if finding.function else ""
-    unsafe = " **(unsafe fix)**" if finding.fixable and finding.safety is Safety.UNSAFE else ""
-    return f"{where}{function}: {escaped(finding.message)}{unsafe}"
+    kind = {Safety.UNSAFE: " **(unsafe fix)**", Safety.OPAQUE: " **(opaque operator)**"}
+    marked = kind.get(finding.safety, "") if finding.fixable else ""
+    return f"{where}{function}: {escaped(finding.message)}{marked}"
 
 
 def _commit_dict(commit: RuleCommit) -> dict[str, object]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.engine.api import FileFix, FixResult
-from graphmend_codemod.reporting.report import Kind, count_kinds, plural, shown_path
+from graphmend_codemod.reporting.report import Kind, count_kinds, kind_of, plural, shown_path
 
 
 def line(change: FileFix, root: Path) -> str:
@@ -17,18 +17,22 @@ def line(change: FileFix, root: Path) -> str:
     return f"{printable(shown_path(change.path, root))}: {rules}"
 
 
-def summary(result: FixResult, *, unsafe_fixes: bool, written: bool) -> str:
+def summary(result: FixResult, *, unsafe_fixes: bool, written: bool, opaque: bool = False) -> str:
     """One line for the whole run: `Fixed 3 break sites in 2 files (1 declined, see graphmend check).`"""
     sites = sum(len(change.applied) for change in result.fixes)
     if sites:
         verb = "Fixed" if written else "Would fix"
         done = f"{verb} {plural(sites, 'break site')} in {plural(len(result.fixes), 'file')}"
+        outlined = sum(kind_of(each) is Kind.OPAQUE for change in result.fixes for each in change.applied)
+        done += f", {outlined} as {'an opaque operator' if outlined == 1 else 'opaque operators'}" if outlined else ""
     else:
         done = f"Nothing to fix in {plural(result.files, 'file')}"
     kinds = count_kinds(result.remaining)
     left = [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
     if kinds[Kind.UNSAFE] and not unsafe_fixes:
         left.insert(0, f"{kinds[Kind.UNSAFE]} more with --unsafe-fixes")
+    if kinds[Kind.OPAQUE] and not opaque:
+        left.insert(0, f"{kinds[Kind.OPAQUE]} more with --opaque")
     aside = sum(problem.aside for problem in result.problems)
     unparsed = f" {plural(aside, 'file')} without torch cannot be parsed." if aside else ""
     return (f"{done} ({', '.join(left)}, see graphmend check)." if left else f"{done}.") + unparsed

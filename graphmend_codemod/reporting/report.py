@@ -19,6 +19,7 @@ class Kind(enum.Enum):
 
     SAFE = "safe"
     UNSAFE = "unsafe"
+    OPAQUE = "opaque"
     DECLINED = "declined"
     ADVICE = "advice"
 
@@ -29,7 +30,7 @@ def kind_of(finding: Finding) -> Kind:
         return Kind.ADVICE
     if finding.edit is None:
         return Kind.DECLINED
-    return Kind.SAFE if finding.safety is Safety.SAFE else Kind.UNSAFE
+    return Kind(finding.safety.value)
 
 
 def count_kinds(findings: Iterable[Finding]) -> Mapping[Kind, int]:
@@ -85,7 +86,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Report:
-    """The findings of one check. `unsafe_fixes` says whether unsafe fixes were asked for.
+    """The findings of one check. `unsafe_fixes` and `opaque` say whether such fixes were asked for.
 
     `aside` counts files without torch that cannot be parsed. `stdin` is the text that was checked in place of the
     files on disk, by path.
@@ -98,6 +99,7 @@ class Report:
     unsafe_fixes: bool = False
     stdin: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     aside: int = 0
+    opaque: bool = False
 
     @classmethod
     def of(
@@ -112,7 +114,7 @@ class Report:
         told = tuple(problems)
         real = tuple(problem for problem in told if not problem.aside)
         unsafe, aside = settings.unsafe_fixes, len(told) - len(real)
-        return cls(tuple(findings), real, files, settings.root, unsafe, stdin or {}, aside)
+        return cls(tuple(findings), real, files, settings.root, unsafe, stdin or {}, aside, settings.opaque)
 
     def texts(self) -> Texts:
         """A reader for the source text behind the findings."""
@@ -120,7 +122,7 @@ class Report:
 
     def actionable(self, finding: Finding) -> bool:
         """Whether `graphmend fix` with the same options would mend this finding."""
-        return finding.is_applied(self.unsafe_fixes)
+        return finding.is_applied(self.unsafe_fixes, self.opaque)
 
 
 def shown_path(path: str, root: Path) -> str:

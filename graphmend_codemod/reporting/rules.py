@@ -18,11 +18,13 @@ FAMILIES = {
     "5": "dynamic shapes",
     "6": "Python constructs",
     "7": "compile-site settings",
+    "8": "opaque operators",
 }
 
 _SAFETY = {
     Safety.SAFE: "safe fix: `graphmend fix` applies it",
     Safety.UNSAFE: "unsafe fix: applied only with `--unsafe-fixes`",
+    Safety.OPAQUE: "opaque operator: applied only with `--opaque`",
     Safety.ADVICE: "advice: nothing is edited",
 }
 

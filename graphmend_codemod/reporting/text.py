@@ -51,23 +51,28 @@ def summary(report: Report) -> str:
         if fixable:
             parts.append(f"{fixable} fixable with `graphmend fix --unsafe-fixes` ({kinds[Kind.UNSAFE]} unsafe)")
     else:
-        asked = sum(map(report.actionable, report.findings))
+        asked = sum(kind_of(each) is not Kind.OPAQUE and report.actionable(each) for each in report.findings)
         if asked:
             parts.append(f"{asked} fixable with `graphmend fix`")
         if left := kinds[Kind.SAFE] + kinds[Kind.UNSAFE] - asked:
             parts.append(f"{left} with --unsafe-fixes")
+    if kinds[Kind.OPAQUE]:
+        parts.append(f"{kinds[Kind.OPAQUE]} with{'' if report.opaque else ' --opaque as'} opaque operators")
     parts += [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
     hit = len({finding.path for finding in report.findings})
     return f"Found {plural(len(report.findings), 'break site')} in {hit} of {checked}: {', '.join(parts)}.{failed}"
 
 
-def mark(finding: Finding, unsafe_fixes: bool) -> str:
-    """`[*]` if `graphmend fix` mends it, `[unsafe]` if only --unsafe-fixes does, `[* unsafe]` if that was given."""
+def mark(finding: Finding, unsafe_fixes: bool, opaque: bool = False) -> str:
+    """`[*]` if `graphmend fix` mends it, `[unsafe]` if only --unsafe-fixes does, `[* unsafe]` if that was given.
+
+    `[opaque]` and `[* opaque]` are the same for --opaque.
+    """
     kind = kind_of(finding)
     if kind is Kind.SAFE:
         return "[*]"
-    if kind is Kind.UNSAFE:
-        return "[* unsafe]" if finding.is_applied(unsafe_fixes) else "[unsafe]"
+    if kind in {Kind.UNSAFE, Kind.OPAQUE}:
+        return f"[* {kind.value}]" if finding.is_applied(unsafe_fixes, opaque) else f"[{kind.value}]"
     return ""
 
 
@@ -77,7 +82,7 @@ def _headline(finding: Finding, report: Report, texts: Texts, paint: Paint) -> s
     where = separator.join(
         (paint.bold(printable(shown_path(finding.place, report.root))), str(start.line), str(start.column))
     )
-    marked = mark(finding, report.unsafe_fixes)
+    marked = mark(finding, report.unsafe_fixes, report.opaque)
     words = (paint.red(finding.code), paint.cyan(marked), printable(finding.message))
     return f"{where}{separator} {' '.join(word for word in words if word)}"
 
@@ -124,6 +129,8 @@ def _notes(finding: Finding, report: Report, paint: Paint) -> Iterator[str]:
         yield f"  = {paint.yellow('not applied')}: {printable(finding.declined)}"
     elif kind_of(finding) is Kind.UNSAFE and not report.actionable(finding):
         yield f"  = {paint.yellow('not applied')}: unsafe fix; show it with `graphmend fix --unsafe-fixes --diff`"
+    elif kind_of(finding) is Kind.OPAQUE and not report.actionable(finding):
+        yield f"  = {paint.yellow('not applied')}: opaque operator; show it with `graphmend fix --opaque --diff`"
     if finding.function:
         yield f"  = {paint.bold('in')}: {printable(finding.function)}"
     yield f"  = {paint.bold('help')}: {address(finding.code, finding.slug) or f'graphmend rule {finding.code}'}"

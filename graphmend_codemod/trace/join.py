@@ -27,6 +27,7 @@ class Verdict(enum.Enum):
 
     FIX = "fix"
     UNSAFE = "unsafe fix"
+    OPAQUE = "opaque operator"
     DECLINED = "not applied"
     ADVICE = "advice"
     NONE = "no rule"
@@ -95,7 +96,7 @@ def covers(finding: Finding, line: int) -> bool:
 def _rank(finding: Finding, settings: Settings) -> tuple[object, ...]:
     span = finding.span
     return (
-        not finding.is_applied(settings.unsafe_fixes),
+        not finding.is_applied(settings.unsafe_fixes, settings.opaque),
         not finding.fixable,
         finding.code == _LAST,
         finding.safety is Safety.ADVICE,
@@ -117,7 +118,8 @@ def _answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Sett
         verdict = Verdict.DECLINED
         reason = reason or "the edit cannot be applied here"
     else:
-        verdict = Verdict.FIX if finding.is_applied(False) else Verdict.UNSAFE
+        verdict = Verdict.OPAQUE if finding.safety is Safety.OPAQUE else Verdict.UNSAFE
+        verdict = Verdict.FIX if finding.is_applied(False) else verdict
     steps = () if diff else tuple(_steps(site))
     return Answer(verdict, finding.code, finding.slug, finding.message, reason, diff, steps, finding)
 

@@ -54,6 +54,7 @@ def summary(joined: Joined) -> str:
     parts = [f"{joined.count(Verdict.FIX)} fixable with `graphmend fix --trace`"] if joined.count(Verdict.FIX) else []
     for verdict, words in (
         (Verdict.UNSAFE, "with --unsafe-fixes"),
+        (Verdict.OPAQUE, "with --opaque"),
         (Verdict.DECLINED, "declined"),
         (Verdict.ADVICE, "advice"),
         (Verdict.NONE, "without a rule"),
@@ -127,6 +128,7 @@ def _answer(answer: Answer, paint: Paint) -> Iterator[str]:
         yield _note("not applied", printable(answer.reason), paint)
     if answer.diff:
         how = "`graphmend fix --trace` writes" if answer.verdict is Verdict.FIX else "`--unsafe-fixes` writes"
+        how = "`--opaque` writes" if answer.verdict is Verdict.OPAQUE else how
         yield _note("fix", how, paint)
         lines = [line for line in answer.diff.splitlines() if not line.startswith(("--- ", "+++ "))]
         for line in lines[:_DIFF_LINES]:

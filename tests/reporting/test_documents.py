@@ -135,6 +135,7 @@ def test_json_has_characters_from_one_and_reasons(report: Report) -> None:
         "unparsed_without_torch": 0,
         "safe": 1,
         "unsafe": 1,
+        "opaque": 0,
         "declined": 1,
         "advice": 1,
     }
@@ -148,6 +149,7 @@ def test_json_statistics(report: Report) -> None:
         "count": 2,
         "safe": 1,
         "unsafe": 0,
+        "opaque": 0,
         "declined": 1,
         "advice": 0,
     }
@@ -173,11 +175,11 @@ def test_markdown_lists_rules_reasons_and_problems(report: Report) -> None:
 Found 4 break sites in 1 of 5 files: 1 fixable with `graphmend fix`, 1 with --unsafe-fixes, 1 declined, 1 advice. \
 1 could not be checked.
 
-| rule | sites | safe | unsafe | declined | advice |
-|---|---:|---:|---:|---:|---:|
-| GM101 tensor-if-assign | 2 | 1 | 0 | 1 | 0 |
-| GM107 tensor-while | 1 | 0 | 0 | 0 | 1 |
-| GM301 tensor-guard | 1 | 0 | 1 | 0 | 0 |
+| rule | sites | safe | unsafe | opaque | declined | advice |
+|---|---:|---:|---:|---:|---:|---:|
+| GM101 tensor-if-assign | 2 | 1 | 0 | 0 | 1 | 0 |
+| GM107 tensor-while | 1 | 0 | 0 | 0 | 0 | 1 |
+| GM301 tensor-guard | 1 | 0 | 1 | 0 | 0 | 0 |
 
 ### Not applied
 

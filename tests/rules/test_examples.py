@@ -78,9 +78,9 @@ def _unsafe(rule: Rule) -> bool:
 
 def _fixed(rule: Rule, example: Example) -> str:
     before = embedded(example.before, example.setup)
-    after, result = fixed(before, select=(rule.code,), unsafe_fixes=_unsafe(rule))
+    after, result = fixed(before, select=(rule.code,), unsafe_fixes=_unsafe(rule), opaque=True)
     assert {finding.code for fix in result.fixes for finding in fix.applied} == {rule.code}
-    again, _ = fixed(after, select=(rule.code,), unsafe_fixes=_unsafe(rule))
+    again, _ = fixed(after, select=(rule.code,), unsafe_fixes=_unsafe(rule), opaque=True)
     assert again == after, "fixing the result again changes it"
     return after
 

@@ -65,7 +65,7 @@ rule = Rule(
         ),
         Declined(
             source="""
-            x = self.rnn(x)[0]
+            x = self.rnn(other[0])[0]
             """,
             because="allow_rnn",
             setup=_SETUP,

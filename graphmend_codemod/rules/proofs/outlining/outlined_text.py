@@ -22,18 +22,20 @@ def _holds_plain_parts(owner: torch.nn.Module, parts: tuple) -> bool:
 FITS = '''\
 def _fits_an_operator(owner: torch.nn.Module, parts: tuple, *given) -> bool:
     """True if an operator can take what is given, and what these parts of a module hold: known while tracing."""
-    if torch.compiler.is_exporting() or given[0].is_meta:
-        return False  # the operator finds the module by a number, which no other process knows, and needs data
-    every = [one for each in given for one in (each if type(each) in (list, tuple) else [each])]
-    plain = all(type(each) in (torch.Tensor, torch.nn.Parameter, int) for each in every)
-    return plain and _holds_plain_parts(owner, parts)'''
+    every = [one for each in given if each is not None for one in (each if type(each) in (list, tuple) else [each])]
+    if torch.compiler.is_exporting() or not all(type(each) in (torch.Tensor, torch.nn.Parameter, int) for each in every):
+        return False  # the operator finds the module by a number, which no other process knows
+    tensors = [each for each in every if type(each) is not int]
+    return len(tensors) > 0 and not tensors[0].is_meta and _holds_plain_parts(owner, parts)'''
 
 ONE_OPERATOR = '''\
-def _one_operator(*parts: str):
-    """Make `loop(owner, result, *rest)` one operator for torch.compile, which does not look inside.
+def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
+    """Make `code(owner, *given)` one operator for torch.compile, which does not look inside.
 
-    `loop` changes the tensor `result` in place and returns it. `rest` are tensors, integers, and lists or tuples
-    of them; `parts` are the attributes of the module `owner` that it reads. A gradient runs the loop again.
+    `given` are tensors, integers, and lists or tuples of tensors; `parts` are the attributes of the module `owner` that
+    `code` reads, and torch.compile cannot look at them where they are `untraced`. `shapes(owner, *given)` makes empty
+    tensors like the results, in a list; `nested` puts these together, as in `(0, (1, 2))`. Without `shapes`, `code`
+    changes the first tensor in place and returns it. A gradient runs `code` again.
     """
     import contextlib
     import functools
@@ -41,8 +43,8 @@ def _one_operator(*parts: str):
     import operator
     import weakref
 
-    def decorate(loop):
-        name, counted = _operator_name(loop.__name__.strip("_")), itertools.count()
+    def decorate(code):
+        name, counted = _operator_name(code.__name__.strip("_")), itertools.count()
         numbers, owners = weakref.WeakKeyDictionary(), weakref.WeakValueDictionary()
 
         def tensors_of(owner):  # with their paths, first those that the owner holds itself
@@ -62,15 +64,21 @@ def _one_operator(*parts: str):
             return tuple(path for path, _ in tensors_of(owner))
 
         @torch.compiler.assume_constant_result
+        def untraced_tensors(owner):
+            return [tensor for _, tensor in tensors_of(owner)]
+
+        @torch.compiler.assume_constant_result
         def is_own(owner, path, tensor):
             return dict(tensors_of(owner))[path] is tensor
 
         def packed(given):
-            tensors, sizes, form = [], [], []  # -1: an integer, -2: a tensor, others: a list or tuple of so many
+            tensors, sizes, form = [], [], []  # -1: an integer, -2: a tensor, -3: None, others: a list or tuple
             for each in given:
                 if type(each) in (list, tuple):
                     tensors.extend(each)
-                    form.append(len(each) if type(each) is list else -3 - len(each))
+                    form.append(len(each) if type(each) is list else -4 - len(each))
+                elif each is None:
+                    form.append(-3)
                 else:
                     (tensors if isinstance(each, torch.Tensor) else sizes).append(each)
                     form.append(-2 if isinstance(each, torch.Tensor) else -1)
@@ -80,26 +88,54 @@ def _one_operator(*parts: str):
             for count in form:
                 if count in (-1, -2):
                     yield next(sizes if count == -1 else tensors)
+                elif count == -3:
+                    yield None
                 else:
-                    several = itertools.islice(tensors, count if count >= 0 else -3 - count)
+                    several = itertools.islice(tensors, count if count >= 0 else -4 - count)
                     yield list(several) if count >= 0 else tuple(several)
 
-        def run(tensors, sizes, form, number, autocast, again=False):
-            owner, tensors = owners[number], iter(tensors)
-            result, *rest = unpacked(tensors, iter(sizes), form)
-            given = (result.clone(), *rest)
+        def flat(found):
+            for each in found if isinstance(found, (list, tuple)) else [found]:
+                yield from flat(each) if isinstance(each, (list, tuple)) else [each]
+
+        def put(found, way):
+            return tuple(put(found, each) for each in way) if isinstance(way, tuple) else found[way]
+
+        def separate(found, *others):  # an operator returns no two tensors of one memory
+            taken = {each.untyped_storage().data_ptr() for each in others}
+            for each in found:
+                each = each.contiguous()
+                each = each.clone() if each.untyped_storage().data_ptr() in taken else each
+                taken.add(each.untyped_storage().data_ptr())
+                yield each
+
+        def call(tensors, sizes, form, number, autocast, again=False):
+            owner, device, tensors = owners[number], tensors[0].device, iter(tensors)
+            given = list(unpacked(tensors, iter(sizes), form))
+            if shapes is None:
+                given[0] = given[0].clone()
             held = [(path, new, own) for new, (path, own) in zip(tensors, tensors_of(owner))]
             mode = contextlib.nullcontext()
             if again or autocast is not None:
-                mode = torch.autocast(result.device.type, autocast, autocast is not None, cache_enabled=False)
+                mode = torch.autocast(device.type, autocast, autocast is not None, cache_enabled=False)
             with mode:
                 if not again and all(new is own for _, new, own in held):
-                    return loop(owner, *given)
+                    return list(flat(code(owner, *given)))
                 whole = torch.nn.ModuleDict({"owner": owner})
-                whole.forward = functools.partial(loop, owner)
+                whole.forward = functools.partial(code, owner)
                 state = {path: each.clone() for path, each in whole.named_buffers()} if again else {}
                 state.update((f"owner.{path}", new) for path, new, _ in held)
-                return torch.func.functional_call(whole, state, given)
+                return list(flat(torch.func.functional_call(whole, state, tuple(given))))
+
+        def run(tensors, *rest):
+            found = call(tensors, *rest)
+            return found if shapes is None else list(separate(found, *tensors))
+
+        def fake(tensors, sizes, form, number, autocast):
+            if shapes is None:
+                return [torch.empty_like(tensors[0])]
+            found = shapes(owners[number], *unpacked(iter(tensors), iter(sizes), form))
+            return [each.new_empty(each.shape) for each in found]
 
         def random_states(device):
             other = [] if device.type == "cpu" else [torch.get_device_module(device).get_rng_state(device)]
@@ -109,28 +145,26 @@ def _one_operator(*parts: str):
             states = random_states(tensors[0].device)
             return run(tensors, *rest), states
 
-        def fake_with_states(tensors, *_):
+        def fake_with_states(tensors, *rest):
             states = random_states(tensors[0].device)
-            return torch.empty_like(tensors[0]), [torch.empty(len(each), dtype=each.dtype) for each in states]
+            return fake(tensors, *rest), [torch.empty(len(each), dtype=each.dtype) for each in states]
 
-        def run_backward(tensors, sizes, form, number, autocast, grad, states, wanted):
+        def run_backward(tensors, sizes, form, number, autocast, grads, states, wanted):
             def again(*chosen):
                 changed = dict(zip(wanted, chosen))
                 given = [changed.get(place, each) for place, each in enumerate(tensors)]
-                return run(given, sizes, form, number, autocast, again=True)
+                found = call(given, sizes, form, number, autocast, again=True)
+                return tuple(each for each in found if each.is_floating_point() or each.is_complex())
 
-            device, found, taken = grad.device, [], {grad.untyped_storage().data_ptr()}
+            device = tensors[0].device
             other = [] if device.type == "cpu" else [device]
             with torch.random.fork_rng(other, device_type="cuda" if device.type == "cpu" else device.type):
                 torch.set_rng_state(states[0])
                 for state in states[1:]:
                     torch.get_device_module(device).set_rng_state(state, device)
-                grads = torch.func.vjp(again, *[tensors[place] for place in wanted])[1](grad)
-            for each in grads:  # an operator returns no two tensors of one memory
-                each = each.contiguous()
-                found.append(each.clone() if each.untyped_storage().data_ptr() in taken else each)
-                taken.add(found[-1].untyped_storage().data_ptr())
-            return found
+                with torch.enable_grad():
+                    found = torch.func.vjp(again, *[tensors[place] for place in wanted])[1](tuple(grads))
+            return list(separate(found, *grads))
 
         def fake_backward(tensors, *rest):
             return [tensors[place].new_empty(tensors[place].shape) for place in rest[-1]]
@@ -147,33 +181,67 @@ def _one_operator(*parts: str):
         def keep(ctx, inputs, output):
             tensors, *ctx.rest = inputs
             ctx.count = len(tensors)
+            ctx.floats = [each.is_floating_point() or each.is_complex() for each in output[0]]
             ctx.save_for_backward(*tensors, *output[1])
 
-        def differentiate(ctx, grad, _):
+        def differentiate(ctx, grads, _):
+            grads = [each for each, floats in zip(grads, ctx.floats) if floats]
             tensors, states = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
             wanted = [place for place, each in enumerate(ctx.needs_input_grad[0]) if each]
-            found = dict(zip(wanted, backward(tensors, *ctx.rest, grad, states, wanted)))
+            found = dict(zip(wanted, backward(tensors, *ctx.rest, grads, states, wanted)))
             numbers = [None if each else [] for each in ctx.rest[:2]]
             return [found.get(place) for place in range(ctx.count)], *numbers, None, None
 
-        forward = define(name, ") -> Tensor", run, lambda tensors, *_: torch.empty_like(tensors[0]))
-        trained = define(f"{name}_trained", ") -> (Tensor, Tensor[])", run_with_states, fake_with_states)
-        more = ", Tensor grad, Tensor[] states, int[] wanted) -> Tensor[]"
+        forward = define(name, ") -> Tensor[]", run, fake)
+        trained = define(f"{name}_trained", ") -> (Tensor[], Tensor[])", run_with_states, fake_with_states)
+        more = ", Tensor[] grads, Tensor[] states, int[] wanted) -> Tensor[]"
         backward = define(f"{name}_backward", more, run_backward, fake_backward)
         torch.library.register_autograd(f"{name}_trained", differentiate, setup_context=keep)
 
         def outlined(owner, *given):
             tensors, sizes, form = packed(given)
-            kind, paths = given[0].device.type, paths_of(owner)
+            kind, paths = tensors[0].device.type, () if untraced else paths_of(owner)
             autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
-            if not torch.is_grad_enabled():
+            if untraced:
+                tensors += untraced_tensors(owner) if torch.is_grad_enabled() else []
+            elif not torch.is_grad_enabled():
                 layers = [path for path in paths if "." in path]
                 if all(is_own(owner, path, operator.attrgetter(path)(owner)) for path in layers[:1] + layers[-1:]):
                     paths = [path for path in paths if "." not in path]  # the operator finds the others itself
             tensors += [operator.attrgetter(path)(owner) for path in paths]
             all_given = tensors, sizes, form, number_of(owner), autocast
-            return trained(*all_given)[0] if torch.is_grad_enabled() else forward(*all_given)
+            return put(trained(*all_given)[0] if torch.is_grad_enabled() else forward(*all_given), nested)
 
         return outlined
 
     return decorate'''
+
+
+RECURRENT = '''\
+@torch.compiler.assume_constant_result
+def _is_recurrent(owner: torch.nn.Module, name: str, kind: type, device: str) -> bool:
+    """True for a layer of exactly this class that a gradient may run again: cuDNN keeps the state of dropout."""
+    layer = getattr(owner, name)
+    return type(layer) is kind and (device == "cpu" or layer.dropout == 0)
+
+
+@torch.compiler.assume_constant_result
+def _number_of_layer(owner: torch.nn.Module, name: str, attribute: str):
+    """`owner.name.attribute`, a number that the constructor of a recurrent layer was given."""
+    return getattr(getattr(owner, name), attribute)
+
+
+def _fits_recurrent(owner: torch.nn.Module, name: str, kind: type, x, *others) -> bool:
+    """True if an operator can run the recurrent layer `name` on what is made of `x` and others: known while tracing."""
+    if not isinstance(x, torch.Tensor) or torch.is_autocast_enabled(x.device.type):
+        return False  # a packed sequence, or results of another dtype
+    return _is_recurrent(owner, name, kind, x.device.type) and _fits_an_operator(owner, (name,), x, *others)
+
+
+def _recurrent_shapes(layer: torch.nn.RNNBase, x: torch.Tensor) -> list:
+    """Empty tensors like the results of a recurrent layer: for each step of `x` (*, features), and the last states."""
+    directions, size = 2 if layer.bidirectional else 1, layer.proj_size or layer.hidden_size
+    batch = x.shape[:-1][0 if layer.batch_first else 1 :][:1] if x.dim() == 3 else ()
+    states = [size, layer.hidden_size] if isinstance(layer, torch.nn.LSTM) else [size]
+    last = [x.new_empty((directions * layer.num_layers, *batch, each)) for each in states]
+    return [x.new_empty((*x.shape[:-1], directions * size)), *last]'''

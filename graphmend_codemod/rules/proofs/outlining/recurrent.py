@@ -1,0 +1,178 @@
+"""Recurrent layers as operators: Dynamo refuses to look at `nn.LSTM`, `nn.GRU` and `nn.RNN`, whose shapes are known.
+
+The statement that calls the layer, or reads a number of it, gets a compile path in which an operator runs the layer and
+a constant stands for the number. The layer's parameters are inputs of the operator, so that gradients reach them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import speculation, torch_api
+from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, definition_before, naming
+from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN, RECURRENT
+
+_NESTED = {"LSTM": "(0, (1, 2))", "GRU": "(0, 1)", "RNN": "(0, 1)"}
+_NUMBERS = frozenset("num_layers hidden_size input_size proj_size bidirectional batch_first bias dropout mode".split())
+_PACKS = frozenset({"pack_padded_sequence", "pack_sequence"})
+_COMMENT = "# torch.compile does not trace recurrent layers: it calls this one as one operator."
+_SHARED = ("_holds_plain_parts", "_fits_an_operator", "_one_operator", "_is_recurrent")
+
+
+def layers_in(site: Site, statement: ast.stmt) -> list[ast.Attribute]:
+    """The places in a simple statement where it reads attributes of the instance that are recurrent layers."""
+    function = site.evaluator.scope.node
+    names = site.remembered("recurrent layers", function, lambda: _attributes(site), anywhere=True)
+    if not names:
+        return []
+    return [
+        part for part in walk_in_layers(statement) if isinstance(part, ast.Attribute) and _is_one(site, part, names)
+    ]
+
+
+def _attributes(site: Site) -> frozenset[str]:
+    """Attributes of the instance that are recurrent layers, among those that the function names."""
+    facts = site.evaluator.scope.class_facts
+    if facts is None:
+        return frozenset()
+    made = {name: fact.callee for name, fact in facts.attributes.items() if fact.callee is not None}
+    return frozenset(name for name, callee in made.items() if torch_api.torch_module_class(callee) in _NESTED)
+
+
+def _is_one(site: Site, node: ast.Attribute, names: frozenset[str]) -> bool:
+    own = isinstance(node.value, ast.Name) and node.value.id == site.evaluator.scope.self_name
+    return own and node.attr in names and kind_of(site, node) is not None
+
+
+def kind_of(site: Site, layer: ast.expr) -> str | None:
+    """`LSTM`, `GRU` or `RNN`, as far as the constructor tells."""
+    made = torch_api.torch_module_class(site.value(layer).instance_of)
+    return made if made in _NESTED else None
+
+
+def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
+    """The compile path in front of the statement; NotAnOperator where it does more with a layer than call it."""
+    if site.torch != "torch" or not site.torch_at_import:
+        raise NotAnOperator("`torch` may not be bound when the module is imported")
+    outer = {id(child): part for part in (statement, *walk_in_layers(statement)) for child in children(part)}
+    if all(_flattens(outer, layer) for layer in layers):
+        parts = ("if not torch.compiler.is_dynamo_compiling():\n    ", site.original(statement, 1))
+        return Edit((Replacement(site.span(statement), parts),), imports=("torch",))
+    written: dict[int, tuple[ast.expr, str]] = {}
+    conditions = ["torch.compiler.is_dynamo_compiling()"]
+    helpers: dict[str, Helper] = {}
+    for layer in layers:
+        further = outer[id(layer)]
+        if isinstance(further, ast.Call) and further.func is layer:
+            conditions.append(_condition(site, layer, further))
+            operator = f"_{layer.attr.strip('_')}_operator"
+            arguments = [site.text(layer.value), *map(site.text, further.args)]
+            written[id(further)] = (further, f"{operator}({', '.join(arguments)})")
+            helpers[operator] = _operator(site, layer, operator)
+        elif isinstance(further, ast.Attribute) and further.attr in _NUMBERS and isinstance(further.ctx, ast.Load):
+            text = f'_number_of_layer({site.text(layer.value)}, "{layer.attr}", "{further.attr}")'
+            written[id(further)] = (further, text)
+        else:
+            raise NotAnOperator(f"`{speculation.short(further)}` does more with the layer than call it")
+    inner = site.but(written=written).text(statement)
+    parts = (f"{site.header('if', conditions)}\n    {_COMMENT}\n    {inner}\nelse:\n    ", site.original(statement, 1))
+    return Edit(
+        (Replacement(site.span(statement), parts),), imports=("torch",), helpers=(*_common(site), *helpers.values())
+    )
+
+
+def _flattens(outer: dict[int, ast.AST], layer: ast.Attribute) -> bool:
+    """True for `self.lstm.flatten_parameters()`, which changes where parameters lie and nothing else."""
+    method = outer[id(layer)]
+    call = outer.get(id(method))
+    alone = isinstance(method, ast.Attribute) and isinstance(call, ast.Call) and isinstance(outer[id(call)], ast.Expr)
+    return alone and method.attr == "flatten_parameters"  # type: ignore[union-attr]
+
+
+def _condition(site: Site, layer: ast.Attribute, call: ast.Call) -> str:
+    if call.keywords or not 1 <= len(call.args) <= 2:
+        raise NotAnOperator(f"`{speculation.short(call)}` has arguments other than the input and the first state")
+    names: dict[str, None] = {}
+    for given in call.args:
+        names.update(dict.fromkeys(_names_in(site, given)))
+    if not names:
+        raise NotAnOperator(f"cannot infer that `{speculation.short(call.args[0])}` is a Tensor")
+    kind = kind_of(site, layer)
+    own = site.text(layer.value)
+    return f'_fits_recurrent({own}, "{layer.attr}", torch.nn.{kind}, {", ".join(names)})'
+
+
+def _names_in(site: Site, given: ast.expr) -> Iterator[str]:
+    """The locals that an argument is made of, tensors first to be asked; NotAnOperator for what is no tensor."""
+    if isinstance(given, ast.Constant) and given.value is None:
+        return
+    if isinstance(given, (ast.Tuple, ast.List)):
+        for each in given.elts:
+            yield from _names_in(site, each)
+        return
+    if isinstance(given, ast.Name):
+        if _is_packed(site, given.id):
+            raise NotAnOperator(
+                f"`{given.id}` is a packed sequence, whose size depends on data; pass padded input, and mask the output"
+            )
+        yield given.id
+        return
+    if isinstance(given, ast.Starred) or not site.value(given).is_tensor:
+        raise NotAnOperator(f"cannot infer that `{speculation.short(given)}` is a Tensor; give it a name before")
+    own = site.evaluator.scope.self_name
+    for part in walk_in_layers(given):
+        if isinstance(part, ast.Name) and part.id != own and site.evaluator.scope.is_local(part.id):
+            if not site.value(part).is_python:
+                yield part.id
+
+
+def _is_packed(site: Site, name: str) -> bool:
+    """True where the function packs a sequence under this name."""
+    for node in walk_scope(site.evaluator.scope.node):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            bound = any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+            if bound and (site.resolve(node.value.func) or "").rpartition(".")[2] in _PACKS:
+                return True
+    return False
+
+
+def _operator(site: Site, layer: ast.Attribute, operator: str) -> Helper:
+    own, kind = site.text(layer.value), kind_of(site, layer) or ""
+    text = site.text(layer)
+    source = "\n".join(
+        [
+            "@_one_operator(",
+            f'    "{layer.attr}",',
+            f"    shapes=lambda {own}, x, *_: _recurrent_shapes({text}, x),",
+            f"    nested={_NESTED[kind]},",
+            "    untraced=True,",
+            ")",
+            f"def {operator}({own}, *given):",
+            f'    """`{text}` as one operator for torch.compile."""',
+            f"    return {text}(*given)",
+        ]
+    )
+    return Helper(operator, source, after=(*definition_before(site), "_one_operator", "_recurrent_shapes"))
+
+
+def _common(site: Site) -> tuple[Helper, ...]:
+    """What operators of recurrent layers share in a file."""
+    each = {}
+    for name in ("_is_recurrent", "_number_of_layer", "_fits_recurrent", "_recurrent_shapes"):
+        each[name] = _part(RECURRENT, name)
+    return (
+        naming(site),
+        Helper("_holds_plain_parts", PLAIN, shared=True),
+        Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True),
+        Helper("_one_operator", ONE_OPERATOR, after=("_operator_name", "_fits_an_operator"), shared=True),
+        *(Helper(name, text, after=("_one_operator",), shared=True) for name, text in each.items()),
+    )
+
+
+def _part(text: str, name: str) -> str:
+    """The definition of `name` in a text of several."""
+    return next(each.strip() for each in text.split("\n\n\n") if f"def {name}(" in each)
