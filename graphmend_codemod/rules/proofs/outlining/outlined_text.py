@@ -23,7 +23,8 @@ FITS = '''\
 def _fits_an_operator(owner: torch.nn.Module, parts: tuple, *given) -> bool:
     """True if an operator can take what is given, and what these parts of a module hold: known while tracing."""
     every = [one for each in given if each is not None for one in (each if type(each) in (list, tuple) else [each])]
-    if torch.compiler.is_exporting() or not all(type(each) in (torch.Tensor, torch.nn.Parameter, int) for each in every):
+    plain = all(type(each) in (torch.Tensor, torch.nn.Parameter, int) for each in every)
+    if torch.compiler.is_exporting() or not plain:
         return False  # the operator finds the module by a number, which no other process knows
     tensors = [each for each in every if type(each) is not int]
     return len(tensors) > 0 and not tensors[0].is_meta and _holds_plain_parts(owner, parts)'''
