@@ -54,15 +54,15 @@ def outputs_and_gradients(model: Any, call: Any, *given: Any) -> list[torch.Tens
     model.zero_grad()
     copies = [each.detach().clone().requires_grad_(each.is_floating_point()) for each in given]
     torch.manual_seed(1)
-    found = call(*copies)
-    found = [each for each in (found if isinstance(found, tuple) else (found,))]
-    sum(each.float().square().sum() for each in found if each.requires_grad).backward()  # type: ignore[union-attr]
+    returned = call(*copies)
+    found = returned if isinstance(returned, tuple) else (returned,)
+    sum(each.float().square().sum() for each in found if each.requires_grad).backward()
     grads = [each.grad for each in (*copies, *model.parameters())]
     return [*(each.detach() for each in found), *grads]
 
 
 def compiled_like_eager(model: Any, *given: Any, backend: str = "aot_eager", within: float = 1e-6) -> None:
-    whole = torch.compile(model, backend=backend, fullgraph=True)
+    whole: Any = torch.compile(model, backend=backend, fullgraph=True)
     expected = outputs_and_gradients(model, model, *given)
     for old, new in zip(expected, outputs_and_gradients(model, whole, *given), strict=True):
         if old is None:
@@ -108,7 +108,7 @@ def test_a_recurrent_layer_under_inductor() -> None:
 
 def test_parameters_that_change_in_place_are_used() -> None:
     model = made(recurrent("nn.LSTM(4, 5)", "return self.rnn(x)[0]"))
-    whole = torch.compile(model, backend="aot_eager", fullgraph=True)
+    whole: Any = torch.compile(model, backend="aot_eager", fullgraph=True)
     whole(X)
     with torch.no_grad():
         for each in model.parameters():
@@ -120,7 +120,7 @@ def test_parameters_that_change_in_place_are_used() -> None:
 @pytest.mark.parametrize("given", ["packed", "autocast", "other layer"])
 def test_what_the_operator_cannot_take_breaks_the_graph_as_before(given: str) -> None:
     model = made(recurrent("nn.LSTM(4, 5)", "return self.rnn(x)[0]"))
-    whole = torch.compile(model, backend="eager")
+    whole: Any = torch.compile(model, backend="eager")
     x: Any = X
     if given == "packed":
         x = torch.nn.utils.rnn.pack_padded_sequence(X, torch.tensor([3, 2]))

@@ -120,7 +120,7 @@ def test_a_break_that_another_fix_takes_away_does_not_count(outer: Safety | None
     inner = _finding("GM201", Span(2, 4, 2, 20), Safety.SAFE)
     around = _finding("GM101", Span(1, 0, 2, 20), outer)
     judged = [Judged(inner, (BreakingTest(test, "x.sum() > 3"),)), Judged(around, (), selected)]
-    kept = {each.code: each for each in without_idle_fixes(judged, unsafe=False)}
+    kept = {each.code: each for each in without_idle_fixes(judged, unsafe=False, opaque=False)}
     assert (kept["GM201"].edit is not None) is mended
     assert ("GM101" in kept) is selected
 

@@ -90,7 +90,7 @@ def _flattens(outer: dict[int, ast.AST], layer: ast.Attribute) -> bool:
     method = outer[id(layer)]
     call = outer.get(id(method))
     alone = isinstance(method, ast.Attribute) and isinstance(call, ast.Call) and isinstance(outer[id(call)], ast.Expr)
-    return alone and method.attr == "flatten_parameters"  # type: ignore[union-attr]
+    return alone and method.attr == "flatten_parameters"  # type: ignore[attr-defined]
 
 
 def _condition(site: Site, layer: ast.Attribute, call: ast.Call) -> str:
@@ -125,9 +125,9 @@ def _names_in(site: Site, given: ast.expr) -> Iterator[str]:
         raise NotAnOperator(f"cannot infer that `{speculation.short(given)}` is a Tensor; give it a name before")
     own = site.evaluator.scope.self_name
     for part in walk_in_layers(given):
-        if isinstance(part, ast.Name) and part.id != own and site.evaluator.scope.is_local(part.id):
-            if not site.value(part).is_python:
-                yield part.id
+        local = isinstance(part, ast.Name) and part.id != own and site.evaluator.scope.is_local(part.id)
+        if local and not site.value(part).is_python:  # type: ignore[arg-type]
+            yield part.id  # type: ignore[attr-defined]
 
 
 def _is_packed(site: Site, name: str) -> bool:
