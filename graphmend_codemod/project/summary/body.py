@@ -112,7 +112,13 @@ def _is_condition(value: ast.expr) -> bool:
     if isinstance(value, ast.UnaryOp):
         return isinstance(value.op, ast.Invert)
     if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Attribute) and value.func.attr in {"bool", "array", "asarray"}
+        return isinstance(value.func, ast.Attribute) and value.func.attr in {
+            "bool",
+            "array",
+            "asarray",
+            "argmax",
+            "argmin",
+        }
     if isinstance(value, ast.ListComp):
         value = value.elt
     return isinstance(value, ast.Compare)

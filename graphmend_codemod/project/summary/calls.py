@@ -35,7 +35,7 @@ _KEEPS_MODULE = frozenset("eval train to cpu cuda half float double bfloat16 req
 _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
     | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED
-    | {"repeat_interleave", "split", "masked_select", "arange", "pad", "where"}
+    | {"repeat_interleave", "split", "masked_select", "arange", "pad", "where", "roll"}
 )  # fmt: skip
 """What calls are looked at for."""
 
@@ -81,7 +81,7 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         or last in MADE_OF_NUMBERS
         or last in REPLACED
         or spelled == "torch.jit.isinstance"
-        or (last in CASTS and _is_of_reduced(node))
+        or (last in CASTS and (_is_of_reduced(node) or _is_of_element(node)))
     ):
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
@@ -94,6 +94,8 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         body.value = body.value or len(node.args) == 2
     elif last == "arange":
         body.value = body.value or body.lines.asks_for_ends or _is_shifted(node) or _is_of_reduced(node)
+    elif last == "roll":
+        body.value = body.value or any(isinstance(each, ast.Call) for each in _operands(node))
     elif last == "pad":
         body.value = body.value or body.lines.keeps_integers
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):
@@ -134,7 +136,8 @@ def _isinstance(arguments: list[ast.expr], body: Body) -> None:
 
 def _is_refused(node: ast.Call, spelled: str, last: str) -> bool:
     if last == "one_hot":
-        return len(node.args) == 1 and not node.keywords
+        given = [*node.args[1:], *(word.value for word in node.keywords)]
+        return not given or isinstance(given[0], (ast.Name, ast.Call))
     return last in REFUSED or spelled == last or ".".join(spelled.split(".")[-2:]) in REFUSED_WITH_OWNER
 
 
@@ -149,6 +152,18 @@ def _is_of_reduced(node: ast.Call) -> bool:
     reduced = node.args[0] if len(node.args) == 1 else None
     called = reduced.func if isinstance(reduced, ast.Call) else None
     return isinstance(called, ast.Attribute) and called.attr in EXTREMES
+
+
+def _is_of_element(node: ast.Call) -> bool:
+    """True for `int(x[0])` and `int(x[i])`."""
+    element = node.args[0] if len(node.args) == 1 else None
+    return isinstance(element, ast.Subscript) and isinstance(element.slice, (ast.Constant, ast.Name))
+
+
+def _operands(node: ast.Call) -> list[ast.expr]:
+    """The arguments, without signs: `int(t)` of `-int(t)`."""
+    given = [*node.args, *(word.value for word in node.keywords)]
+    return [each.operand if isinstance(each, ast.UnaryOp) else each for each in given]
 
 
 def _is_masked(node: ast.Call) -> bool:

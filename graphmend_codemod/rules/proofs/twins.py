@@ -20,7 +20,7 @@ class NoTwin(Exception):
 class Twin(NamedTuple):
     """What takes the place of `replaced`, a call or what is called in it, where `condition` is true."""
 
-    call: ast.Call
+    call: ast.expr
     replaced: ast.expr
     text: str
     condition: str

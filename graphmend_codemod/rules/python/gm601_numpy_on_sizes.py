@@ -184,9 +184,8 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
             return Verdict(message, declined=str(reason))
     if site.torch is None:
         return Verdict(message, declined=name_taken())
-    text = _changed(site, node, changes)
-    if "\n" in text:
-        return Verdict(message, declined="the statement spans several lines; assign its parts to variables first")
+    written = {id(part): (part, new) for part, new in changes}
+    text = site.but(written=written).text(node)
     parts = (f"if {site.compiling}:\n    {text}\nelse:\n    ", site.original(node, 1))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=(*site.imports, "math")))
 
@@ -320,16 +319,3 @@ def _given(site: Site, name: str) -> ast.expr | None:
 
 def _within(part: ast.AST, other: ast.AST) -> bool:
     return any(part is inner for inner in walk_in_layers(other))
-
-
-def _changed(site: Site, node: ast.stmt, changes: list[tuple[ast.expr, str]]) -> str:
-    """The statement's text with parts exchanged."""
-    source, span = site.source, site.span(node)
-    text = source.segment(span)
-    start = source.offset(span.start_line, span.start_column)
-    for part, new in sorted(changes, key=lambda change: (-change[0].lineno, -change[0].col_offset)):
-        place = site.span(part)
-        first = source.offset(place.start_line, place.start_column) - start
-        last = source.offset(place.end_line, place.end_column) - start
-        text = text[:first] + new + text[last:]
-    return text

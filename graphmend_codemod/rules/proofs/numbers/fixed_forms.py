@@ -1,0 +1,323 @@
+"""Operators that read a number out of a tensor, each with one of a fixed size that does the same with the tensor."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.scope import Outline, children, dotted, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.values import INT64
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+
+_READS = frozenset({"int", "float", "range"})
+_SIGNED = (ast.Add, ast.Sub, ast.Mult)
+_LARGEST = frozenset({"max", "amax"})
+_SMALLEST = -(10**9)
+
+
+class NoForm(Exception):
+    """Why an operator keeps reading; the text says what to do."""
+
+
+class Form(NamedTuple):
+    """What takes the place of an operator where the conditions are true."""
+
+    node: ast.expr
+    text: str
+    conditions: tuple[str, ...]
+
+
+def candidates(outline: Outline) -> list[ast.expr]:
+    """What may be one of these operators, by its look alone."""
+    found: list[ast.expr] | None = outline.notes.get("fixed forms")
+    if found is None:
+        rolls = [call for call in outline.calls if _name(call) == "roll"]
+        found = outline.notes["fixed forms"] = [*rolls, *filter(_may_read, outline.subscripts)]
+    return found
+
+
+def _may_read(node: ast.Subscript) -> bool:
+    if not isinstance(node.ctx, ast.Load):
+        return False
+    if isinstance(node.value, ast.Call) and _name(node.value) == "one_hot":
+        return True
+    return any(isinstance(part, (ast.Name, ast.Subscript, ast.Call)) for part in _parts(node))
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _parts(node: ast.Subscript) -> list[ast.expr]:
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> Form | None:
+    """What takes the place of an operator; None for one that reads nothing, NoForm where no form does the same."""
+    if isinstance(node, ast.Call):
+        return _rolled(site, node)
+    assert isinstance(node, ast.Subscript)
+    if isinstance(node.value, ast.Call) and _name(node.value) == "one_hot":
+        return _one_hot(site, node, node.value)
+    return _element(site, statement, node)
+
+
+def _is_read(site: Site, node: ast.expr) -> bool:
+    """True for an element of a tensor of which the function takes another for a Python number, and a 0-dim tensor."""
+    if not isinstance(node, ast.Subscript):
+        return site.value(node).is_single and site.value(node).dtype == INT64
+    if not isinstance(node.value, ast.Name) or isinstance(node.slice, (ast.Slice, ast.Tuple)):
+        return False
+    name = node.value.id
+
+    def look() -> set[str]:
+        calls = site.evaluator.scope.outline.calls
+        given = [each for call in calls if _name(call) in _READS for each in call.args]
+        given += [call.func.value for call in calls if _name(call) == "item" and isinstance(call.func, ast.Attribute)]
+        elements = [each for each in given if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name)]
+        return {ast.unparse(each.value) for each in elements if not isinstance(each.slice, (ast.Slice, ast.Tuple))}
+
+    known = site.remembered("read elements", site.evaluator.scope.node, look, anywhere=True)
+    return name in known and not site.value(node.value).is_python
+
+
+def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> Form | None:
+    """`x[:, t.reshape(1)].squeeze(1)` for `x[:, t]`."""
+    parts = _parts(node)
+    chosen = [part for part in parts if _is_read(site, part)]
+    others = [part for part in parts if part not in chosen]
+    if len(chosen) != 1 or site.value(node.value).is_python or not all(map(_is_basic, others)):
+        return None
+    index = chosen[0]
+    if dotted(node.value) is None:
+        raise NoForm(f"`{short(node.value)}` would be computed twice; assign it to a variable first")
+    _demand_no_view(site, statement, node)
+    place = sum(isinstance(part, ast.Slice) for part in parts[: parts.index(index)])
+    if any(isinstance(part, ast.Constant) and part.value is Ellipsis for part in parts[: parts.index(index)]):
+        place = -1 - sum(isinstance(part, ast.Slice) for part in parts[parts.index(index) :])
+    conditions = [*_tensor(site, node.value), *_single(site, index), _device(site, index, node.value)]
+    written = {id(index): (index, f"{site.operand(index)}.reshape(1)")}
+    text = f"{site.but(written=written).text(node)}.squeeze({place})"
+    return Form(node, text, tuple(conditions))
+
+
+def _is_basic(part: ast.expr) -> bool:
+    """True for parts of an index that are no tensors and make no dimensions."""
+    if isinstance(part, ast.Slice):
+        return all(bound is None or _is_number(bound) for bound in (part.lower, part.upper, part.step))
+    return _is_number(part) or (isinstance(part, ast.Constant) and part.value is Ellipsis)
+
+
+def _is_number(part: ast.expr) -> bool:
+    if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub):
+        part = part.operand
+    return isinstance(part, ast.Constant) and type(part.value) is int
+
+
+def _tensor(site: Site, node: ast.expr) -> list[str]:
+    value = site.value(node)
+    return [] if value.is_tensor and not value.hint else [f"isinstance({site.text(node)}, {site.torch}.Tensor)"]
+
+
+def _single(site: Site, node: ast.expr) -> list[str]:
+    """Conditions under which an expression is a 0-dim tensor of integers."""
+    if isinstance(node, ast.Subscript):
+        owner = site.text(node.value)
+        found = [*_tensor(site, node.value), f"{owner}.dim() == 1"]
+        found += [] if _counts(site, node.slice) else [f"isinstance({site.text(node.slice)}, int)"]
+        return [*found, f"{owner}.dtype == {site.torch}.int64"]
+    if site.value(node).hint:
+        text = site.text(node)
+        return [*_tensor(site, node), f"{text}.dim() == 0", f"{text}.dtype == {site.torch}.int64"]
+    return []
+
+
+def _counts(site: Site, node: ast.expr) -> bool:
+    """True for an integer: a literal, or the number of a step of the statement's own comprehension over a range."""
+    if _is_number(node):
+        return True
+    steps = [each for each in walk_in_layers(site.place.statement) if isinstance(each, ast.comprehension)]
+    ranges = [each for each in steps if isinstance(each.target, ast.Name) and each.target.id == getattr(node, "id", "")]
+    return bool(ranges) and all(
+        isinstance(each.iter, ast.Call) and site.resolve(each.iter.func) == "builtins.range" for each in ranges
+    )
+
+
+def _device(site: Site, index: ast.expr, tensor: ast.expr) -> str:
+    owner = index.value if isinstance(index, ast.Subscript) else index
+    return f"{site.text(owner)}.device == {site.text(tensor)}.device"
+
+
+def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> None:
+    """NoForm where somebody can tell the element, which is a view in eager mode, from a copy."""
+    parents = {id(child): part for part in walk_in_layers(statement) for child in children(part)}
+    inner: ast.AST = node
+    while (parent := parents.get(id(inner))) is not None:
+        if isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp)):
+            return
+        if isinstance(parent, ast.Call):
+            name = torch_api.torch_function(site.resolve(parent.func)) or _name(parent)
+            if name in aliasing.FRESH and not any(word.arg in {"out", "inplace"} for word in parent.keywords):
+                return
+        elif not isinstance(parent, (ast.List, ast.Tuple, ast.ListComp, ast.Attribute)):
+            break
+        if isinstance(parent, ast.Call) and name not in aliasing.VIEWS:
+            break
+        inner = parent
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    if parent is not statement or len(targets) != 1 or not isinstance(targets[0], ast.Name):
+        raise NoForm(f"a view of `{short(node)}` may be written in place; assign it to a variable first")
+    assert isinstance(node, ast.Subscript)
+    viewed = dotted(node.value) or ""
+    calls = calls_in(site.source.text)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        raise NoForm("it is in a nested function")
+    try:
+        Memory(site, calls).demand_no_write(
+            function, blocks_of(calls, function), statement, {targets[0].id, viewed}, {targets[0].id}
+        )
+    except NotAlike as reason:
+        raise NoForm(str(reason)) from None
+
+
+def _rolled(site: Site, call: ast.Call) -> Form | None:
+    """`x.index_select(d, (torch.arange(n) - t) % n)` for `torch.roll(x, int(t), d)`."""
+    given = list(call.args)
+    if torch_api.torch_function(site.resolve(call.func)) == "roll":
+        tensor = given.pop(0) if given else None
+    elif isinstance(call.func, ast.Attribute) and site.resolve(call.func) is None:
+        tensor = call.func.value
+    else:
+        return None
+    words = {word.arg: word.value for word in call.keywords}
+    tensor = words.pop("input", tensor)
+    shift = given.pop(0) if given else words.pop("shifts", None)
+    dim = given.pop(0) if given else words.pop("dims", None)
+    if tensor is None or shift is None or given or words:
+        return None
+    read = list(_read(site, shift))
+    if not read:
+        return None
+    if dim is None or not _is_number(dim):
+        raise NoForm("its dimension is no constant; pass one: `dims=1`")
+    if dotted(tensor) is None:
+        raise NoForm(f"`{short(tensor)}` would be computed twice; assign it to a variable first")
+    conditions = _tensor(site, tensor)
+    written: dict[int, tuple[ast.expr, str]] = {}
+    for part, inner in read:
+        if not _is_read(site, inner):
+            raise NoForm(f"`{short(inner)}` may be no 0-dim tensor of integers; assign it to a variable first")
+        conditions += _single(site, inner)
+        written[id(part)] = (part, site.operand(inner))
+    conditions += [f"isinstance({name}, int)" for name in _numbers(shift)]
+    conditions += [_device(site, inner, tensor) for _, inner in read]
+    x, d = site.text(tensor), site.text(dim)
+    size, sign = f"{x}.size({d})", "-"
+    if isinstance(shift, ast.UnaryOp):
+        shift, sign = shift.operand, "+"
+    moved = site.but(written=written).operand(shift)
+    text = f"{x}.index_select({d}, ({site.torch}.arange({size}, device={x}.device) {sign} {moved}) % {size})"
+    return Form(call, text, tuple(dict.fromkeys(conditions)))
+
+
+def _read(site: Site, node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The parts of arithmetic that read a number, each with what it reads: `int(t)` and `t`."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        yield from _read(site, node.operand)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, _SIGNED):
+        yield from _read(site, node.left)
+        yield from _read(site, node.right)
+    elif isinstance(node, ast.Call) and not node.keywords:
+        if site.resolve(node.func) == "builtins.int" and len(node.args) == 1:
+            yield node, node.args[0]
+        elif isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+            yield node, node.func.value
+
+
+def _numbers(node: ast.expr) -> Iterator[str]:
+    """The other names in that arithmetic. NoForm for what is neither."""
+    if isinstance(node, ast.UnaryOp):
+        yield from _numbers(node.operand)
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, _SIGNED):
+        yield from _numbers(node.left)
+        yield from _numbers(node.right)
+    elif isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) is not None:
+        yield name
+    elif not isinstance(node, ast.Call) and not _is_number(node):
+        raise NoForm(f"cannot infer that `{short(node)}` is an integer; assign it to a variable first")
+
+
+def _one_hot(site: Site, node: ast.Subscript, call: ast.Call) -> Form | None:
+    """`(t.unsqueeze(-1) == torch.arange(m)).long()` for `F.one_hot(t, max(t.max() + 1, m))[..., :m]`."""
+    classes = [*call.args[1:], *(word.value for word in call.keywords if word.arg == "num_classes")]
+    if torch_api.torch_function(site.resolve(call.func)) != "one_hot" or not call.args or len(classes) != 1:
+        return None
+    number = _given(site, classes[0])
+    if not isinstance(number, ast.Call) or site.resolve(number.func) != "builtins.max" or len(number.args) != 2:
+        return None
+    index = call.args[0]
+    bound = _cut(node)
+    largest = [each for each in number.args if bound is None or ast.dump(each) != ast.dump(bound)]
+    if bound is None or len(largest) != 1 or dotted(bound) is None or dotted(index) is None:
+        raise NoForm("its result is not cut to the number of classes that is known: `[..., :classes]`")
+    if _above(site, largest[0], index) < 1:
+        raise NoForm(f"cannot infer that `{short(largest[0])}` is larger than all of `{short(index)}`")
+    t, m = site.text(index), site.text(bound)
+    conditions = [*_tensor(site, index), f"{t}.dtype == {site.torch}.int64", f"{t}.numel() > 0"]
+    conditions += [f"isinstance({m}, int)", f"{m} >= 0"]
+    text = f"({t}.unsqueeze(-1) == {site.torch}.arange({m}, device={t}.device)).to({site.torch}.int64)"
+    return Form(node, text, tuple(conditions))
+
+
+def _cut(node: ast.Subscript) -> ast.expr | None:
+    """`m` for `x[..., :m]`."""
+    parts = _parts(node)
+    last = parts[-1]
+    whole = isinstance(last, ast.Slice) and last.lower is None and last.step is None
+    rest = [part for part in parts[:-1] if not (isinstance(part, ast.Constant) and part.value is Ellipsis)]
+    return last.upper if whole and len(parts) == 2 and not rest else None  # type: ignore[attr-defined]
+
+
+def _given(site: Site, node: ast.expr) -> ast.expr:
+    """What a name holds, where one statement of the function's own body gives it that, of names that stay."""
+    function = site.evaluator.scope.node
+    if not isinstance(node, ast.Name):
+        return node
+    stores = [
+        part for part in walk_scope(function) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+    ]
+    made = [
+        each.value
+        for each in function.body
+        if isinstance(each, ast.Assign)
+        and each.lineno < node.lineno
+        and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
+    ]
+    if len(made) != 1 or sum(part.id == node.id for part in stores) != 1:
+        return node
+    given = {each.arg for each in parameters(function)}
+    bound = [part.id for part in stores]
+    used = {part.id for part in walk_in_layers(made[0]) if isinstance(part, ast.Name)} & {*given, *bound}
+    return made[0] if all(bound.count(name) + (name in given) == 1 for name in used) else node
+
+
+def _above(site: Site, node: ast.expr, index: ast.expr) -> int:
+    """By how much a number is certainly larger than all elements of a tensor."""
+    node = _given(site, node)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        for one, other in ((node.left, node.right), (node.right, node.left)):
+            if isinstance(one, ast.Constant) and type(one.value) is int and one.value >= 0:
+                return one.value + _above(site, other, index)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LARGEST:
+        name = torch_api.torch_function(site.resolve(node.func))
+        given = [node.func.value, *node.args] if name is None else node.args
+        if len(given) == 1 and not node.keywords and ast.dump(given[0]) == ast.dump(index):
+            return 0
+    return _SMALLEST

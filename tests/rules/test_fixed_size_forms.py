@@ -1,0 +1,92 @@
+"""GM411: what reads no tensor does what the operator did that read one, for whatever it is given."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import declined, fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, t, n=3):
+        {body}
+        return x
+"""
+_MODES = (Scenario(True, "leaves"), Scenario(False, "off"))
+_TOP = "top = torch.topk(x.mean(0), 2)[1]\n        "
+
+
+def model(body: str) -> str:
+    return _MODEL.format(body=body)
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs"),
+    [
+        (
+            _TOP + "y = torch.stack([x[:, top[i]] for i in range(2)], dim=-1)\n"
+            "        x = torch.roll(x, int(top[0]), 0) * y.sum()",
+            ["torch.randn(3, 5), None", "torch.randn(4, 7), None"],
+        ),
+        (
+            _TOP + "for i in range(2):\n            x = x + x.roll(shifts=-int(top[i]), dims=1)",
+            ["torch.randn(3, 5), None", "torch.randn(0, 5), None"],
+        ),
+        (
+            "x = torch.roll(x, 2 * t[0].item() - n, -1) + x[..., t[-1]].sum()",
+            ["torch.randn(2, 6), torch.tensor([-9, -1])", "torch.randn(2, 6), torch.tensor([7, 5]), 0"],
+        ),
+        (
+            "best, y = x.argmax(), x.flatten()[None]\n        row = y[0, best]\n        x = x + row * 2",
+            ["torch.randn(2, 6), None"],
+        ),
+        (
+            "highest = t.max() + 1\n        x = x + F.one_hot(t, max(n, highest))[..., :n].sum() + n",
+            ["torch.randn(2), torch.tensor([[2, 9, 0]])", "torch.randn(2), torch.tensor([1, 1]), 0"],
+        ),
+    ],
+)
+def test_the_fixed_form_does_the_same_and_compiles(body: str, inputs: list[str]) -> None:
+    before = model(body)
+    after, _ = fixed(before)
+    assert "is_compiling()" in after
+    behaves(before, after, inputs, scenarios=_MODES)
+    compiles(after, inputs, scenarios=_MODES)
+
+
+@pytest.mark.parametrize("given", ["torch.tensor([1.7, 2.0])", "torch.tensor([1, 0], dtype=torch.int32)", "[2, 1]"])
+def test_other_numbers_are_read_as_before(given: str) -> None:
+    after, _ = fixed(model("x = torch.roll(x, int(t[0]), 1)"))
+    compiles(after, [f"torch.randn(2, 5), {given}"], strict=False)
+
+
+def test_sizes_may_be_dynamic() -> None:
+    body = _TOP + "x = torch.roll(x, -int(top[0]), -1) + F.one_hot(t, max(t.max() + 1, n))[..., :n].sum()"
+    after, _ = fixed(model(body))
+    inputs = ["torch.randn(3, 5), torch.tensor([4, 1])", "torch.randn(4, 7), torch.tensor([2, 1, 3]), 4"]
+    compiles(after, inputs, dynamic=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "because"),
+    [
+        (_TOP + "y = x[:, top[0]]\n        y.mul_(int(top[0]))", "may write in place"),
+        (_TOP + "y = x[:, top[0]]\n        x += int(top[0])\n        x = x + y[:, None]", "may write in place"),
+        (_TOP + "return x[:, top[int(top[0])]]", "may be written in place"),
+        ("x = torch.roll(x * 2, int(t[0]), 1)", "would be computed twice"),
+        ("x = torch.roll(x, int(t[0]), n)", "its dimension is no constant"),
+        ("x = x + F.one_hot(t, max(t.max() - 1, n))[..., :n].sum()", "is larger than all of `t`"),
+        ("x = x + F.one_hot(t, max(t.max() + 1, n))[..., : n - 1].sum()", "is not cut to the number of classes"),
+        ("m = t.max() + 1\n        t = t + 5\n        x = F.one_hot(t, max(m, n))[..., :n]", "is larger than all of"),
+    ],
+)
+def test_what_could_tell_is_left_alone(body: str, because: str) -> None:
+    declined(model(body), because, select=("GM411",))
