@@ -102,6 +102,7 @@ _SIZES: Mapping[str, _Sizes] = {
     "GM408": _Sizes(("torch.randint(0, 2048, (4, 256))",), _PARAMETER_LISTS),
     "GM409": _Sizes(_ROWS),
     "GM410": _Sizes(("torch.randn(64, 512)",), (("self.wide = 3", "self.wide = 256"),)),
+    "GM411": _Sizes(("torch.randn(256, 512), torch.zeros(2, dtype=torch.long), 4",)),
     "GM501": _Sizes(_ROWS),
     "GM502": _Sizes(("torch.randn(512, 1024)",), _EXPERTS),
     "GM503": _Sizes(

@@ -49,6 +49,10 @@ def model(body: str) -> str:
             ["torch.randn(2, 6), None"],
         ),
         (
+            "step = torch.randint(1, 4, (1,))\n        x = torch.roll(x, shifts=step.item(), dims=n)",
+            ["torch.randn(2, 6), None, 1", "torch.randn(2, 6), None, -1"],
+        ),
+        (
             "highest = t.max() + 1\n        x = x + F.one_hot(t, max(n, highest))[..., :n].sum() + n",
             ["torch.randn(2), torch.tensor([[2, 9, 0]])", "torch.randn(2), torch.tensor([1, 1]), 0"],
         ),
@@ -82,7 +86,7 @@ def test_sizes_may_be_dynamic() -> None:
         (_TOP + "y = x[:, top[0]]\n        x += int(top[0])\n        x = x + y[:, None]", "may write in place"),
         (_TOP + "return x[:, top[int(top[0])]]", "may be written in place"),
         ("x = torch.roll(x * 2, int(t[0]), 1)", "would be computed twice"),
-        ("x = torch.roll(x, int(t[0]), n)", "its dimension is no constant"),
+        ("x = torch.roll(x, int(t[0]), (n,))", "its dimension is no constant"),
         ("x = x + F.one_hot(t, max(t.max() - 1, n))[..., :n].sum()", "is larger than all of `t`"),
         ("x = x + F.one_hot(t, max(t.max() + 1, n))[..., : n - 1].sum()", "is not cut to the number of classes"),
         ("m = t.max() + 1\n        t = t + 5\n        x = F.one_hot(t, max(m, n))[..., :n]", "is larger than all of"),

@@ -74,6 +74,21 @@ rule = Rule(
         ),
         Example(
             before="""
+            steps = 3 * \\
+                    np.ceil(np.log(length)).astype("int").item()  # more for long rows
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                steps = 3 * math.ceil(math.log(length))
+            else:
+                steps = 3 * \\
+                        np.ceil(np.log(length)).astype("int").item()  # more for long rows
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 5)", "torch.ones(2, 9)"),
+        ),
+        Example(
+            before="""
             steps = 2
             x = x.reshape([x.shape[0], np.prod(x.shape[1:])])
             """,

@@ -16,6 +16,7 @@ from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
 
 _READS = frozenset({"int", "float", "range"})
+_CASTS = frozenset({"int", "float", "bool"})
 _SIGNED = (ast.Add, ast.Sub, ast.Mult)
 _LARGEST = frozenset({"max", "amax"})
 _SMALLEST = -(10**9)
@@ -97,6 +98,8 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> Form | Non
     index = chosen[0]
     if dotted(node.value) is None:
         raise NoForm(f"`{short(node.value)}` would be computed twice; assign it to a variable first")
+    if _is_read_back(statement, node):
+        return None
     _demand_no_view(site, statement, node)
     place = sum(isinstance(part, ast.Slice) for part in parts[: parts.index(index)])
     if any(isinstance(part, ast.Constant) and part.value is Ellipsis for part in parts[: parts.index(index)]):
@@ -126,16 +129,17 @@ def _tensor(site: Site, node: ast.expr) -> list[str]:
 
 
 def _single(site: Site, node: ast.expr) -> list[str]:
-    """Conditions under which an expression is a 0-dim tensor of integers."""
+    """Conditions under which an expression is a tensor of one integer, in no more than one dimension."""
     if isinstance(node, ast.Subscript):
         owner = site.text(node.value)
         found = [*_tensor(site, node.value), f"{owner}.dim() == 1"]
         found += [] if _counts(site, node.slice) else [f"isinstance({site.text(node.slice)}, int)"]
         return [*found, f"{owner}.dtype == {site.torch}.int64"]
-    if site.value(node).hint:
-        text = site.text(node)
-        return [*_tensor(site, node), f"{text}.dim() == 0", f"{text}.dtype == {site.torch}.int64"]
-    return []
+    value, text = site.value(node), site.text(node)
+    if value.is_single and value.dtype == INT64 and not value.hint:
+        return []
+    sizes = [f"{text}.dim() == 0"] if value.is_single else [f"{text}.dim() <= 1", f"{text}.numel() == 1"]
+    return [*_tensor(site, node), *sizes, f"{text}.dtype == {site.torch}.int64"]
 
 
 def _counts(site: Site, node: ast.expr) -> bool:
@@ -152,6 +156,16 @@ def _counts(site: Site, node: ast.expr) -> bool:
 def _device(site: Site, index: ast.expr, tensor: ast.expr) -> str:
     owner = index.value if isinstance(index, ast.Subscript) else index
     return f"{site.text(owner)}.device == {site.text(tensor)}.device"
+
+
+def _is_read_back(statement: ast.stmt, node: ast.Subscript) -> bool:
+    """True for `x[t].item()` and `int(x[t])`, which read a number whatever chose it."""
+    for part in walk_in_layers(statement):
+        if isinstance(part, ast.Attribute) and part.value is node and part.attr in {"item", "tolist"}:
+            return True
+        if isinstance(part, ast.Call) and node in part.args and _name(part) in _CASTS:
+            return True
+    return False
 
 
 def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> None:
@@ -205,18 +219,18 @@ def _rolled(site: Site, call: ast.Call) -> Form | None:
     read = list(_read(site, shift))
     if not read:
         return None
-    if dim is None or not _is_number(dim):
+    if dim is None or not (_is_number(dim) or dotted(dim)):
         raise NoForm("its dimension is no constant; pass one: `dims=1`")
     if dotted(tensor) is None:
         raise NoForm(f"`{short(tensor)}` would be computed twice; assign it to a variable first")
     conditions = _tensor(site, tensor)
     written: dict[int, tuple[ast.expr, str]] = {}
     for part, inner in read:
-        if not _is_read(site, inner):
-            raise NoForm(f"`{short(inner)}` may be no 0-dim tensor of integers; assign it to a variable first")
+        if dotted(inner) is None and not _is_read(site, inner):
+            raise NoForm(f"`{short(inner)}` may be no tensor of one integer; assign it to a variable first")
         conditions += _single(site, inner)
         written[id(part)] = (part, site.operand(inner))
-    conditions += [f"isinstance({name}, int)" for name in _numbers(shift)]
+    conditions += [f"isinstance({name}, int)" for name in (*_numbers(dim), *_numbers(shift))]
     conditions += [_device(site, inner, tensor) for _, inner in read]
     x, d = site.text(tensor), site.text(dim)
     size, sign = f"{x}.size({d})", "-"
