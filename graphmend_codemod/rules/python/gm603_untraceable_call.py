@@ -164,5 +164,5 @@ def _is_suspect(node: ast.Call) -> bool:
     return name in NAMES
 
 
-def _inside(call: ast.Call, other: ast.Call) -> bool:
+def _inside(call: ast.Call, other: ast.expr) -> bool:
     return any(part is call for part in ast.walk(other) if part is not other)
