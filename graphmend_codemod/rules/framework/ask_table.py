@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM501", "GM502", "GM503", "GM504", "GM505", "GM506", "GM507", "GM508", "GM509", "GM601", "GM602", "GM603", "GM703", "GM801")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM505", "GM506", "GM507", "GM508", "GM509", "GM601", "GM602", "GM603", "GM703", "GM801")
 
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
@@ -10,11 +10,13 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
+        ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "Assert": (
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("readback.gm411_fixed_size_form", 0, "", ""),
         ("guards.gm302_static_guard", 0, "test", ""),
         ("guards.gm301_tensor_guard", 0, "test", ""),
         ("control_flow.gm111_decided_test", 0, "test", ""),
@@ -34,6 +36,7 @@ QUESTIONS = {
         ("dynamic_shapes.gm502_expert_loop", 0, "", "tolist"),
         ("dynamic_shapes.gm501_masked_rows", 0, "", ""),
         ("dynamic_shapes.gm501_masked_rows", 1, "", "mean sum"),
+        ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm410_python_int_in_tensor", 0, "value", "IntTensor LongTensor"),
         ("readback.gm408_truncate_to_max", 0, "", "index_select"),
         ("readback.gm407_size_tensor", 0, "", "tolist"),
@@ -53,6 +56,7 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
+        ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("advice.gm703_untraced", 0, "", ""),
     ),
@@ -61,6 +65,7 @@ QUESTIONS = {
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm602_compiler_mark", 0, "", "graph_break mark_dynamic mark_static_address mark_unbacked maybe_mark_dynamic"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
+        ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm406_integer_buffer", 0, "", "pad"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("side_effects.gm203_requires_grad", 0, "", "requires_grad requires_grad_"),
@@ -76,12 +81,14 @@ QUESTIONS = {
         ("dynamic_shapes.gm504_loop_over_chosen", 1, "", ""),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("dynamic_shapes.gm502_expert_loop", 0, "", ""),
+        ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "If": (
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm505_row_indices_argument", 0, "", "len"),
+        ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm409_number_of_range", 0, "test", ""),
         ("readback.gm405_arange_end_readback", 0, "", "arange"),
         ("guards.gm302_static_guard", 0, "test", ""),
@@ -113,6 +120,7 @@ QUESTIONS = {
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("dynamic_shapes.gm501_masked_rows", 0, "", "mean sum"),
+        ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm406_integer_buffer", 0, "", "pad"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("side_effects.gm201_log_call", 0, "log", ""),
@@ -120,6 +128,7 @@ QUESTIONS = {
     ),
     "While": (
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("readback.gm411_fixed_size_form", 0, "", ""),
         ("control_flow.gm107_tensor_while", 0, "test", ""),
         ("control_flow.gm111_decided_test", 0, "test", ""),
         ("advice.gm703_untraced", 0, "", ""),
