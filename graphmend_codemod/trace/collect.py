@@ -29,6 +29,14 @@ from graphmend_codemod.trace.paths import Paths
 
 _CALLERS_KEPT = 20
 _STACK_KEPT = 30
+# Kinds of breaks behind which Python asks the device for a value.
+_READS_A_VALUE = (
+    "Data-dependent",
+    "Data dependent",
+    "Dynamic shape operator",
+    "Unsupported Tensor.item()",
+    "Tensor.tolist()",
+)
 
 
 @dataclass
@@ -53,6 +61,8 @@ class _Site:
     callers: dict[Place, None] = field(default_factory=dict)
     facts: list[Mapping[str, Any]] = field(default_factory=list)
     processes: set[int] = field(default_factory=set)
+    gaps: Counter[tuple[int, int | None]] = field(default_factory=Counter)
+    gap_seconds: float = 0.0
 
 
 class Collector:
@@ -92,6 +102,7 @@ class Collector:
             recompilations=sum(each.count for each in recompiled),
             skipped=sum(self._skipped.values()),
             seconds=round(sum(each.seconds for each in compilations), 6),
+            gap_seconds=round(sum(site.gap_seconds for site in sites), 6),
         )
         return Trace(
             graphmend=__version__,
@@ -170,6 +181,7 @@ class _ProcessReader:
         self._above: dict[int | None, tuple[events.Frame, ...]] = {}
         self._stacks: dict[tuple[int | None, int], list[tuple[_Site, tuple[break_text.TextFrame, ...]]]] = {}
         self._causes: dict[tuple[str, str, int], _Site] = {}
+        self._because: dict[tuple[int | None, int], _Site] = {}
         self._call = 0
 
     def read(self, event: events.Event) -> None:
@@ -182,6 +194,15 @@ class _ProcessReader:
             self._above[event.frame] = event.stack
         elif isinstance(event, events.Compiled):
             self._compiled(event)
+        elif isinstance(event, events.Gap):
+            self._gap(event)
+
+    def _gap(self, event: events.Gap) -> None:
+        """Time before a graph that a break made necessary; before the first graph of a call nothing was broken."""
+        cause = self._because.get((event.frame, event.compilation))
+        if cause is not None:
+            cause.gaps[self._number, event.frame] += event.count
+            cause.gap_seconds += event.seconds
 
     def _break(self, event: events.Break) -> None:
         text = break_text.parse(event.text)
@@ -214,6 +235,7 @@ class _ProcessReader:
             cause.extra += 1
             cause.seconds += event.seconds
             cause.graphs += event.operations is not None
+            self._because[key] = cause
         else:
             for site in ended:
                 site.seconds += min(event.thrown_away, event.seconds) / len(ended)
@@ -282,6 +304,9 @@ def _finished(site: _Site) -> Site:
         stack=site.stack,
         facts=tuple(_facts(site.facts)),
         processes=len(site.processes),
+        gaps=site.gaps.total(),
+        gap_seconds=round(site.gap_seconds, 6),
+        syncs=max(site.gaps.values(), default=0) if site.first.kind.startswith(_READS_A_VALUE) else 0,
     )
 
 
@@ -326,7 +351,7 @@ def _recompiled(place: Place, every: Sequence[tuple[float, str]]) -> Recompiled:
 
 
 def _by_cost(site: Site) -> tuple[object, ...]:
-    return (-site.seconds, -site.events, site.place.path, site.place.line, site.column or 0)
+    return (-site.seconds - site.gap_seconds, -site.events, site.place.path, site.place.line, site.column or 0)
 
 
 def _first_line(text: str) -> str:

@@ -63,7 +63,10 @@ class Site:
     where Python does not tell. `own` is the innermost frame of the project, which may be the same. `events` counts the
     frames that it broke, `recompiled` how often a recompilation met it again. `graphs` and `seconds` are what would not
     have been compiled without it: frames that continue behind the break, functions around which it opened the
-    graph, and tracing that was thrown away. `skips` says that the whole function runs without a graph because of it.
+    graph, and tracing that was thrown away. `gaps` counts how often a graph ran that is there because of it,
+    `gap_seconds` is the time in eager mode before these graphs, waiting for the device included, and `syncs` counts at
+    least how often Python read a value of a tensor there. `skips` says that the whole function runs without a graph
+    because of it.
     """
 
     id: str
@@ -87,6 +90,9 @@ class Site:
     stack: tuple[Place, ...]
     facts: tuple[Fact, ...]
     processes: int
+    gaps: int = 0
+    gap_seconds: float = 0.0
+    syncs: int = 0
 
     @property
     def where(self) -> str:
@@ -167,6 +173,7 @@ class Totals:
     recompilations: int
     skipped: int
     seconds: float
+    gap_seconds: float = 0.0
     wall: float = 0.0
 
 

@@ -74,11 +74,20 @@ class Compiled(NamedTuple):
     failed: str | None
 
 
+class Gap(NamedTuple):
+    """How often the graph of a compilation ran behind another one of its thread, and the eager time in between."""
+
+    frame: int | None
+    compilation: int
+    count: int
+    seconds: float
+
+
 class End(NamedTuple):
     """The process ended by itself."""
 
 
-Event = Process | Start | Break | Recompile | Compiled | End
+Event = Process | Start | Break | Recompile | Compiled | Gap | End
 
 
 def recorded(folder: Path) -> Iterator[list[Event]]:
@@ -116,6 +125,8 @@ def _event(data: Mapping[str, Any]) -> Event | None:
         return Recompile(data["f"], data["c"], str(data["text"]))
     if kind == "compiled":
         return _compiled(data["f"], data["c"], data)
+    if kind == "gap":
+        return Gap(data["f"], data["c"], int(data["n"]), float(data["s"]))
     return End() if kind == "end" else None
 
 

@@ -51,6 +51,7 @@ def summary(joined: Joined) -> str:
             return "Nothing was compiled."
         return f"No graph breaks: {compiled}."
     cost = sum(site.seconds for site in trace.sites)
+    gaps = f", and {seconds(totals.gap_seconds)} in eager mode between graphs" if totals.gap_seconds else ""
     parts = [f"{joined.count(Verdict.FIX)} fixable with `graphmend fix --trace`"] if joined.count(Verdict.FIX) else []
     for verdict, words in (
         (Verdict.UNSAFE, "with --unsafe-fixes"),
@@ -64,7 +65,7 @@ def summary(joined: Joined) -> str:
             parts.append(f"{joined.count(verdict)} {words}")
     return (
         f"{plural(totals.sites, 'break site')}, {plural(totals.events, 'graph break')}: {', '.join(parts)}. "
-        f"{compiled}, of which {seconds(cost)} for the breaks."
+        f"{compiled}, of which {seconds(cost)} for the breaks{gaps}."
     )
 
 
@@ -82,6 +83,10 @@ def cost(site: Site) -> str:
         parts.append(f"{plural(site.frames, 'more compilation')} ({plural(site.graphs, 'graph')})")
     if site.seconds >= 0.0005:
         parts.append(f"{seconds(site.seconds)} of compiling")
+    if site.gaps:
+        parts.append(f"{seconds(site.gap_seconds)} in eager mode before {plural(site.gaps, 'run')} of those graphs")
+    if site.syncs:
+        parts.append(f"{plural(site.syncs, 'value')} read by Python (a device sync each on a GPU)")
     if site.processes > 1:
         parts.append(f"in {site.processes} processes")
     if site.skips:

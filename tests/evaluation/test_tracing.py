@@ -54,7 +54,7 @@ import torch
 from model import Model
 
 compiled = torch.compile(Model(), backend="eager")
-for rows in (2, 3):
+for rows in (2, 3, 3):
     compiled(torch.ones(rows))
 if "child" not in sys.argv:
     subprocess.run([sys.executable, "train.py", "child"], check=False, stdout=subprocess.DEVNULL)
@@ -132,6 +132,11 @@ def done(folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def found(folder: Path, done: subprocess.CompletedProcess[str]) -> Trace:
     return document.read(folder / "train.json")
+
+
+def test_time_between_graphs_is_recorded_where_the_program_calls_more_than_once(found: Trace) -> None:
+    assert found.totals.gap_seconds > 0
+    assert all(site.gaps and site.gap_seconds > 0 for site in found.sites if site.graphs)
 
 
 def test_exception_ends_the_program_as_ever_and_leaves_the_trace(

@@ -94,6 +94,10 @@ def run(path: str = "model.py") -> list[events.Event]:
         events.Break(3, 0, message_print(path, rest), {}),
         compiled(3, rest, 13, None, path),
         compiled(4, "torch_dynamo_resume_in_forward_at_14", 14, 1, path),
+        events.Gap(0, 0, 9, 5.0),  # before the first graph of a call nothing was broken
+        events.Gap(1, 0, 10, 0.25),
+        events.Gap(2, 0, 4, 0.125),
+        events.Gap(4, 0, 10, 0.5),
         events.End(),
     ]
 

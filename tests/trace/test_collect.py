@@ -37,6 +37,14 @@ def test_cost_is_what_was_compiled_for_a_break_and_what_was_thrown_away(tmp_path
     assert (printed.frames, printed.graphs, printed.seconds) == (1, 1, 1.0)
 
 
+def test_time_between_graphs_belongs_to_the_break_that_parted_them(tmp_path: Path) -> None:
+    found = traced(project(tmp_path))
+    branch, printed = found.sites
+    assert (branch.gaps, branch.gap_seconds, branch.syncs) == (14, 0.375, 10)
+    assert (printed.gaps, printed.gap_seconds, printed.syncs) == (10, 0.5, 0)
+    assert found.totals.gap_seconds == 0.875
+
+
 def test_two_processes_at_one_site_are_one_site(tmp_path: Path) -> None:
     collector = Collector(project(tmp_path))
     for _ in range(2):

@@ -8,6 +8,7 @@ leaves what it had. No tensor values, no environment and no arguments of the com
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import json
 import logging
 import os
@@ -71,6 +72,7 @@ class Recorder(logging.Handler):
         self._stream: TextIO | None = None
         self._pid = 0
         self._lost = 0
+        self._gaps: Any = None
 
     def start(self) -> None:
         """Listen from now on."""
@@ -79,6 +81,9 @@ class Recorder(logging.Handler):
 
     def stop(self) -> None:
         """Listen no more, and close the file."""
+        if self._gaps is not None:
+            self._gaps.flush()
+            self._gaps.stopped = True
         trace, breaks = logging.getLogger(TRACE_LOG), logging.getLogger(BREAK_LOG)
         trace.handlers = [each for each in trace.handlers if each is not self]
         for each in [each for each in breaks.handlers if isinstance(each, _Silent)]:
@@ -89,6 +94,8 @@ class Recorder(logging.Handler):
 
     def finish(self) -> None:
         """Note that the process came to its end, and close the file."""
+        if self._gaps is not None:
+            self._gaps.flush()
         if self._stream is not None and self._pid == os.getpid():
             self._write({"e": "end"})
             self._stream.close()
@@ -116,12 +123,20 @@ class Recorder(logging.Handler):
                 yield {"e": "recompile", **place, "text": payload}
         if "dynamo_start" in metadata:
             _listen_for_skips()
+            self._time_gaps()
             stack = metadata["dynamo_start"].get("stack") or ()
             yield {"e": "start", **place, "stack": list(_plain(stack))}
         metrics = metadata.get("compilation_metrics")
         if isinstance(metrics, dict):
             kept = {name: metrics.get(name) for name in _METRICS}
             yield {"e": "compiled", **place, **kept, "t": time.time()}
+
+    def _time_gaps(self) -> None:
+        """Time what lies between graphs, from the first compilation on."""
+        if self._gaps is None:
+            self._gaps = _gaps_module().Gaps(self._write)
+            self._gaps.watch()
+        self._gaps.compiling()
 
     def _write(self, event: Mapping[str, Any]) -> None:
         if self._stream is None or self._pid != os.getpid():
@@ -153,6 +168,19 @@ class Recorder(logging.Handler):
         self._lost += 1
         if self._lost == 1:
             print(f"graphmend: note: a record was lost: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def _gaps_module() -> Any:
+    """The module beside this file, which may not be part of a package here."""
+    name = "_graphmend_gaps"
+    if name not in sys.modules:
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gaps.py")
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
 
 
 class _Silent(logging.NullHandler):
