@@ -201,7 +201,7 @@ class _ProcessReader:
         """Time before a graph that a break made necessary; before the first graph of a call nothing was broken."""
         cause = self._because.get((event.frame, event.compilation))
         if cause is not None:
-            cause.gaps[self._number, event.frame] += event.count
+            cause.gaps[self._number, event.frame] += event.runs
             cause.gap_seconds += event.seconds
 
     def _break(self, event: events.Break) -> None:

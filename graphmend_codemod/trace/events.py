@@ -79,7 +79,7 @@ class Gap(NamedTuple):
 
     frame: int | None
     compilation: int
-    count: int
+    runs: int
     seconds: float
 
 
