@@ -54,6 +54,7 @@ class ModuleCalls:
         self._classes: dict[str, ast.ClassDef] = {}
         self._functions: dict[str, Key] = {}
         self._imported: dict[str, str] = {}
+        self._literals: dict[str, list[bool]] = {}
         self._answers: dict[Hashable, Any] = {}
         self.definitions: dict[Key, Definition] = {}
         for node in tree.body:
@@ -71,6 +72,10 @@ class ModuleCalls:
         elif isinstance(node, ast.ImportFrom):
             home = "." * node.level + (node.module or "")
             self._imported |= {each.asname or each.name: f"{home}.{each.name}" for each in node.names}
+        elif isinstance(node, ast.Assign):
+            for each in node.targets:
+                if isinstance(each, ast.Name):
+                    self._literals.setdefault(each.id, []).append(isinstance(node.value, ast.Constant))
         elif isinstance(node, ast.ClassDef):
             self._classes[node.name] = node
             self._bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
@@ -178,6 +183,10 @@ class ModuleCalls:
             base = self._class_of(node.value, owner, loops)
             return self._attribute(base, node.attr) if base is not None else None
         return None
+
+    def is_literal(self, name: str) -> bool:
+        """True for a name that the top level of the module binds once, to a constant that is written out."""
+        return self._literals.get(name) == [True]
 
     def has_class(self, name: str) -> bool:
         """True for a class at the top level of the module."""

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM505", "GM506", "GM507", "GM508", "GM509", "GM601", "GM602", "GM603", "GM703", "GM801")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM505", "GM506", "GM507", "GM508", "GM509", "GM510", "GM601", "GM602", "GM603", "GM703", "GM801")
 
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
@@ -28,6 +28,7 @@ QUESTIONS = {
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("python.gm601_numpy_on_sizes", 1, "", "div floor_divide"),
+        ("dynamic_shapes.gm510_rows_under_mask", 0, "", ""),
         ("dynamic_shapes.gm509_masked_copy", 0, "", ""),
         ("dynamic_shapes.gm507_index_from_mask", 0, "rows", ""),
         ("dynamic_shapes.gm506_packed_rows", 0, "test", ""),
@@ -55,6 +56,7 @@ QUESTIONS = {
     "AugAssign": (
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("dynamic_shapes.gm510_rows_under_mask", 0, "", ""),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),

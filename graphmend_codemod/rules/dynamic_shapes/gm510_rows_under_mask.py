@@ -1,0 +1,201 @@
+"""rows-under-mask (GM510): a computation on the rows that a mask chooses, written back under the same mask.
+
+`y[mask] = f(x[mask])` and `y[mask] += x[mask] * 2` make tensors of as many rows as the data says, and the graph breaks.
+Under `torch.compile` all rows are computed, and the mask selects which are written. In the place of a row that the mask
+does not choose stands one that it does: so no nan comes up that eager mode does not have, forward or backward, and what
+the function checks of all rows (`if x.min() < 0: raise`) says what it says of the chosen ones. Eager mode runs the
+original statements, word for word.
+
+Functions of the same file are followed. They may look at each element alone, or along the dimensions of a row: what
+mixes rows, multiplies matrices, or runs layers is a reason to decline, as is a check that may fail where no row is
+chosen. Numbers have to be numbers, shapes have to fit the mask, which Dynamo knows while it traces.
+
+Where eager mode raises since no row is chosen (the minimum of nothing), or since what is written has another dtype than
+what it is written into, compiled code may go on.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis.scope import walk, walk_in_layers
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, masked_by, region_at
+from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
+from graphmend_codemod.rules.proofs.untraced import chosen
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+def squash(x, scale):
+    return torch.tanh(x * scale)
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        y, mask = torch.zeros_like(x), x > 0
+        ...
+        return y
+"""
+
+rule = Rule(
+    code="GM510",
+    slug="rows-under-mask",
+    title="compute all rows and select with the mask under torch.compile",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.BOTH_ARMS,
+        cost_note="elementwise work on all rows",
+        compiled_exceptions="kept, but where eager mode raises for want of rows, or for the dtype that is written",
+    ),
+    examples=(
+        Example(
+            before="""
+            y[mask] = squash(x[mask], 2.0)
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and torch.is_tensor(mask)
+                and mask.dtype == torch.bool
+                and mask.dim() > 0
+                and mask.numel() > 0
+                and torch.is_tensor(x)
+                and x.shape == mask.shape
+                and torch.is_tensor(y)
+                and y.shape == mask.shape
+            ):
+                # All rows, of which the mask keeps its own: how many it chooses depends on the data.
+                _write_under(mask, y, squash(_rows_under(mask, x), 2.0))
+            else:
+                y[mask] = squash(x[mask], 2.0)
+            """,
+            setup=_SETUP,
+            inputs=("torch.tensor([1.0, -2.0, 3.0])", "torch.tensor([[-1.0, -2.0]])"),
+        ),
+        Example(
+            before="""
+            rows = x[mask]
+            low = rows.clamp(max=1.0)
+            y[mask] += low * rows
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and torch.is_tensor(mask)
+                and mask.dtype == torch.bool
+                and mask.dim() > 0
+                and mask.numel() > 0
+                and torch.is_tensor(x)
+                and x.shape == mask.shape
+                and torch.is_tensor(y)
+                and y.shape == mask.shape
+            ):
+                # All rows, of which the mask keeps its own: how many it chooses depends on the data.
+                rows = _rows_under(mask, x)
+                low = rows.clamp(max=1.0)
+                _write_under(mask, y, _rows_under(mask, y) + (low * rows))
+            else:
+                rows = x[mask]
+                low = rows.clamp(max=1.0)
+                y[mask] += low * rows
+            """,
+            setup=_SETUP,
+            inputs=("torch.tensor([1.0, -2.0, 3.0])", "torch.tensor([[-1.0, -2.0]])"),
+        ),
+        Declined(
+            source="""
+            y[mask] = x[mask].cumsum(0)
+            """,
+            because="it works along the rows",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            y[mask] = x[mask] - x[mask].std()
+            """,
+            because="may not process each row independently",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            y[mask] = 1.0
+            y[0] = squash(x[0], 2.0)
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+def _reads(node: ast.AST) -> Iterator[ast.Subscript]:
+    for part in walk_in_layers(node):
+        if isinstance(part, ast.Subscript) and masked_by(part) is not None:
+            yield part
+
+
+def _is_worth_asking(node: ast.stmt) -> bool:
+    if isinstance(node, ast.AugAssign):
+        return masked_by(node.target) is not None
+    return isinstance(node, ast.Assign) and next(_reads(node.value), None) is not None
+
+
+@rule.on(ast.Assign, ast.AugAssign, when=_is_worth_asking)
+def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign) -> Verdict | None:
+    """`y[mask] = f(x[mask])`."""
+    inside = [*([node.target] if isinstance(node, ast.AugAssign) else []), *_reads(node.value)]
+    found = next((each for each in inside if isinstance(each, ast.Subscript) and chosen(site, each) is not None), None)
+    if found is None or (mask := masked_by(found)) is None or _only_copies(node):
+        return None
+    body, position = site.place.blocks[-1]
+    if not any(_writes(part, mask) for each in body[position:] for part in walk(each)):
+        return None
+    message = f"computes with rows from boolean-mask indexing (data-dependent shape): `{short(found)}`"
+    if site.torch is None:
+        return Verdict(message, declined=name_taken())
+    before = [each for each in body[:position] if _is_worth_asking(each) and not _only_copies(each)]
+    if any(node in _region(site, each, mask) for each in before):
+        return None
+    try:
+        region = region_at(site, body[position:], mask)
+    except NotWritten:
+        return None
+    except NotRowwise as why:
+        return Verdict(message, declined=str(why))
+    return Verdict(message, edit=region.edit)
+
+
+def _writes(node: ast.AST, mask: ast.expr) -> bool:
+    """True for `y[mask]` that is assigned to."""
+    written = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+    found = masked_by(node) if written else None
+    return found is not None and ast.dump(found) == ast.dump(mask)
+
+
+def _region(site: Site, first: ast.stmt, mask: ast.expr) -> tuple[ast.stmt, ...]:
+    """The statements that are written anew with an earlier one."""
+    there = site.at(first)
+    if there is None:
+        return ()
+    body, position = there.place.blocks[-1]
+    with contextlib.suppress(NotRowwise):
+        return region_at(there, body[position:], mask).statements
+    return ()
+
+
+def _only_copies(node: ast.stmt) -> bool:
+    """True for `y[mask] = x[mask]`, which needs no proof."""
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Subscript)
+        and isinstance(node.targets[0], ast.Subscript)
+    )

@@ -1,0 +1,261 @@
+"""Expressions that read rows: what each holds; see `row_functions`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.proofs.rowwise.row_values import (
+    NUMBER,
+    OTHER,
+    Held,
+    NotRowwise,
+    What,
+    constant,
+    elementwise,
+    indexed,
+    joined,
+    operator,
+    whole,
+)
+
+SOME = "a row is chosen"
+"""Stands among what names hold where at least one row was chosen."""
+
+_PYTHON = frozenset("abs bool float int len max min pow round str sum".split())
+_OF_ROWS = frozenset({"dtype", "device", "is_cuda"})
+
+
+class RowExpressions:
+    """What expressions hold, given what names do. `qualify` resolves what the top level of the module binds."""
+
+    def __init__(self, qualify: Callable[[ast.expr], str | None]) -> None:
+        self.qualify = qualify
+        self.env: dict[str, Held] = {}
+
+    def qualified(self, node: ast.expr) -> str | None:
+        """The qualified name of what an expression spells at the top level of the module."""
+        return self.qualify(node)
+
+    def value(self, node: ast.expr) -> Held:
+        """What an expression holds; NotRowwise if it may mix rows."""
+        if isinstance(node, ast.Constant):
+            return constant(node.value)
+        if isinstance(node, ast.Name):
+            return self.env[node.id] if node.id in self.env else self.outside(node)
+        if isinstance(node, ast.Attribute):
+            return self._attribute(node)
+        if isinstance(node, ast.Subscript):
+            return self.subscript(node)
+        if isinstance(node, ast.Call):
+            return self.call(node)
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return Held(What.TUPLE, parts=tuple(map(self.value, node.elts)))
+        if isinstance(node, ast.IfExp):
+            return self._choice(node)
+        return self._operation(node)
+
+    def outside(self, node: ast.expr) -> Held:
+        """What a name or attribute holds that the function neither gets nor binds."""
+        known = self.qualified(node) or ""
+        return NUMBER if known.startswith(("torch.", "math.", "numpy.")) else OTHER
+
+    def _choice(self, node: ast.IfExp) -> Held:
+        test = self.value(node.test)
+        if test.what is not What.NUMBER:
+            raise NotRowwise(f"`{short(node.test)}` branches on the values of the selected rows")
+        if test.known:
+            return self.value(node.body if test.constant else node.orelse)
+        return joined(self.value(node.body), self.value(node.orelse))
+
+    def _operation(self, node: ast.expr) -> Held:
+        if isinstance(node, ast.UnaryOp):
+            return self._unary(node)
+        if isinstance(node, ast.BinOp):
+            held = [self.value(node.left), self.value(node.right)]
+            bits = isinstance(node.op, (ast.BitAnd, ast.BitOr, ast.BitXor)) and all(each.boolean for each in held)
+            if isinstance(node.op, ast.MatMult) and any(each.what is What.ROWS for each in held):
+                raise NotRowwise(f"`{short(node)}` multiplies matrices")
+            return self.combined(held, node, boolean=bits)
+        if isinstance(node, ast.Compare):
+            return self._comparison(node)
+        if isinstance(node, ast.BoolOp):
+            return self._test(node)
+        if isinstance(node, ast.JoinedStr):
+            return NUMBER
+        return self.unread(node)
+
+    def as_number(self, held: Held) -> Held:
+        """What stands beside rows, which has to be a number."""
+        return held
+
+    def unread(self, node: ast.expr) -> Held:
+        """What any other expression holds, which may not read rows."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Name) and self.env.get(part.id, OTHER).what not in {What.NUMBER, What.OTHER}:
+                raise NotRowwise(f"`{short(node)}` may depend on the number of selected rows")
+        return OTHER
+
+    def combined(self, held: list[Held], node: ast.expr, *, boolean: bool = False) -> Held:
+        """An elementwise operation on rows and numbers, or one that rows do not enter."""
+        if any(each.what in {What.ROWS, What.DECIDES, What.SHAPE} for each in held):
+            return elementwise([self.as_number(each) for each in held], short(node), boolean=boolean)
+        if all(each.what is What.NUMBER for each in held):
+            return NUMBER
+        open_questions = all(each.what is What.NUMBER or each.spelled or each.parts for each in held)
+        return Held(What.OTHER, parts=tuple(held)) if open_questions else OTHER
+
+    def _unary(self, node: ast.UnaryOp) -> Held:
+        held = self.value(node.operand)
+        if not isinstance(node.op, ast.Not):
+            return held if held.what is What.ROWS else self.combined([held], node)
+        if held.what is What.ROWS:
+            raise NotRowwise(f"`{short(node)}` branches on the values of the selected rows")
+        if held.known:
+            return constant(not held.constant)
+        return held._replace(spelled=f"not {held.spelled}" if held.spelled else "", constant=OTHER.constant)
+
+    def _comparison(self, node: ast.Compare) -> Held:
+        held = [self.value(each) for each in (node.left, *node.comparators)]
+        kinds = {each.what for each in held}
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and len(held) == 2 and held[1].known:
+            same = held[0].what is What.NUMBER and held[0].constant is held[1].constant
+            if held[0].what is What.ROWS or held[0].known:
+                return constant(same is isinstance(node.ops[0], ast.Is))
+        if What.DECIDES in kinds and kinds <= {What.DECIDES, What.NUMBER}:
+            return Held(What.DECIDES)
+        if What.ROWS in kinds and (len(held) > 2 or isinstance(node.ops[0], (ast.Is, ast.IsNot, ast.In, ast.NotIn))):
+            raise NotRowwise(f"`{short(node)}` branches on the values of the selected rows")
+        return self.combined(held, node, boolean=True)
+
+    def _test(self, node: ast.BoolOp) -> Held:
+        """`a or b`: the first is worked out in any case."""
+        held = []
+        for each in node.values:
+            held.append(self.value(each))
+            if held[-1].known and bool(held[-1].constant) is isinstance(node.op, ast.Or):
+                return held[-1] if len(held) == 1 else self._mixed(held, node)
+            if len(held) == 1 and len(node.values) > 1:
+                before = dict(self.env)
+        self.env = before
+        return self._mixed(held, node)
+
+    def _mixed(self, held: list[Held], node: ast.BoolOp) -> Held:
+        kinds = {each.what for each in held}
+        if kinds <= {What.DECIDES, What.NUMBER}:
+            return Held(What.DECIDES) if What.DECIDES in kinds else NUMBER
+        if kinds & {What.ROWS, What.SHAPE, What.DECIDES}:
+            raise NotRowwise(f"`{short(node)}` branches on the values of the selected rows")
+        return OTHER
+
+    def _attribute(self, node: ast.Attribute) -> Held:
+        name = dotted(node)
+        root = name.partition(".")[0] if name else ""
+        if name and root not in self.env:
+            return NUMBER if node.attr in {"dtype", "device"} else self.outside(node)
+        held = self.value(node.value)
+        if held.what is not What.ROWS:
+            return held if held.what in {What.NUMBER, What.OTHER} else self.unread(node)
+        if node.attr == "shape":
+            return Held(What.SHAPE, held.rank)
+        if node.attr == "ndim":
+            return constant(held.rank)
+        if node.attr in _OF_ROWS:
+            return NUMBER
+        raise NotRowwise(f"`{short(node)}` may depend on the number of selected rows")
+
+    def subscript(self, node: ast.Subscript) -> Held:
+        """`x[..., 0]` of rows, `x.shape[-1]`."""
+        held = self.value(node.value)
+        if held.what is What.ROWS:
+            return self._part(held, node)
+        number = whole(node.slice)
+        if held.what is What.SHAPE:
+            if number is not None and 0 < (number + held.rank if number < 0 else number) < held.rank:
+                return NUMBER
+            raise NotRowwise(f"`{short(node)}` may be the number of selected rows")
+        if held.what is What.TUPLE and number is not None and -len(held.parts) <= number < len(held.parts):
+            return held.parts[number]
+        return self.unread(node)
+
+    def _part(self, held: Held, node: ast.Subscript) -> Held:
+        parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        for part in parts:
+            bounds = [part.lower, part.upper, part.step] if isinstance(part, ast.Slice) else []
+            if any(self.value(each).what is not What.NUMBER for each in bounds if each is not None):
+                raise NotRowwise(f"`{short(node)}` has a bound that may not be a number")
+        try:
+            return indexed(held, parts)
+        except NotRowwise as why:
+            raise NotRowwise(f"`{short(node)}` may not process each row independently: {why}") from None
+
+    def call(self, node: ast.Call) -> Held:
+        """A call of a function of torch, of Python, or of this module."""
+        stars = any(isinstance(each, ast.Starred) for each in node.args) or any(w.arg is None for w in node.keywords)
+        if stars:
+            return self.unread(node)
+        qualified = None if (dotted(node.func) or "").partition(".")[0] in self.env else self.qualified(node.func)
+        if qualified in {"torch.is_tensor", "builtins.isinstance"} and node.args:
+            return self._asks_for_tensor(node)
+        given = [self.value(each) for each in node.args]
+        words = {word.arg: self.value(word.value) for word in node.keywords if word.arg is not None}
+        name = torch_api.torch_function(qualified)
+        if name is None and qualified is None and isinstance(node.func, ast.Attribute):
+            owner = self.value(node.func.value)
+            if owner.what is What.ROWS:
+                return self._method(node, owner, given, words)
+        all_given = [*given, *words.values()]
+        if name is not None and given and self._enter(all_given):
+            return self._operator(node, name, given[0], given[1:], words)
+        if not self._enter(all_given):
+            return self.without_rows(node, qualified, all_given)
+        words = {name: self.as_number(each) for name, each in words.items()}
+        return self.followed(node, [self.as_number(each) for each in given], words)
+
+    def _enter(self, held: Sequence[Held]) -> bool:
+        return any(
+            each.what in {What.ROWS, What.DECIDES, What.SHAPE} or (each.parts and self._enter(each.parts))
+            for each in held
+        )
+
+    def _operator(self, node: ast.Call, name: str, first: Held, rest: list[Held], words: dict[str, Held]) -> Held:
+        rest = [self.as_number(each) for each in rest]
+        words = {word: self.as_number(each) for word, each in words.items()}
+        held = operator(name, self.as_number(first), rest, words, node, short(node))
+        if held.what is What.DECIDES and name in {"min", "max", "amin", "amax"}:
+            self.env[SOME] = NUMBER  # of no rows there is none, and eager mode raises
+        return held
+
+    def without_rows(self, node: ast.Call, qualified: str | None, given: list[Held]) -> Held:
+        """What a call gives that gets no rows."""
+        known = qualified or ""
+        pure = known.startswith("math.") or known.removeprefix("builtins.") in _PYTHON
+        pure = pure or (known.startswith("numpy.") and "random" not in known)
+        return NUMBER if pure and all(each.what is What.NUMBER for each in given) else self.unread(node)
+
+    def _method(self, node: ast.Call, owner: Held, given: list[Held], words: dict[str, Held]) -> Held:
+        assert isinstance(node.func, ast.Attribute)
+        name = node.func.attr
+        if name == "dim" and not given:
+            return constant(owner.rank)
+        if name == "size" and not words:
+            number = whole(node.args[0]) if node.args else None
+            if not node.args:
+                return Held(What.SHAPE, owner.rank)
+            if number is not None and 0 < (number + owner.rank if number < 0 else number) < owner.rank:
+                return NUMBER
+        return self._operator(node, name, owner, given, words)
+
+    def _asks_for_tensor(self, node: ast.Call) -> Held:
+        held = self.value(node.args[0])
+        named = "torch.Tensor" if len(node.args) == 1 else self.qualified(node.args[1])
+        if named == "torch.Tensor" and held.what in {What.ROWS, What.NUMBER}:
+            return constant(held.what is What.ROWS)
+        return NUMBER if held.what is What.NUMBER else self.unread(node)
+
+    def followed(self, node: ast.Call, given: list[Held], words: dict[str, Held]) -> Held:
+        """What a function of the module returns for these arguments."""
+        raise NotRowwise(f"`{short(node)}` may not process each row independently")

@@ -1,0 +1,230 @@
+"""What an expression holds where a function works on rows that a mask chose, and what operators of torch make of rows.
+
+The first dimension of rows is their number. An operator keeps rows apart when each row of its result was computed from
+the same row of its arguments: only then may it get all rows in the place of those that the mask chooses.
+"""
+
+from __future__ import annotations
+
+import ast
+import enum
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import torch_api
+
+_ALONG = frozenset("softmax log_softmax softmin cumsum cumprod logcumsumexp".split())
+_REDUCES = frozenset("sum mean prod amax amin logsumexp any all argmax argmin count_nonzero".split())
+_MORE = frozenset(
+    """where lerp addcmul addcdiv xlogy logaddexp zeros_like ones_like full_like square heaviside copysign rad2deg
+    deg2rad to type_as bitwise_and bitwise_or bitwise_xor bitwise_not true_divide float_power asinh acosh atanh erfinv
+    sinc hardshrink softshrink threshold""".split()
+)
+ELEMENTWISE = (
+    torch_api.SAME_ANY_DTYPE
+    | torch_api.SAME_IF_FLOATING
+    | torch_api.BINARY
+    | torch_api.TO_BOOL
+    | frozenset(torch_api.CASTS)
+    | _MORE
+) - (_ALONG | frozenset("flip normalize tril triu isin".split()))
+"""Operators that look at each element alone, or at the elements in one place of several tensors."""
+
+WHOLE = frozenset("min max amin amax any all".split())
+"""Of all rows: a row that is there twice changes nothing."""
+
+BOOLEAN = torch_api.TO_BOOL | {"bool"}
+
+
+class NotRowwise(Exception):
+    """Why rows may depend on each other; the text is the condition that failed."""
+
+
+class What(enum.Enum):
+    """What an expression holds."""
+
+    ROWS = "rows"
+    NUMBER = "number"
+    """A Python value that no row enters."""
+    DECIDES = "decides"
+    """A single element that says something of all rows, whichever stand twice among them."""
+    SHAPE = "shape"
+    TUPLE = "tuple"
+    OTHER = "other"
+    """What no row enters, and of which nothing else is known."""
+
+
+class _Unknown:
+    pass
+
+
+UNKNOWN = _Unknown()
+
+
+class Held(NamedTuple):
+    """One abstract value: `rank` of rows and of shapes, `constant` of a number that is known, `parts` of a tuple.
+
+    `spelled` is what has the same truth value in the function of the site, `boolean` says that rows are bool.
+    """
+
+    what: What
+    rank: int = 0
+    constant: object = UNKNOWN
+    spelled: str = ""
+    parts: tuple[Held, ...] = ()
+    boolean: bool = False
+
+    @property
+    def known(self) -> bool:
+        """True for a number whose value is known."""
+        return self.what is What.NUMBER and self.constant is not UNKNOWN
+
+
+NUMBER = Held(What.NUMBER)
+OTHER = Held(What.OTHER)
+
+
+def rows(rank: int, *, boolean: bool = False) -> Held:
+    """Rows of `rank` dimensions, the number of rows among them."""
+    return Held(What.ROWS, rank, boolean=boolean)
+
+
+def constant(value: object) -> Held:
+    """A number whose value is known."""
+    return Held(What.NUMBER, constant=value)
+
+
+def joined(one: Held, other: Held) -> Held:
+    """What is held where either may be."""
+    if one == other:
+        return one
+    if one.what is other.what is What.NUMBER:
+        return NUMBER
+    if one.what is other.what is What.ROWS and one.rank == other.rank:
+        return rows(one.rank)
+    if one.what is other.what is What.TUPLE and len(one.parts) == len(other.parts):
+        return Held(What.TUPLE, parts=tuple(map(joined, one.parts, other.parts)))
+    return OTHER
+
+
+def elementwise(held: list[Held], text: str, *, boolean: bool = False) -> Held:
+    """What an operation gives that works on elements in one place; NotRowwise where broadcasting may mix rows."""
+    ranks = {each.rank for each in held if each.what is What.ROWS}
+    if any(each.what not in {What.ROWS, What.NUMBER} for each in held):
+        raise NotRowwise(f"`{text}` combines rows with something other than rows and numbers")
+    if not ranks:
+        return NUMBER
+    if len(ranks) > 1:
+        raise NotRowwise(f"`{text}` broadcasts rows of {min(ranks)} and {max(ranks)} dimensions")
+    return rows(ranks.pop(), boolean=boolean)
+
+
+def dimension(node: ast.expr | None, rank: int, *, more: int = 0) -> int:
+    """The number of a dimension, counted from the front; NotRowwise where it may be that of the rows."""
+    number = whole(node)
+    if number is None:
+        raise NotRowwise("the dimension that it works on is not written out")
+    number += rank + more if number < 0 else 0
+    if not 0 < number < rank + more:
+        raise NotRowwise("it works along the rows")
+    return number
+
+
+def whole(node: ast.expr | None) -> int | None:
+    """The integer that is written out; None for anything else."""
+    sign = 1
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node, sign = node.operand, -1
+    return sign * node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+
+def indexed(held: Held, parts: list[ast.expr]) -> Held:
+    """`x[..., 0]`, `x[:, None]` of rows; NotRowwise for an index that looks at the number of rows."""
+    if not parts or not (_is_all(parts[0]) or _is_ellipsis(parts[0])):
+        raise NotRowwise("it selects among the rows")
+    ellipsis = _is_ellipsis(parts[0])
+    taken, rank = 0 if ellipsis else 1, held.rank
+    for part in parts[1:]:
+        if isinstance(part, ast.Constant) and part.value is None:
+            rank += 1
+        elif isinstance(part, ast.Slice):
+            taken += 1
+        elif whole(part) is not None:
+            taken, rank = taken + 1, rank - 1
+        else:
+            raise NotRowwise("its index is not written out")
+    if taken > held.rank - (1 if ellipsis else 0):
+        raise NotRowwise("it selects among the rows")
+    return rows(rank, boolean=held.boolean)
+
+
+def _is_all(node: ast.expr) -> bool:
+    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
+
+
+def _is_ellipsis(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is Ellipsis
+
+
+def operator(name: str, first: Held, rest: list[Held], words: dict[str, Held], call: ast.Call, text: str) -> Held:
+    """What an operator of torch makes of rows, `first` among its arguments; NotRowwise if it may mix them.
+
+    `call` has its arguments as they are written, without the tensor whose method it is.
+    """
+    given = dict(zip(("dim", "keepdim"), call.args[len(call.args) - len(rest) :], strict=False))
+    given |= {word.arg: word.value for word in call.keywords if word.arg is not None}
+    if "out" in given:
+        raise NotRowwise(f"`{text}` writes into another tensor")
+    stem = name[:-1] if name.endswith("_") and not name.endswith("__") else name
+    if stem in ELEMENTWISE:
+        held = [each for each in (first, *rest, *words.values()) if each.what is not What.TUPLE]
+        return elementwise(held, text, boolean=stem in BOOLEAN)
+    if first.what is not What.ROWS or any(each.what is What.ROWS for each in words.values()):
+        raise NotRowwise(f"`{text}` may not process each row independently")
+    try:
+        return _along(stem, first, rest, given, call)
+    except NotRowwise as why:
+        raise NotRowwise(f"`{text}` may not process each row independently: {why}") from None
+
+
+def _along(name: str, first: Held, rest: list[Held], given: dict[str, ast.expr], call: ast.Call) -> Held:
+    """An operator that looks at several elements of each row."""
+    rank, others = first.rank, [each for each in rest if each.what is What.ROWS]
+    if name in WHOLE and not given:
+        return Held(What.DECIDES)
+    if name in {"gather", "take_along_dim"} and len(rest) == 2:
+        place = call.args[-2:] if name == "gather" else call.args[:-3:-1]
+        dimension(place[0], rank)
+        if len(others) == 1 and others[0].rank == rank:
+            return rows(rank)
+    if others:
+        if name == "searchsorted" and rank > 1 and len(rest) == 1 and others[0].rank == rank:
+            return rows(rank)
+        raise NotRowwise("it gets several tensors")
+    if name in _ALONG or name in {"unsqueeze", "sort", "argsort", "max", "min", "median", *_REDUCES}:
+        dimension(given.get("dim"), rank, more=1 if name == "unsqueeze" else 0)
+    if name in _ALONG or name == "argsort":
+        return rows(rank, boolean=first.boolean)
+    if name == "unsqueeze":
+        return rows(rank + 1, boolean=first.boolean)
+    kept = given.get("keepdim")
+    if kept is not None and not (isinstance(kept, ast.Constant) and isinstance(kept.value, bool)):
+        raise NotRowwise("whether it keeps the dimension is not written out")
+    lower = rank if isinstance(kept, ast.Constant) and kept.value else rank - 1
+    if name in _REDUCES:
+        return rows(lower, boolean=name in {"any", "all"})
+    if name in {"max", "min", "median"}:
+        return Held(What.TUPLE, parts=(rows(lower), rows(lower)))
+    if name == "sort":
+        return Held(What.TUPLE, parts=(rows(rank), rows(rank)))
+    if name == "pad":
+        return _padded(rank, rest, given, call)
+    raise NotRowwise("it is not known to")
+
+
+def _padded(rank: int, rest: list[Held], given: dict[str, ast.expr], call: ast.Call) -> Held:
+    sizes = given.get("pad", call.args[1] if len(call.args) > 1 else None)
+    mode = given.get("mode", call.args[2] if len(call.args) > 2 else ast.Constant("constant"))
+    plain = isinstance(mode, ast.Constant) and mode.value == "constant"
+    if not plain or not isinstance(sizes, (ast.Tuple, ast.List)) or len(sizes.elts) > 2 * (rank - 1):
+        raise NotRowwise("it may add rows")
+    return rows(rank)

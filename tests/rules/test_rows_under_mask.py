@@ -1,0 +1,186 @@
+"""Functions of rows that a mask chooses, written back where it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, fixed, fixed_among
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+LEAST = 1e-3
+
+
+def place_of(edges, x, eps=1e-6):
+    edges[..., -1] += eps
+    return torch.sum(x[..., None] >= edges, dim=-1) - 1
+
+
+def bins(x, w, bound, inverse=False, least=LEAST):
+    if torch.min(x) < -bound or torch.max(x) > bound:
+        raise ValueError("outside")
+    count = w.shape[-1]
+    if least * count > 1.0:
+        raise ValueError(f"too many: {count}")
+    widths = least + (1 - least * count) * F.softmax(w, dim=-1)
+    edges = F.pad(torch.cumsum(widths, dim=-1), pad=(1, 0), mode="constant", value=0.0)
+    edges = 2 * bound * edges - bound
+    edges[..., 0] = -bound
+    edges[..., -1] = bound
+    at = place_of(edges, x)[..., None]
+    left = edges.gather(-1, at)[..., 0]
+    width = widths.gather(-1, at)[..., 0]
+    if inverse:
+        root = x - left
+        assert (root >= 0).all()
+        return torch.sqrt(root), -torch.log(width)
+    y = (x - left) / width
+    return y * (1 - y), torch.log(width)
+
+
+class Model(nn.Module):
+    def __init__(self, bound=1.5, inverse=False):
+        super().__init__()
+        self.bound, self.inverse = bound, inverse
+
+    def forward(self, x: torch.Tensor, w: torch.Tensor):
+        bound, inverse = self.bound, self.inverse
+        y, z = torch.zeros_like(x), torch.zeros_like(x)
+        mask = (x >= -bound) & (x <= bound)
+        y[mask], z[mask] = bins(x[mask], w[mask, :], bound, inverse=inverse)
+        return y, z
+"""
+_CHECK = """    if torch.min(x) < -bound or torch.max(x) > bound:
+        raise ValueError("outside")
+"""
+_LOOSE = _MODEL.replace(_CHECK, "")
+_INPUTS = [
+    "torch.tensor([[0.5, float('nan'), -1.0], [9.0, 1.5, -9.0]]), torch.linspace(-2, 3, 24).reshape(2, 3, 4)",
+    "torch.tensor([0.25, 1.0, -7.0]), torch.ones(3, 5)",
+]
+
+
+def _reasons(source: str) -> list[str]:
+    return [each.declined or "" for each in checked(source, select=("GM510",)).findings]
+
+
+def test_a_function_of_chosen_rows_gets_all_rows() -> None:
+    after, _ = fixed(_LOOSE, select=("GM510",))
+    assert "bins(" in after.partition("is_compiling()")[2]
+    assert "for each in (x, y, z)" in after
+    assert fixed(after, select=("GM510",))[0] == after
+    behaves(_LOOSE, after, _INPUTS)
+    compiles(after, _INPUTS, scenarios=[Scenario(), Scenario(gradients="leaves")])
+
+
+def test_a_nan_that_is_not_chosen_reaches_no_gradient_and_no_check() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+def root(x):
+    assert x.amin() >= 0
+    assert (x >= 0).all()
+    return x.sqrt() / x
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        mask = x > 0
+        y = x.clone()
+        chosen = x[mask]
+        y[mask] = root(chosen)
+        y[mask] *= 2
+        return y
+"""
+    after, _ = fixed(source, select=("GM510",))
+    compiles(after, ["torch.tensor([4.0, -1.0, 0.0, float('nan')])", "torch.tensor([[1.0], [-1.0]])"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("dim=-1), pad", "dim=0), pad", "works along the rows"),
+        ("F.softmax(w, dim=-1)", "F.softmax(w, dim=axis)", "is not written out"),
+        ("x - left) / width", "x - left.mean()) / width", "may not process each row independently"),
+        ("x - left) / width", "x - left) / len(x)", "may not process each row independently"),
+        ("count = w.shape[-1]", "count = w.shape[0]", "may be the number of selected rows"),
+        ("count = w.shape[-1]", "count = x.numel()", "may not process each row independently"),
+        ("[..., -1] = bound", "[-1] = bound", "selects among the rows"),
+        ("(x - left) / width", "(x - edges) / width", "broadcasts rows of 1 and 2 dimensions"),
+        ("return y * (1 - y)", "return y @ y", "multiplies matrices"),
+        ("return y * (1 - y)", "return F.dropout(y)", "may not process each row independently"),
+        ("return y * (1 - y)", "return y.flip(0)", "may not process each row independently"),
+        ("y = (x - left)", "y = LAST = (x - left)", ""),
+        ("    at = place_of", "    print(edges)\n    at = place_of", "may have side effects"),
+        ("    at = place_of", "    if edges.sum() > 0:\n        edges = -edges\n    at = place_of", "may not process"),
+        (
+            "    at = place_of",
+            "    while bound > 3:\n        bound = 1\n    at = place_of",
+            "is more than a computation",
+        ),
+        ("def bins", "@torch.no_grad()\ndef bins", "cannot infer what `bins` does"),
+        ("\n\nclass Model", "\n\nbins = F.relu\n\n\nclass Model", "broadcasts rows"),
+        ("y[mask], z[mask]", "y[mask], z[~mask]", ""),
+        ("    at = place_of", "    edges[x > 0] = x\n    at = place_of", "written where other rows say"),
+    ],
+)
+def test_what_may_mix_rows_or_do_more_than_compute_is_declined(old: str, new: str, because: str) -> None:
+    assert old in _LOOSE
+    found = _reasons(_LOOSE.replace(old, new))
+    assert [because in each for each in found] == [True]
+
+
+def test_a_way_that_may_raise_without_rows_is_left_to_eager_mode() -> None:
+    assert "and not inverse\n" in fixed(_LOOSE, select=("GM510",))[0]
+    assert "and not inverse" not in fixed(_MODEL, select=("GM510",))[0]
+    assert any("may raise where no row" in each for each in _reasons(_LOOSE.replace("if inverse:", "if True:")))
+
+
+def test_rows_that_live_on_are_declined() -> None:
+    source = _LOOSE.replace("        y[mask], z", "        y[mask] = rows = x[mask] * 2\n        y[mask], z")
+    assert any("is written, which is not made of" in each for each in _reasons(source))
+    source = _LOOSE.replace("        y[mask], z[mask] = ", "        kept, z[mask] = ").replace(
+        "return y,", "return kept,"
+    )
+    assert any("comes before what is selected is written back" in each for each in _reasons(source))
+
+
+def test_a_function_that_another_file_replaces_is_not_followed(tmp_path: Path) -> None:
+    other = "import model\n\nmodel.bins = None\n"
+    _, left = fixed_among(tmp_path, _LOOSE, {"other.py": other}, select=("GM510",))
+    assert left == ["`model.bins` is assigned in other.py"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "Model()(torch.rand(3, 2), torch.rand(3, 2, 4)[:, :1])",
+        "Model(torch.tensor(1.5))(torch.rand(3), torch.rand(3, 4))",
+        "Model()(torch.tensor(1.0), torch.rand(4))",
+        "Model()(torch.empty(0), torch.empty(0, 4))",
+    ],
+)
+def test_what_does_not_fit_runs_the_original(call: str) -> None:
+    after, _ = fixed(_LOOSE, select=("GM510",))
+    names: dict[str, object] = {}
+    exec(compile(after.replace("torch.compiler.is_compiling()", "True"), "fixed", "exec"), names)
+    before: dict[str, object] = {}
+    exec(compile(_LOOSE, "before", "exec"), before)
+    assert _outcome(call, names) == _outcome(call, before)
+
+
+def _outcome(call: str, names: dict[str, object]) -> object:
+    try:
+        return [each.tolist() for each in eval(call.replace("torch.rand", "torch.ones"), names)]
+    except (RuntimeError, IndexError, ValueError) as error:
+        return type(error), str(error)
