@@ -73,9 +73,9 @@ class ModuleCalls:
             home = "." * node.level + (node.module or "")
             self._imported |= {each.asname or each.name: f"{home}.{each.name}" for each in node.names}
         elif isinstance(node, ast.Assign):
-            for each in node.targets:
-                if isinstance(each, ast.Name):
-                    self._literals.setdefault(each.id, []).append(isinstance(node.value, ast.Constant))
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    self._literals.setdefault(target.id, []).append(isinstance(node.value, ast.Constant))
         elif isinstance(node, ast.ClassDef):
             self._classes[node.name] = node
             self._bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
