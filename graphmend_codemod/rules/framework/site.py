@@ -206,6 +206,8 @@ class Site:
     def torch_at_import(self) -> bool:
         """True when `torch` is bound at the top level whatever happens, so that a decorator may use it."""
         name = self.torch
+        if name is None or self.evaluator.scope.is_local(name):
+            return False
         bindings = [binding for binding in self.summary.bindings if binding.name == name]
         return bool(self.imports) or any(not binding.conditional for binding in bindings)
 

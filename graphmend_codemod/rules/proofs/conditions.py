@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.interpreter import Env
+from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.skipped_operands import asked_earlier, unwrapped, where_skipped
 
 _IDENTITY = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
 
@@ -45,7 +48,7 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
         return True
     if isinstance(node, ast.Call) and _comparison_call(site, node) is not None:
         return True
-    inner = _unwrapped(site, node)
+    inner = unwrapped(site, node)
     value = site.value(inner)
     if isinstance(inner, (ast.Name, ast.Attribute)) and value.kind is Kind.TENSOR:
         # `if output_attentions:` with a wrong annotation is common; a real tensor of several elements would raise.
@@ -73,50 +76,30 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
     conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
     static = tuple(operand for operand in conjuncts if not reads_tensor(site, operand))
     tensors = tuple(operand for operand in conjuncts if reads_tensor(site, operand))
-    parts = [_part(site, operand) for operand in tensors]
+    env = dict(site.place.env)
+    for operand in static:
+        narrow(site.evaluator, operand, True, env)
+    parts = [_part(site, operand, env) for operand in tensors]
     text = " & ".join(part.text if len(parts) == 1 else part.tight for part in parts)
     inverse = parts[0].inverse if len(parts) == 1 else f"~({text})"
-    verdict = _skipped(site, conjuncts, static)
+    verdict = asked_earlier(site, conjuncts, static)
     for part in parts:
         verdict = verdict & part.verdict
+    if (bound := next((each for each in ast.walk(test) if isinstance(each, ast.NamedExpr)), None)) is not None:
+        # What a header asks of it, it would ask before it is bound.
+        why = f"`{speculation.short(bound)}` binds a name in the test; assign it before the `if`"
+        verdict = verdict & speculation.Verdict(impure=why)
+    facts = [fact for part in parts for fact in part.facts]
     for operand in tensors[1:]:
-        verdict = verdict & site.judge(_unwrapped(site, operand))
+        found, asked = where_skipped(site, operand, env)
+        verdict = verdict & found
+        facts += asked
     several = next((part.several for part in parts if part.several), None)
-    facts = tuple(fact for part in parts for fact in part.facts)
     chosen = text
     if any(part.any_shape for part in parts):
         # Raises, as eager mode does, where there is more than one element, or none.
         chosen = f"{parts[0].tight if len(parts) == 1 else f'({text})'}.reshape(())"
-    return Condition(static, tensors, text, inverse, several, verdict._replace(finite=True), facts, chosen)
-
-
-def _skipped(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> speculation.Verdict:
-    """Static conjuncts behind a tensor now come before it."""
-    verdict = speculation.FREE
-    before: list[ast.expr] = []
-    for operand in conjuncts:
-        if operand not in static:
-            before.append(operand)
-        elif before:
-            verdict = verdict & site.judge(operand)
-            for tensor in before:
-                # A false static conjunct now keeps the tensor's test from running at all.
-                verdict = verdict & speculation.Verdict(impure=site.judge(_unwrapped(site, tensor)).impure)
-    return verdict
-
-
-def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:
-    """True where what Python skips in a test is skipped only because the check has failed already.
-
-    Such a check fails whatever is skipped: with an exception of its own, or with one from what eager mode skips, as
-    from the truth of several elements. `sign` is what fails at once: `ast.And` where the test is asserted, `ast.Or`
-    where it raises.
-    """
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return fails_early(test.operand, ast.Or if sign is ast.And else ast.And)
-    if isinstance(test, ast.BoolOp):
-        return isinstance(test.op, sign) and all(fails_early(operand, sign) for operand in test.values)
-    return sign is ast.And or not isinstance(test, ast.Compare) or len(test.ops) == 1
+    return Condition(static, tensors, text, inverse, several, verdict._replace(finite=True), tuple(facts), chosen)
 
 
 class _Part(NamedTuple):
@@ -135,32 +118,32 @@ class _Part(NamedTuple):
         return self._replace(text=self.inverse, tight=tight, inverse=self.text)
 
 
-def _part(site: Site, node: ast.expr) -> _Part:
+def _part(site: Site, node: ast.expr, env: Env) -> _Part:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return _part(site, node.operand).inverted
+        return _part(site, node.operand, env).inverted
     if isinstance(node, ast.BoolOp):
-        return _connective(site, node)
+        return _connective(site, node, env)
     call = _comparison_call(site, node)
     if call is not None:
         return call
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
-        return _chain(site, node)
+        return _chain(site, node, env)
     numbers = _numbers_compared(site, node)
     if numbers is not None:
         return numbers
-    return _leaf(site, _unwrapped(site, node))
+    return _leaf(site, unwrapped(site, node))
 
 
-def _chain(site: Site, node: ast.Compare) -> _Part:
+def _chain(site: Site, node: ast.Compare, env: Env) -> _Part:
     """`a <= b <= c`, which Python joins with `and`, and where `b` is computed once: here the compiler sees to that."""
     sides = [node.left, *node.comparators]
     verdict = speculation.FREE
     for middle in sides[1:-1]:
-        if site.judge(_unwrapped(site, middle)).impure is not None:
+        if site.judge(unwrapped(site, middle)).impure is not None:
             impure = f"`{speculation.short(middle)}` would be computed twice; assign it to a variable first"
             verdict = verdict & speculation.Verdict(impure=impure)
     texts: list[str] = []
-    several, any_shape = None, False
+    several, any_shape, facts = None, False, list[str]()
     for left, sign, right in zip(sides, node.ops, sides[1:], strict=False):
         if type(sign) not in _OPPOSITES:
             impure = f"`{speculation.short(node)}` asks for more than order; split it"
@@ -172,44 +155,34 @@ def _chain(site: Site, node: ast.Compare) -> _Part:
             several, any_shape = several or text, True
         if len(texts) > 1:
             raises = None if one else f"`{text}` may have more than one element"
-            verdict = verdict & site.judge(right) & speculation.Verdict(raises=raises)
+            found, asked = where_skipped(site, right, env)
+            verdict = verdict & found & speculation.Verdict(raises=raises)
+            facts += asked
     text = " & ".join(texts)
-    return _Part(text, f"({text})", f"~({text})", several, verdict, any_shape=any_shape)
+    return _Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape)
 
 
-def _connective(site: Site, node: ast.BoolOp) -> _Part:
-    parts, verdict = [], speculation.FREE
+def _connective(site: Site, node: ast.BoolOp, env: Env) -> _Part:
+    parts, verdict, facts = [], speculation.FREE, list[str]()
     for position, operand in enumerate(node.values):
         if not reads_tensor(site, operand):
             verdict = verdict & speculation.Verdict(
                 impure=f"`{site.text(operand)}` is combined with a tensor by `or`; use `|` or nested `if`s"
             )
             continue
-        parts.append(_part(site, operand))
+        parts.append(_part(site, operand, env))
         if position:
-            verdict = verdict & site.judge(_unwrapped(site, operand))
+            found, asked = where_skipped(site, operand, env)
+            verdict = verdict & found
+            facts += asked
     for part in parts:
         verdict = verdict & part.verdict
+        facts += part.facts
     sign = " | " if isinstance(node.op, ast.Or) else " & "
     text = sign.join(part.tight for part in parts)
     several = next((part.several for part in parts if part.several), None)
-    facts = tuple(fact for part in parts for fact in part.facts)
     any_shape = any(part.any_shape for part in parts)
-    return _Part(text, f"({text})", f"~({text})", several, verdict, facts, any_shape)
-
-
-def _unwrapped(site: Site, node: ast.expr) -> ast.expr:
-    """`t` for `bool(t)`, and for `t.item()` where `t` is bool, or uint8 as what it asks about."""
-    while isinstance(node, ast.Call):
-        if site.resolve(node.func) == "builtins.bool" and len(node.args) == 1 and not node.keywords:
-            node = node.args[0]
-        elif isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-            if not is_bool_or_byte(site.value(node.func.value).dtype):
-                break
-            node = node.func.value
-        else:
-            break
-    return node
+    return _Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape)
 
 
 def _leaf(site: Site, node: ast.expr) -> _Part:

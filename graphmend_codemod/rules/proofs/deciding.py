@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.aliasing import RANDOM
-from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR, torch_function
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.site import Site
@@ -34,6 +34,7 @@ _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }  # fmt: skip
 _BELOW_0: dict[type[ast.cmpop], bool] = {ast.Lt: False, ast.GtE: True}
 """How a draw, which is never below 0, compares with 0 and less. `>` and `<=` depend on whether it is 0."""
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _MAY_BE_0 = "a random number may be 0, so a bound of 0 does not decide the test; manually test the bound first"
 
 
@@ -103,7 +104,8 @@ def _by_operands(site: Site, node: ast.BoolOp) -> Iterator[Decision]:
     tensors: dict[str, None] = {}
     for number, operand in enumerate(node.values[first:], first):
         if number > first and (flag := _flag(site, operand, outcome)) is not None:
-            enough.append(flag)
+            if not _never(site, operand, outcome):
+                enough.append(flag)
             continue
         skipped = _without_effects(site, operand)
         if skipped is None:
@@ -113,6 +115,28 @@ def _by_operands(site: Site, node: ast.BoolOp) -> Iterator[Decision]:
         asked = [f"isinstance({name}, {site.torch}.Tensor)" for name in tensors]
         text = enough[0] if len(enough) == 1 else f"({' or '.join(enough)})"
         yield Decision(node.values[first], " and ".join([*asked, text]), outcome, around=node)
+
+
+def _never(site: Site, node: ast.expr, outcome: bool) -> bool:
+    """True where asking first removes no break: a constant of the other outcome, or what the loop around counts.
+
+    A test of what a loop counts is decided in its last round, and the tensor has broken the graph before.
+    """
+    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else node
+    scope = site.evaluator.scope
+    if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == scope.self_name:
+        fact = scope.attribute(inner.attr)
+        known = {"True": True, "False": False}.get(fact.text) if fact is not None else None
+        return known is not None and known is ((inner is node) is not outcome)
+    loops = [each for each in (*site.place.parents, site.place.statement) if isinstance(each, _LOOPS)]
+    read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    stored = (
+        part.id
+        for loop in loops
+        for part in walk(loop)
+        if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+    )
+    return not read.isdisjoint(stored)
 
 
 def _reads_something(site: Site, node: ast.expr) -> bool:

@@ -18,6 +18,7 @@ from graphmend_codemod.project.summary.quiet import HARMLESS_BUILTINS, HARMLESS_
 from graphmend_codemod.rules.framework.site import Site
 
 _CONSUMES = frozenset({"next", "map", "filter"})
+_LAZY = frozenset({"builtins.map", "builtins.filter", "builtins.iter"})
 _ALWAYS_READ = frozenset("__class__ __name__ __qualname__ __dict__ __doc__ __module__ __version__".split())
 _SHOWN_BY = ("__str__", "__repr__", "__format__")
 _IN_PLACE = frozenset(
@@ -92,6 +93,8 @@ def _is_harmless(site: Site, node: ast.Call) -> bool:
         name = qualified.removeprefix("builtins.")
         if name == "getattr":
             return _is_quiet_lookup(site, node)
+        if any(_may_be_generator(site, each) for each in node.args):
+            return False
         return name in HARMLESS_BUILTINS - _CONSUMES
     if qualified in CLOCKS:
         return True
@@ -106,6 +109,20 @@ def _is_harmless(site: Site, node: ast.Call) -> bool:
     if method not in HARMLESS_METHODS and method not in _OPERATIONS:
         return False
     return _is_known(site, node.func.value) or not site.evaluator.scope.index.is_loud(method)
+
+
+def _may_be_generator(site: Site, node: ast.expr) -> bool:
+    """True for a name that holds what computes its elements when somebody asks for them."""
+    if not isinstance(node, ast.Name):
+        return False
+    for part in walk(site.evaluator.scope.node):
+        if isinstance(part, ast.Assign) and any(
+            isinstance(each, ast.Name) and each.id == node.id for each in part.targets
+        ):
+            lazy = isinstance(part.value, ast.Call) and site.resolve(part.value.func) in _LAZY
+            if lazy or isinstance(part.value, ast.GeneratorExp):
+                return True
+    return False
 
 
 def _is_quiet_lookup(site: Site, node: ast.Call) -> bool:

@@ -11,14 +11,22 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.analysis.torch_api import COMPILING_PREDICATES, PREDICATES_ELSEWHERE
+from graphmend_codemod.analysis.torch_api import COMPILING_PREDICATES, PREDICATES_ELSEWHERE, PYTHON_ATTRIBUTES
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Span
 from graphmend_codemod.core.settings import selects
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import reads_tensor
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in, effect_of
-from graphmend_codemod.rules.proofs.logging.logcalls import LogCall, find_log_call, judge_arguments, why_it_is_read
+from graphmend_codemod.rules.proofs.logging.logcalls import (
+    LogCall,
+    find_log_call,
+    judge_arguments,
+    leaves,
+    why_it_is_read,
+)
 
 _WARNINGS = frozenset({"warn", "warning", "warning_once", "warning_advice", "error", "error_once", "critical"})
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
@@ -60,11 +68,44 @@ def why_not(site: Site, call: LogCall) -> str | None:
     reader = why_it_is_read(site, call)
     if reader is not None:
         return reader
+    raised = _raised_after(site)
+    if raised is not None:
+        return raised
+    if site.place.in_try and (unsure := _may_raise(site, call)) is not None:
+        return f"`{unsure}` may raise inside `try`, and its exception may be caught"
     for parent in site.place.parents:
         above = site.at(parent) if isinstance(parent, ast.If) else None
         if above is not None and isinstance(parent, ast.If) and above.value(parent.test).compiling is True:
             return "it runs only under torch.compile, so a guard would drop it everywhere; delete it or move it"
     return None
+
+
+def _raised_after(site: Site) -> str | None:
+    """Why nothing is won where a `raise` follows in a branch that a tensor decides; None elsewhere."""
+    body, position = site.place.blocks[-1]
+    parent = site.place.parents[-1] if site.place.parents else None
+    above = site.at(parent) if isinstance(parent, ast.If) else None
+    if above is None or not isinstance(parent, ast.If) or not reads_tensor(above, parent.test):
+        return None
+    follows = any(isinstance(each, ast.Raise) for each in body[position:])
+    return f"`{speculation.short(parent.test)}` and the `raise` after it break the graph too" if follows else None
+
+
+def _may_raise(site: Site, call: LogCall) -> str | None:
+    """The part of a call's arguments that may raise, or the name of the call where the filters make errors of it."""
+    if call.what.endswith("warn") and any("error" in each for each in _filters(site)):
+        return call.what
+    for leaf in leaves(call.call):
+        asked = leaf.value if isinstance(leaf, ast.Subscript) else leaf
+        shown = isinstance(asked, ast.Attribute) and asked.attr in PYTHON_ATTRIBUTES
+        if isinstance(leaf, (ast.Attribute, ast.Subscript)) and not shown and site.judge(leaf).raises is not None:
+            return site.text(leaf)
+    return None
+
+
+def _filters(site: Site) -> list[str]:
+    calls = (part for part in walk(site.evaluator.scope.node) if isinstance(part, ast.Call))
+    return [site.text(part) for part in calls if site.text(part.func).endswith(("simplefilter", "filterwarnings"))]
 
 
 def effect(site: Site, call: LogCall) -> str | None:
@@ -93,8 +134,18 @@ def guard_calls(site: Site, node: ast.stmt) -> Edit:
     calls = _neighbours(site, node)
     parent = site.place.parents[-1] if site.place.parents else None
     alone = isinstance(parent, ast.If) and calls == parent.body and not parent.orelse
-    folded = _into_test(site, parent) if alone and isinstance(parent, ast.If) else None
+    if not alone or not isinstance(parent, ast.If):
+        return guard(site, calls)
+    folded = _into_test(site, parent)
+    if folded is None and _asks_logger(parent.test) and not site.is_elif(parent):
+        return guard(site, [parent])
     return folded or guard(site, calls)
+
+
+def _asks_logger(test: ast.expr) -> bool:
+    """True for `logger.isEnabledFor(level)`, which breaks the graph as the message does."""
+    calls = (part for part in walk(test) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute))
+    return any(part.func.attr in {"isEnabledFor", "getEffectiveLevel"} for part in calls)  # type: ignore[attr-defined]
 
 
 def guard(site: Site, statements: Sequence[ast.stmt]) -> Edit:
@@ -171,7 +222,7 @@ def _into_test(site: Site, node: ast.If) -> Edit | None:
         return None
     loose = isinstance(node.test, _LOOSE) or (isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or))
     tested = f"({tested})" if loose and not closed else tested
-    first = _may_be_tensor(above, node.test) and effect_of(above, node.test) is None
+    first = _asks_logger(node.test) or (_may_be_tensor(above, node.test) and effect_of(above, node.test) is None)
     header = f"{word} not {asked.text} and {tested}" if first else f"{word} {tested} and not {asked.text}"
     rest = Original(Span(start.start_line, colon, start.end_line, start.end_column))
     return Edit((Replacement(start, (header, rest)),), imports=asked.imports)

@@ -102,7 +102,7 @@ class Arguments(NamedTuple):
 def judge_arguments(site: Site, call: ast.Call) -> Arguments:
     """Look at all arguments, into f-strings, `%` and `.format`."""
     tensor, reason = None, ""
-    for part in _leaves(call):
+    for part in leaves(call):
         value = site.value(part)
         if value.kind is Kind.TENSOR:
             tensor = tensor or part
@@ -111,7 +111,8 @@ def judge_arguments(site: Site, call: ast.Call) -> Arguments:
     return Arguments(tensor, not reason, reason)
 
 
-def _leaves(call: ast.Call) -> Iterator[ast.expr]:
+def leaves(call: ast.Call) -> Iterator[ast.expr]:
+    """The values in the arguments of a log call, in f-strings, `%` and `.format` as well."""
     stack: list[ast.expr] = [*call.args, *(word.value for word in call.keywords)]
     while stack:
         node = stack.pop()

@@ -53,6 +53,8 @@ def edit(site: Site, function: FunctionNode) -> Edit:
     """
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
         raise NotAnOperator("the function is decorated")
+    if not site.torch_at_import:
+        raise NotAnOperator("`torch` may not be bound when the module is imported; import it at the top of the file")
     names = _tensor_parameters(site, function)
     documented = ast.get_docstring(function, clean=False) is not None
     body = function.body[1:] if documented else function.body

@@ -12,6 +12,9 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS
+
+_SHOWS_MEMORY = frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to"})
 
 
 def asked(tree: ast.AST, meant: Callable[[ast.expr], bool]) -> str | None:
@@ -27,6 +30,8 @@ def asked(tree: ast.AST, meant: Callable[[ast.expr], bool]) -> str | None:
                 continue
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
             sides = node.args
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHOWS_MEMORY:
+            sides = [node.func.value, *node.args]
         if any(map(meant, sides)):
             return speculation.short(node)
     return None
@@ -73,3 +78,27 @@ def _written(node: ast.AST) -> str | None:
     ):
         target = target.value
     return target.attr if isinstance(target, ast.Attribute) else None
+
+
+def shown_names(site: Site) -> frozenset[str]:
+    """Names that the function puts into text as they are: f-strings, `print`, loggers, `str`, `repr`, `format`."""
+
+    def look() -> frozenset[str]:
+        found: set[str] = set()
+        for node in walk(site.evaluator.scope.node):
+            shown: list[ast.expr] = []
+            if isinstance(node, ast.FormattedValue):
+                shown = [node.value]
+            elif isinstance(node, ast.Call) and _shows(node):
+                shown = [*node.args, *(word.value for word in node.keywords)]
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+                shown = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+            found.update(part.id for part in shown if isinstance(part, ast.Name))
+        return frozenset(found)
+
+    return site.remembered("shown names", site.evaluator.scope.node, look, anywhere=True)
+
+
+def _shows(node: ast.Call) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return name in LOG_METHODS | {"print", "str", "repr", "format"}

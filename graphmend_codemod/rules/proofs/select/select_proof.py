@@ -12,17 +12,17 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import speculation, torch_api
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
-from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
-from graphmend_codemod.rules.proofs.select.identity import asked_of_names
+from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves, is_finite_source, read_values
+from graphmend_codemod.rules.proofs.select.identity import asked_of_names, shown_names
 from graphmend_codemod.rules.proofs.select.selection import VALUE, Arm, Assignment, NotSelectable, Selection
 
 _ROUNDS = 6
@@ -105,7 +105,13 @@ class _Judge:
             self._need(Assumption("floating", text))
         for name, found in results.items():
             self._compare(name, found)
+            self._judge_sources(name)
         needs = tuple(need for need in self.needs if need not in self.assumed)
+        # What is known of names may be enough for what is computed of them.
+        needs = tuple(need for need in needs if _is_dotted(need.one)) or needs
+        computed = next((need.one for need in needs if not _is_dotted(need.one)), None)
+        if computed is not None:
+            raise NotSelectable(f"cannot infer the dtype of `{computed}`; assign it to a variable before the branch")
         if self.verdict.raises and not needs:
             raise NotSelectable(f"{self.verdict.raises} where eager mode skips it")
         return needs
@@ -130,6 +136,23 @@ class _Judge:
         for leaf in gradient_leaves(self.site, item.value, env):
             if not self.site.evaluator.value(leaf, env).is_floating:
                 self._need(Assumption("floating", self.site.text(leaf)))
+
+    def _judge_sources(self, name: str) -> None:
+        """Look for tensors to which eager mode sends no gradient where the branch is not taken.
+
+        A select sends zero, and what they were computed by may make nan of that: `h = x.sqrt()` above the branch.
+        """
+        read = [
+            {
+                leaf.id
+                for leaf in gradient_leaves(self.site, self.selection.value_of(arm, name), arm.env)
+                if isinstance(leaf, ast.Name)
+            }
+            for arm in self.selection.arms
+        ]
+        for each in set().union(*read).difference(set.intersection(*read)):
+            if not is_finite_source(self.site, each, frozenset()):
+                self.endless = True
 
     def _need(self, assumption: Assumption) -> None:
         parsed = [ast.parse(text, mode="eval") for text in (assumption.one,) if "..." not in text]
@@ -210,9 +233,21 @@ class _Judge:
         spelled = [self._spelled(what, getattr(value, what)) for value in (one, other)]
         named = sorted((text for text in spelled if text), key=lambda text: text.startswith("torch."))
         need = Assumption(what, *named) if len(named) == 2 else None
-        if need is None or need in self.assumed or named[0].startswith("torch."):
+        if need is None or need in self.assumed or named[0].startswith("torch.") or self._casts(need):
             raise NotSelectable(f"{_in_words(name)} may have a different {what} in each branch")
         self._need(need)
+
+    def _casts(self, need: Assumption) -> bool:
+        """True where a branch converts a tensor to the dtype that the header would have to ask of it."""
+        values = (item.value for arm in self.selection.arms for item in arm.assignments)
+        return need.other.startswith("torch.") and any(
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and ast.unparse(node.func.value) == need.one
+            and self.site.value(node).dtype == need.other
+            for value in values
+            for node in walk_in_layers(value)
+        )
 
     def _spelled(self, what: str, wanted: str | None) -> str | None:
         """What has this dtype or shape before the branch; dtypes of torch stand for themselves."""
@@ -247,7 +282,7 @@ class _Judge:
         if grads and (self.other_leaves or self.endless):
             conditions.append(f"not {site.torch}.is_grad_enabled()")
         conditions.extend(site.keeps_graph(self.kept))
-        shown = not _shown_names(site).isdisjoint(self.selection.names)
+        shown = not shown_names(site).isdisjoint(self.selection.names)
         # A tensor's text names the function that made it: grad_fn=<WhereBackward0>.
         proven = not (conditions or self.aliasing or self.other_leaves or self.cut or shown or site.flow.splits)
         chained = len(self.selection.arms) > 2 or bool(self.selection.arms[-1].assignments)
@@ -261,7 +296,7 @@ class _Judge:
         for operand in first.static if first else ():
             narrow(self.site.evaluator, operand, True, env)
         for text in (part for each in self.assumed for part in (each.one, each.other) if part):
-            for node in _read_values(ast.parse(text, mode="eval").body):
+            for node in read_values(ast.parse(text, mode="eval").body):
                 value = self.site.evaluator.value(node, env)
                 known = value.is_tensor and not value.hint
                 if not known and value.callee is None:
@@ -275,7 +310,7 @@ class _Judge:
         for arm in self.selection.arms:
             tests = arm.condition.tensors if arm.condition else ()
             for expression in (*tests, *(item.value for item in arm.assignments)):
-                for node in _read_values(expression):
+                for node in read_values(expression):
                     value = self.site.evaluator.value(node, arm.env)
                     if isinstance(node, ast.Name) and node.id in made:
                         continue
@@ -291,6 +326,11 @@ class _Judge:
             *(f"isinstance({text}, {torch}.Tensor)" for text in tensors),
             *(f"isinstance({text}, (int, float))" for text in numbers),
         ]
+
+
+def _is_dotted(text: str) -> bool:
+    """True for a name or an attribute: what else a header asked, it would compute."""
+    return all(part.isidentifier() for part in text.split("."))
 
 
 def _in_words(name: str) -> str:
@@ -319,39 +359,6 @@ def _equate(env: Env, what: str, one: str | None, other: str | None) -> None:
             env[name] = value._replace(dtype=other) if what == "dtype" else value._replace(shape=other)
 
 
-def _read_values(node: ast.expr) -> Iterator[ast.Name | ast.Attribute]:
-    """The names, and attributes of names, of which an expression takes the value."""
-    if isinstance(node, (ast.Name, ast.Attribute)):
-        inner: ast.expr = node
-        while isinstance(inner, ast.Attribute) and inner.attr not in torch_api.PYTHON_ATTRIBUTES:
-            inner = inner.value
-        if isinstance(inner, ast.Name):
-            yield node
-        elif isinstance(inner, ast.Attribute):
-            yield from _read_values(inner.value)
-        return
-    if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute):
-            yield from _read_values(node.func.value)
-        inside: list[ast.expr] = [*node.args, *(word.value for word in node.keywords)]
-    else:
-        inside = [child for child in children(node) if isinstance(child, ast.expr)]
-    for child in inside:
-        yield from _read_values(child)
-
-
-def gradient_leaves(site: Site, node: ast.expr, env: Env) -> list[ast.expr]:
-    """The names and attributes of self in an expression through which a gradient may flow."""
-    found: list[ast.expr] = []
-    for part in _read_values(node):
-        own = isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)
-        if isinstance(part, ast.Name) or own:
-            value = site.evaluator.value(part, env)
-            if value.kind is Kind.TENSOR and value.grad:
-                found.append(part)
-    return found
-
-
 def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[str]) -> None:
     """NotSelectable where a tensor that eager mode leaves as it is may be written in place afterwards."""
     if (told := asked_of_names(site, names)) is not None:
@@ -373,27 +380,3 @@ def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[
         memory.demand_no_write(function, blocks, statement, (found | set(names)) - {"self"}, set(names))
     except NotAlike as reason:
         raise NotSelectable(f"`torch.where` would copy a tensor that is written in place later: {reason}") from None
-
-
-def _shown_names(site: Site) -> frozenset[str]:
-    """Names that the function puts into text as they are: f-strings, `print`, loggers, `str`, `repr`, `format`."""
-
-    def look() -> frozenset[str]:
-        found: set[str] = set()
-        for node in walk(site.evaluator.scope.node):
-            shown: list[ast.expr] = []
-            if isinstance(node, ast.FormattedValue):
-                shown = [node.value]
-            elif isinstance(node, ast.Call) and _shows(node):
-                shown = [*node.args, *(word.value for word in node.keywords)]
-            elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-                shown = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
-            found.update(part.id for part in shown if isinstance(part, ast.Name))
-        return frozenset(found)
-
-    return site.remembered("shown names", site.evaluator.scope.node, look, anywhere=True)
-
-
-def _shows(node: ast.Call) -> bool:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    return name in LOG_METHODS | {"print", "str", "repr", "format"}

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.rule import Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.select.select_proof import Facts, gradient_leaves
+from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves
+from graphmend_codemod.rules.proofs.select.select_proof import Facts
 from graphmend_codemod.rules.proofs.select.selection import Selection
 
 

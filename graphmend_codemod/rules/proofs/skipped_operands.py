@@ -1,0 +1,91 @@
+"""Operands that Python's `and` and `or` skip where another one decides, and that compiled code computes in any case."""
+
+from __future__ import annotations
+
+import ast
+import copy
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.interpreter import Env
+from graphmend_codemod.analysis.values import is_bool_or_byte
+from graphmend_codemod.rules.framework.site import Site
+
+_OF_SOME_ELEMENT = frozenset({"max", "min", "amax", "amin"})
+
+
+def unwrapped(site: Site, node: ast.expr) -> ast.expr:
+    """`t` for `bool(t)`, and for `t.item()` where `t` is bool, or uint8 as what it asks about."""
+    while isinstance(node, ast.Call):
+        if site.resolve(node.func) == "builtins.bool" and len(node.args) == 1 and not node.keywords:
+            node = node.args[0]
+        elif isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+            if not is_bool_or_byte(site.value(node.func.value).dtype):
+                break
+            node = node.func.value
+        else:
+            break
+    return node
+
+
+def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr, ...]) -> speculation.Verdict:
+    """Static conjuncts behind a tensor now come before it."""
+    verdict = speculation.FREE
+    before: list[ast.expr] = []
+    for operand in conjuncts:
+        if operand not in static:
+            before.append(operand)
+        elif before:
+            found = site.judge(operand)
+            if found.raises is not None:
+                found = found._replace(impure=found.impure or f"{found.raises}, and eager mode may skip it")
+            verdict = verdict & found
+            for tensor in before:
+                # A false static conjunct now keeps the tensor's test from running at all.
+                verdict = verdict & speculation.Verdict(impure=site.judge(unwrapped(site, tensor)).impure)
+    return verdict
+
+
+def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:
+    """True where what Python skips in a test is skipped only because the check has failed already.
+
+    Such a check fails whatever is skipped: with an exception of its own, or with one from what eager mode skips, as
+    from the truth of several elements. `sign` is what fails at once: `ast.And` where the test is asserted, `ast.Or`
+    where it raises.
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return fails_early(test.operand, ast.Or if sign is ast.And else ast.And)
+    if isinstance(test, ast.BoolOp):
+        return isinstance(test.op, sign) and all(fails_early(operand, sign) for operand in test.values)
+    return sign is ast.And or not isinstance(test, ast.Compare) or len(test.ops) == 1
+
+
+def where_skipped(site: Site, operand: ast.expr, env: Env) -> tuple[speculation.Verdict, tuple[str, ...]]:
+    """An operand that Python's `and` or `or` may skip, and compiled code computes: it must not be able to raise.
+
+    The second are trace-time conditions under which it does not: a floating dtype, and that there is an element.
+    """
+    operand = unwrapped(site, operand)
+    verdict = speculation.judge(site.evaluator, operand, env)
+    facts = [f"{name}.is_floating_point()" for name in sorted(verdict.needs_floating)]
+    if verdict.raises is not None and (asked := _of_some_element(operand)) is not None:
+        verdict = verdict._replace(raises=speculation.judge(site.evaluator, asked[0], env).raises)
+        facts.append(f"{asked[1]}.numel() > 0")
+    unclear = next((text for text in sorted(verdict.needs_floating) if not text.isidentifier()), None)
+    raises = verdict.raises
+    if raises is None and unclear is not None:
+        raises = f"cannot infer the dtype of `{unclear}`, and `{speculation.short(operand)}` raises for some"
+    if raises is not None and verdict.impure is None:
+        why = f"{raises}, and eager mode may skip it; assign it to a variable before the test"
+        verdict = verdict._replace(impure=why, raises=None)
+    return verdict, tuple(facts)
+
+
+def _of_some_element(node: ast.expr) -> tuple[ast.expr, str] | None:
+    """For `x.max() > 3`, which raises where `x` is empty: the same with `x.sum()`, which does not, and `x`."""
+    changed = copy.deepcopy(node)
+    for call in ast.walk(changed):
+        called = call.func if isinstance(call, ast.Call) and not call.args and not call.keywords else None
+        if isinstance(called, ast.Attribute) and called.attr in _OF_SOME_ELEMENT and isinstance(called.value, ast.Name):
+            called.attr = "sum"
+            return changed, called.value.id
+    return None
