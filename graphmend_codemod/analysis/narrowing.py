@@ -119,7 +119,11 @@ def _become_tensor(evaluator: Evaluator, key: str, env: Env, hint: bool = False)
         if value is None or value.origin is not Origin.CONFIG:
             env[key] = evaluator.names.tensor(hint=hint)
     elif value.optional or (value.hint and not hint):
-        env[key] = value._replace(optional=False, hint=value.hint and hint)
+        known = value._replace(optional=False, hint=value.hint and hint)
+        if not known.hint and value.hint and value.dtype is not None and value.dtype.startswith("float:layer"):
+            # It is a tensor; that it is a floating one, only the class of the layer says.
+            known = known._replace(dtype=value.dtype.removeprefix("float:"))
+        env[key] = known
 
 
 # evidence: a call that only takes tensors returned, so its argument is one

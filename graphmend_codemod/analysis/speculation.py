@@ -22,7 +22,8 @@ _COSTLY = frozenset(
     conv_transpose3d scaled_dot_product_attention cdist interpolate grid_sample fft layer_norm group_norm batch_norm
     sort topk argsort unique""".split()
 )
-_ANY_DTYPE = torch_api.SAME_ANY_DTYPE | frozenset(
+# `positive` takes no bool.
+_ANY_DTYPE = (torch_api.SAME_ANY_DTYPE - {"positive"}) | frozenset(
     {"eq", "ne", "gt", "lt", "ge", "le", "isnan", "isinf", "isfinite", "any", "all"}
 )
 

@@ -155,3 +155,31 @@ def test_a_torch_of_the_function_alone_has_no_operator() -> None:
             return fill(x.long())
     """
     assert "custom_op" not in fixed(textwrap.dedent(source))[0]
+
+
+def test_a_layer_that_was_replaced_may_return_integers() -> None:
+    source = model("h = self.linear(x)\nif torch.isinf(h).any():\n    h = torch.clamp(h, max=6.0)\nx = h")
+    after, _ = fixed(source)
+    assert "h.is_floating_point()" in after
+    counted = after.replace("nn.Linear(3, 3)", "Counts()").replace("\n\nclass Model", "\n" + _COUNTS + "\nclass Model")
+    compiles(counted, ["torch.ones(2, 3)"], strict=False)
+
+
+_COUNTS = """
+class Counts(nn.Module):
+    def forward(self, x):
+        return torch.arange(3)
+
+"""
+
+
+def test_what_asks_for_the_object_sees_no_product() -> None:
+    body = "y = x\nif mask is not None and not torch.all(mask == 1):\n    x = x * mask\nx = x + int(x is y)"
+    declined(model(body).replace("x: torch.Tensor", "x: torch.Tensor, mask=None"), because="by identity")
+
+
+def test_an_empty_tensor_still_raises_where_a_flag_decides() -> None:
+    before = model("if x.amax() > 9 and flag:\n    x = self.linear(x)").replace("x: torch.Tensor", "x, flag=False")
+    after, _ = fixed(before)
+    assert "x.numel() > 0" in after
+    compiles(after, ["torch.ones(2, 3)", "torch.ones(0, 3)"], strict=False)

@@ -10,7 +10,7 @@ from graphmend_codemod.rules.framework.registry import all_rules
 _CONTRACT = {
     "messages": ("compiled_logs", ""),
     "exception": ("compiled_exceptions", "RuntimeError"),
-    "exception lost": ("compiled_exceptions", "no error|empty range|guards = skip, none"),
+    "exception lost": ("compiled_exceptions", "no error|empty range|is not raised|guards = skip, none"),
     "exception added": ("compiled_exceptions", "raises one"),
     "state": ("compiled_state", ""),
     "inputs": ("compiled_state", ""),

@@ -138,7 +138,7 @@ class Snapshots:
 
 def _bytes(plain: torch.Tensor) -> bytes:
     """The elements' bytes in order; every NaN is the same NaN, -0.0 is not 0.0."""
-    kept = plain.resolve_conj().contiguous().clone()
+    kept = plain.resolve_conj().clone(memory_format=torch.contiguous_format)
     if kept.is_complex():
         kept = torch.view_as_real(kept)
     if kept.is_floating_point():

@@ -11,7 +11,8 @@ while it traces, and where one does not hold, the original branch runs and break
 derivative may be infinite, its arguments are selected as well, so that the gradient stays finite. Where the two values
 lead to different parameters, the compile path is for `torch.no_grad()` alone: eager mode leaves the gradient of a
 parameter that was not used None, and a select would make it zero. A test of more than one element raises another type
-of exception when compiled.
+of exception when compiled. Tensors of 8-bit floats, for which torch lacks most operations, raise when compiled where
+eager mode skips the operation.
 
 With the setting `one-path = true`, a select that eager mode cannot tell from the branch takes its place (an unsafe
 fix). That saves a device sync in eager mode as well. It assumes that annotations and the layers that a constructor

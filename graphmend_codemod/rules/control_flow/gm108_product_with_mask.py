@@ -23,6 +23,7 @@ from graphmend_codemod.rules.proofs.masks.all_ones_test import asks_for_ones, of
 from graphmend_codemod.rules.proofs.masks.mask_products import Product, is_view, product_of
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+from graphmend_codemod.rules.proofs.select.identity import asked_of_names
 
 _SETUP = """
 import torch
@@ -157,6 +158,8 @@ def _why_not(site: Site, node: ast.If, product: Product) -> str | None:
     name = product.target.id
     if product.dtype is not None and not _is_bound(site, node, product.dtype.id):
         return f"`{product.dtype.id}` may be unbound before the branch"
+    if (told := asked_of_names(site, [name])) is not None:
+        return f"`{told}` compares tensors by identity, and the product is a new one"
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:

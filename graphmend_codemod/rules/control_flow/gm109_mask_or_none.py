@@ -157,6 +157,7 @@ rule = Rule(
                 and type(self.attention) is Attention
                 and mask.dtype == torch.bool
                 and mask.shape == x.shape[:2]
+                and x.is_floating_point()
             ):
                 # Prepared, a mask of ones adds zeros, which is what None does: nothing has to be read back.
                 mask = add_to_scores(mask, x.dtype)

@@ -12,6 +12,7 @@ from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR, torch_function
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import reads_tensor
+from graphmend_codemod.rules.proofs.skipped_operands import of_some_element
 
 
 class Decision(NamedTuple):
@@ -102,6 +103,7 @@ def _by_operands(site: Site, node: ast.BoolOp) -> Iterator[Decision]:
     first = next((number for number, each in enumerate(node.values) if not _is_python(site, each)), len(node.values))
     enough: list[str] = []
     tensors: dict[str, None] = {}
+    elements: dict[str, None] = {}
     for number, operand in enumerate(node.values[first:], first):
         if number > first and (flag := _flag(site, operand, outcome)) is not None:
             if not _never(site, operand, outcome):
@@ -111,8 +113,10 @@ def _by_operands(site: Site, node: ast.BoolOp) -> Iterator[Decision]:
         if skipped is None:
             break
         tensors |= dict.fromkeys(skipped)
+        elements |= dict.fromkeys(of_some_element(operand))
     if enough and _reads_something(site, node.values[first]):
         asked = [f"isinstance({name}, {site.torch}.Tensor)" for name in tensors]
+        asked += [f"{name}.numel() > 0" for name in elements]
         text = enough[0] if len(enough) == 1 else f"({' or '.join(enough)})"
         yield Decision(node.values[first], " and ".join([*asked, text]), outcome, around=node)
 

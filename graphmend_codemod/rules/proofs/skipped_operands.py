@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.values import is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
 
-_OF_SOME_ELEMENT = frozenset({"max", "min", "amax", "amin"})
+_OF_SOME_ELEMENT = frozenset({"max", "min", "amax", "amin", "argmax", "argmin"})
 
 
 def unwrapped(site: Site, node: ast.expr) -> ast.expr:
@@ -67,9 +68,9 @@ def where_skipped(site: Site, operand: ast.expr, env: Env) -> tuple[speculation.
     operand = unwrapped(site, operand)
     verdict = speculation.judge(site.evaluator, operand, env)
     facts = [f"{name}.is_floating_point()" for name in sorted(verdict.needs_floating)]
-    if verdict.raises is not None and (asked := _of_some_element(operand)) is not None:
-        verdict = verdict._replace(raises=speculation.judge(site.evaluator, asked[0], env).raises)
-        facts.append(f"{asked[1]}.numel() > 0")
+    if verdict.raises is not None and (names := of_some_element(operand)):
+        verdict = verdict._replace(raises=speculation.judge(site.evaluator, _with_elements(operand), env).raises)
+        facts += [f"{name}.numel() > 0" for name in names]
     unclear = next((text for text in sorted(verdict.needs_floating) if not text.isidentifier()), None)
     raises = verdict.raises
     if raises is None and unclear is not None:
@@ -80,12 +81,21 @@ def where_skipped(site: Site, operand: ast.expr, env: Env) -> tuple[speculation.
     return verdict, tuple(facts)
 
 
-def _of_some_element(node: ast.expr) -> tuple[ast.expr, str] | None:
-    """For `x.max() > 3`, which raises where `x` is empty: the same with `x.sum()`, which does not, and `x`."""
+def _with_elements(node: ast.expr) -> ast.expr:
+    """The same with `x.sum()`, which does not raise where `x` is empty, for `x.max()`."""
     changed = copy.deepcopy(node)
-    for call in ast.walk(changed):
+    for called in _extremes(changed):
+        called.attr = "sum"
+    return changed
+
+
+def of_some_element(node: ast.expr) -> list[str]:
+    """Names of which an expression asks the largest or smallest element, so that they must have one."""
+    return list(dict.fromkeys(ast.unparse(called.value) for called in _extremes(node)))
+
+
+def _extremes(node: ast.expr) -> Iterator[ast.Attribute]:
+    for call in ast.walk(node):
         called = call.func if isinstance(call, ast.Call) and not call.args and not call.keywords else None
         if isinstance(called, ast.Attribute) and called.attr in _OF_SOME_ELEMENT and isinstance(called.value, ast.Name):
-            called.attr = "sum"
-            return changed, called.value.id
-    return None
+            yield called

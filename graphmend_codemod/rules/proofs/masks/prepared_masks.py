@@ -109,6 +109,8 @@ class PreparedMask:
             conditions.append(f"{CHOICE} in ({kinds})")
         conditions.append(of_dtype(site, self.mask, self.dtypes))
         conditions.append(f"{self.mask}.shape == {beside}.shape[:2]")
+        # Eager mode prepares no mask of ones, whose dtype may have no limits.
+        conditions.append(f"{beside}.is_floating_point()")
         lines = "\n    and ".join(conditions)
         header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):"
         body = f"{_COMMENT}\n    {self.name} = {site.text(form.value)}"
