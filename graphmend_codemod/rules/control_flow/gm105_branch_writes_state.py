@@ -223,7 +223,12 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
     try:
         if (reason := why_attributes_must_stay(site, _replaced(site, node))) is not None:
             raise _NotWritable(reason)
-        if not node.orelse and own is not None and site.torch is not None and condition.verdict.impure is None:
+        if (
+            not node.orelse
+            and own is not None
+            and site.torch is not None
+            and condition.verdict.impure is condition.skipped is None
+        ):
             return Verdict(message, edit=growing_edit(site, node, own))
         return Verdict(message, edit=_edit(site, node, condition))
     except (_NotWritable, NotGrowing) as reason:
@@ -283,8 +288,8 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
         raise _NotWritable(name_taken())
     if condition.several is not None:
         raise _NotWritable(f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`")
-    if condition.verdict.impure is not None:
-        raise _NotWritable(condition.verdict.impure)
+    if (why := condition.verdict.impure or condition.skipped) is not None:
+        raise _NotWritable(why)
     if condition.static:
         raise _NotWritable(
             f"`{site.text(condition.static[0])}` and a tensor are combined in one condition; "

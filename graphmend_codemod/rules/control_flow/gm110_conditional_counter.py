@@ -189,8 +189,8 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
         raise NotSelectable(
             f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
         )
-    if condition.verdict.impure:
-        raise NotSelectable(condition.verdict.impure)
+    if why := condition.verdict.impure or condition.skipped:
+        raise NotSelectable(why)
     inside = site.at(node.body[0])
     if inside is None or site.is_elif(node) or _in_loop(site):
         raise NotSelectable("the branch is an `elif` or is inside a loop")

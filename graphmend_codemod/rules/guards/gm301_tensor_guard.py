@@ -253,8 +253,9 @@ def _why_not(site: Site, condition: Condition, early: bool) -> str | None:
         return f"the check is inside `with {manager}`, which may catch its exception; move it above the `with`"
     if condition.several is not None and _combines(condition) and not early:
         return f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
-    if condition.verdict.impure is not None:
-        return condition.verdict.impure
+    why = condition.verdict.impure or (None if early else condition.skipped)
+    if why is not None:
+        return why
     scope = site.evaluator.scope
     catcher = scope.index.caught(site.summary.path, site.function, scope.node.lineno)
     if catcher is not None:

@@ -24,6 +24,7 @@ class Condition(NamedTuple):
     same for its negation. `facts` are trace-time conditions that must hold for `text` to be that expression. `several`
     names a part that may hold more than one element, None if none may. `verdict` judges the parts that Python's `and`
     and `or` would have skipped. `choice` is `text` for a select: 0-dim whatever has one element.
+    `skipped` says why a part that eager mode may skip may raise, for those who have to know.
     """
 
     static: tuple[ast.expr, ...]
@@ -34,6 +35,7 @@ class Condition(NamedTuple):
     verdict: speculation.Verdict
     facts: tuple[str, ...] = ()
     choice: str = ""
+    skipped: str | None = None
 
 
 def reads_tensor(site: Site, node: ast.expr) -> bool:
@@ -90,16 +92,33 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
         why = f"`{speculation.short(bound)}` binds a name in the test; assign it before the `if`"
         verdict = verdict & speculation.Verdict(impure=why)
     facts = [fact for part in parts for fact in part.facts]
+    raises = next((part.skipped for part in parts if part.skipped), None)
     for operand in tensors[1:]:
-        found, asked = where_skipped(site, operand, env)
-        verdict = verdict & found
-        facts += asked
+        found = where_skipped(site, operand, env)
+        verdict, raises = verdict & found.verdict, raises or found.raises
+        facts += found.facts
     several = next((part.several for part in parts if part.several), None)
     chosen = text
     if any(part.any_shape for part in parts):
         # Raises, as eager mode does, where there is more than one element, or none.
         chosen = f"{parts[0].tight if len(parts) == 1 else f'({text})'}.reshape(())"
-    return Condition(static, tensors, text, inverse, several, verdict._replace(finite=True), tuple(facts), chosen)
+    return Condition(
+        static, tensors, text, inverse, several, verdict._replace(finite=True), tuple(facts), chosen, raises
+    )
+
+
+def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:
+    """True where what Python skips in a test is skipped only because the check has failed already.
+
+    Such a check fails whatever is skipped: with an exception of its own, or with one from what eager mode skips, as
+    from the truth of several elements. `sign` is what fails at once: `ast.And` where the test is asserted, `ast.Or`
+    where it raises.
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return fails_early(test.operand, ast.Or if sign is ast.And else ast.And)
+    if isinstance(test, ast.BoolOp):
+        return isinstance(test.op, sign) and all(fails_early(operand, sign) for operand in test.values)
+    return sign is ast.And or not isinstance(test, ast.Compare) or len(test.ops) == 1
 
 
 class _Part(NamedTuple):
@@ -110,6 +129,7 @@ class _Part(NamedTuple):
     verdict: speculation.Verdict = speculation.FREE
     facts: tuple[str, ...] = ()
     any_shape: bool = False
+    skipped: str | None = None
 
     @property
     def inverted(self) -> _Part:
@@ -143,7 +163,7 @@ def _chain(site: Site, node: ast.Compare, env: Env) -> _Part:
             impure = f"`{speculation.short(middle)}` would be computed twice; assign it to a variable first"
             verdict = verdict & speculation.Verdict(impure=impure)
     texts: list[str] = []
-    several, any_shape, facts = None, False, list[str]()
+    several, any_shape, facts, skipped = None, False, list[str](), None
     for left, sign, right in zip(sides, node.ops, sides[1:], strict=False):
         if type(sign) not in _OPPOSITES:
             impure = f"`{speculation.short(node)}` asks for more than order; split it"
@@ -155,15 +175,15 @@ def _chain(site: Site, node: ast.Compare, env: Env) -> _Part:
             several, any_shape = several or text, True
         if len(texts) > 1:
             raises = None if one else f"`{text}` may have more than one element"
-            found, asked = where_skipped(site, right, env)
-            verdict = verdict & found & speculation.Verdict(raises=raises)
-            facts += asked
+            found = where_skipped(site, right, env)
+            verdict, skipped = verdict & found.verdict, skipped or found.raises or raises
+            facts += found.facts
     text = " & ".join(texts)
-    return _Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape)
+    return _Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape, skipped)
 
 
 def _connective(site: Site, node: ast.BoolOp, env: Env) -> _Part:
-    parts, verdict, facts = [], speculation.FREE, list[str]()
+    parts, verdict, facts, skipped = [], speculation.FREE, list[str](), None
     for position, operand in enumerate(node.values):
         if not reads_tensor(site, operand):
             verdict = verdict & speculation.Verdict(
@@ -172,17 +192,18 @@ def _connective(site: Site, node: ast.BoolOp, env: Env) -> _Part:
             continue
         parts.append(_part(site, operand, env))
         if position:
-            found, asked = where_skipped(site, operand, env)
-            verdict = verdict & found
-            facts += asked
+            found = where_skipped(site, operand, env)
+            verdict, skipped = verdict & found.verdict, skipped or found.raises
+            facts += found.facts
     for part in parts:
+        skipped = skipped or part.skipped
         verdict = verdict & part.verdict
         facts += part.facts
     sign = " | " if isinstance(node.op, ast.Or) else " & "
     text = sign.join(part.tight for part in parts)
     several = next((part.several for part in parts if part.several), None)
     any_shape = any(part.any_shape for part in parts)
-    return _Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape)
+    return _Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape, skipped)
 
 
 def _leaf(site: Site, node: ast.expr) -> _Part:

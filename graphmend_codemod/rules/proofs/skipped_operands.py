@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.interpreter import Env
@@ -46,39 +47,31 @@ def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr,
     return verdict
 
 
-def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:
-    """True where what Python skips in a test is skipped only because the check has failed already.
+class Skipped(NamedTuple):
+    """What running an operand means that Python may skip: the rest of its verdict, and why it may raise.
 
-    Such a check fails whatever is skipped: with an exception of its own, or with one from what eager mode skips, as
-    from the truth of several elements. `sign` is what fails at once: `ast.And` where the test is asserted, `ast.Or`
-    where it raises.
+    `facts` are trace-time conditions under which it does not: a floating dtype, and that there is an element.
     """
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return fails_early(test.operand, ast.Or if sign is ast.And else ast.And)
-    if isinstance(test, ast.BoolOp):
-        return isinstance(test.op, sign) and all(fails_early(operand, sign) for operand in test.values)
-    return sign is ast.And or not isinstance(test, ast.Compare) or len(test.ops) == 1
+
+    verdict: speculation.Verdict
+    raises: str | None
+    facts: tuple[str, ...]
 
 
-def where_skipped(site: Site, operand: ast.expr, env: Env) -> tuple[speculation.Verdict, tuple[str, ...]]:
-    """An operand that Python's `and` or `or` may skip, and compiled code computes: it must not be able to raise.
-
-    The second are trace-time conditions under which it does not: a floating dtype, and that there is an element.
-    """
+def where_skipped(site: Site, operand: ast.expr, env: Env) -> Skipped:
+    """An operand that Python's `and` or `or` may skip, and compiled code computes."""
     operand = unwrapped(site, operand)
     verdict = speculation.judge(site.evaluator, operand, env)
-    facts = [f"{name}.is_floating_point()" for name in sorted(verdict.needs_floating)]
-    if verdict.raises is not None and (names := of_some_element(operand)):
-        verdict = verdict._replace(raises=speculation.judge(site.evaluator, _with_elements(operand), env).raises)
+    facts = [f"{name}.is_floating_point()" for name in sorted(verdict.needs_floating) if name.isidentifier()]
+    raises = verdict.raises
+    if raises is not None and (names := of_some_element(operand)):
+        raises = speculation.judge(site.evaluator, _with_elements(operand), env).raises
         facts += [f"{name}.numel() > 0" for name in names]
     unclear = next((text for text in sorted(verdict.needs_floating) if not text.isidentifier()), None)
-    raises = verdict.raises
     if raises is None and unclear is not None:
         raises = f"cannot infer the dtype of `{unclear}`, and `{speculation.short(operand)}` raises for some"
-    if raises is not None and verdict.impure is None:
-        why = f"{raises}, and eager mode may skip it; assign it to a variable before the test"
-        verdict = verdict._replace(impure=why, raises=None)
-    return verdict, tuple(facts)
+    why = f"{raises}, and eager mode may skip it; assign it to a variable before the test" if raises else None
+    return Skipped(verdict._replace(raises=None), why, tuple(facts))
 
 
 def _with_elements(node: ast.expr) -> ast.expr:

@@ -119,6 +119,8 @@ class _Judge:
     def _judge_condition(self, position: int, arm: Arm) -> None:
         if arm.condition is None:
             return
+        if arm.condition.skipped is not None:
+            raise NotSelectable(arm.condition.skipped)
         # The first test runs in eager mode, too.
         self.verdict = self.verdict & arm.condition.verdict._replace(raises=None)
         for tensor in arm.condition.tensors if position else ():
@@ -142,15 +144,11 @@ class _Judge:
 
         A select sends zero, and what they were computed by may make nan of that: `h = x.sqrt()` above the branch.
         """
-        read = [
-            {
-                leaf.id
-                for leaf in gradient_leaves(self.site, self.selection.value_of(arm, name), arm.env)
-                if isinstance(leaf, ast.Name)
-            }
-            for arm in self.selection.arms
-        ]
-        for each in set().union(*read).difference(set.intersection(*read)):
+        read: list[set[str]] = []
+        for arm in self.selection.arms:
+            leaves = gradient_leaves(self.site, self.selection.value_of(arm, name), arm.env)
+            read.append({leaf.id for leaf in leaves if isinstance(leaf, ast.Name)})
+        for each in read[0].union(*read[1:]) - read[0].intersection(*read[1:]):
             if not is_finite_source(self.site, each, frozenset()):
                 self.endless = True
 
