@@ -81,3 +81,38 @@ def test_numbers_that_may_be_needed_as_a_tensor_stay_there(old: str, new: str, r
 def test_a_tensor_of_numbers_that_bounds_no_slice_is_no_business_of_the_rule() -> None:
     source = _MODEL.replace("gated(x, x, sizes)", "x").replace("sizes[-1]", "4").replace("sizes[0]", "2")
     assert reasons(source.replace("sizes[1]", "4")) == []
+
+
+_ARRAY = """
+import numpy as np
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ranges = {"a": (0, 2), "b": [-3, 6], "c": (True, 4)}
+
+    def forward(self, x, given):
+        for key in ("a", "b", "c"):
+            bounds = np.array(self.ranges[key])
+            x = x + x[:, bounds[0] : bounds[1]].sum()
+        bounds_given = np.asarray(given)
+        given[0] = 0
+        return x + x[:, bounds_given[0] :].sum()
+"""
+
+
+def test_bounds_in_an_array_of_integers_are_a_tuple_that_stays() -> None:
+    before = _ARRAY.replace("(True, 4)", "(1, 4)")
+    after, _ = fixed(before)
+    assert "tuple(self.ranges[key])" in after and "tuple(given)" in after
+    behaves(before, after, ["torch.randn(2, 7), [3, 5]"])
+    compiles(after, ["torch.randn(2, 7), [3, 5]", "torch.randn(3, 9), [2, 5]"])
+
+
+@pytest.mark.parametrize("given", ["[3.0, 5]", "torch.tensor([3, 5])", "[torch.tensor(3), 5]"])
+def test_what_is_no_list_of_integers_stays_an_array(given: str) -> None:
+    after, _ = fixed(_ARRAY.replace("(True, 4)", "(1, 4)"))
+    compiles(after, [f"torch.randn(2, 7), {given}"], strict=False)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import pytest
 
 from tests.tools.behaviour import behaves
@@ -111,3 +114,26 @@ def test_one_helper_serves_a_file() -> None:
     after, _ = fixed(source)
     assert after.count("def _variable_while_tracing") == 1
     transformed(after, after)
+
+
+def test_a_fast_length_is_computed_while_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def next_fast_len(target: int, real: bool = False) -> int:
+        rest = target
+        for prime in (2, 3, 5) if real else (2, 3, 5, 7, 11):
+            while rest % prime == 0:
+                rest //= prime
+        return target if rest == 1 else next_fast_len(target + 1, real)
+
+    lengths = types.SimpleNamespace(next_fast_len=next_fast_len)
+    monkeypatch.setitem(sys.modules, "scipy", types.SimpleNamespace(fft=lengths))
+    monkeypatch.setitem(sys.modules, "scipy.fft", lengths)
+    before = model("x = torch.fft.rfft(x, next_fast_len(2 * x.size(-1) - 1, real=True), dim=-1).abs()")
+    before = before.replace("from tqdm", "from scipy.fft import next_fast_len\nfrom tqdm")
+    after, _ = fixed(before)
+    helper: dict[str, object] = {}
+    exec(after[after.index("def _fast_length") : after.index("class Model")], helper)
+    computed = helper["_fast_length_while_tracing"]
+    assert callable(computed)
+    for real in (False, True):
+        assert [computed(n, real) for n in range(1, 400)] == [next_fast_len(n, real) for n in range(1, 400)]
+    compiles(after, ["torch.randn(2, 4)", "torch.randn(2, 9)", "torch.randn(2, 20)"], dynamic=True)

@@ -51,7 +51,7 @@ REFUSED_WITH_OWNER = frozenset(
     }
 )  # fmt: skip
 """Those of which only the last two parts tell."""
-REPLACED = frozenset({"Variable", "sdp_kernel", "_is_tracing"})
+REPLACED = frozenset({"Variable", "sdp_kernel", "_is_tracing", "next_fast_len"})
 """Functions that Dynamo does not trace, where it traces another one that does the same; `torch.jit.isinstance`, too."""
 OLD_SIGNATURES = frozenset({"add_", "addcmul_", "addcdiv_"})
 """Methods that take a number before their tensors in a signature that Dynamo does not know."""

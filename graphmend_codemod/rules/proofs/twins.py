@@ -54,6 +54,23 @@ def _sdp_kernel_while_tracing(enable_flash=True, enable_math=True, enable_mem_ef
     chosen += [backends.CUDNN_ATTENTION] if enable_cudnn else []
     return {torch}.nn.attention.sdpa_kernel(chosen)
 '''
+_FAST_LENGTH = '''
+def _fast_length_while_tracing(target, real=False):
+    """What `scipy.fft.next_fast_len` returns, computed in a form that torch.compile traces."""
+    best, odd, position = 1, [1], 0
+    while best < target:
+        best *= 2
+    while position < len(odd):
+        number, step = odd[position], 1
+        position += 1
+        for prime in (3, 5) if real else (3, 5, 7, 11):
+            if number * prime < best and number * prime not in odd:
+                odd.append(number * prime)
+        while number * step < target:
+            step *= 2
+        best = min(best, number * step)
+    return best if target > 0 else target
+'''
 
 Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
 """Makes the twin of a call in a statement; None where the call is none of its kind, NoTwin where none is right."""
@@ -210,10 +227,14 @@ BY_NAME: dict[str, Make] = {
     "random.random": _uniform,
     **dict.fromkeys(CLOCKS, _clock),
     "gc.collect": _left_out,
+    "scipy.fft.next_fast_len": _called("_fast_length_while_tracing", _FAST_LENGTH),
 }  # fmt: skip
 OLD_SIGNATURES = {"add_": ("alpha", 2), "addcmul_": ("value", 3), "addcdiv_": ("value", 3)}
 """Methods that take a number before their tensors, with the keyword for it and how many arguments there are then."""
-HELPERS = ("_variable_while_tracing", "_tqdm_while_tracing", "_trange_while_tracing", "_sdp_kernel_while_tracing")
+HELPERS = (
+    "_variable_while_tracing", "_tqdm_while_tracing", "_trange_while_tracing", "_sdp_kernel_while_tracing",
+    "_fast_length_while_tracing",
+)  # fmt: skip
 """Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
 NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES})
 

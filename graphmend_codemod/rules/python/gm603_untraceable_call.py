@@ -8,6 +8,7 @@ its equivalent runs, with the same arguments.
 What a call takes for granted is asked for while Dynamo traces: a subclass of tensor, or `requires_grad=True`, goes to
 `Variable` and breaks the graph as before. `torch.jit.isinstance` is replaced for plain classes, not for `List[Tensor]`.
 A clock that only messages tell reads 0.0 where these are left out; compiled code does not collect garbage by itself.
+`scipy.fft.next_fast_len` is computed by a helper, from integers alone.
 A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
 bar itself do not appear from compiled code.
 """

@@ -5,6 +5,9 @@ tensor, breaks the graph to read back what was known. Code for TorchScript hands
 gated activation of WaveNets. Under `torch.compile` the number stands in the place of the tensor's element, or a list in
 that of the tensor: the slice is the same. Eager mode reads the tensor, as before.
 
+An array of NumPy, `bounds = np.array(self.ranges[name])`, is a tensor for Dynamo as well. Where its elements bound
+slices and do nothing else, the compile path has a tuple of the same numbers, if they are integers in a tuple or list.
+
 It is done where every use is known: numbers and tensor are handed to functions of this module alone, without decorators
 but for `torch.jit.script`, whose Python text Dynamo traces, and bound nothing but slices there. The compile path is for
 Dynamo alone: other tracers call a scripted function as it is.
@@ -23,9 +26,11 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
+from graphmend_codemod.rules.proofs.numbers.integer_arrays import NoIntegers, array_of, tuple_in_front
 from graphmend_codemod.rules.proofs.numbers.number_bounds import Bounds
 
 _SETUP = """
+import numpy as np
 import torch
 from torch import nn
 
@@ -38,6 +43,7 @@ class Model(nn.Module):
     def __init__(self):
         super().__init__()
         self.wide = 3
+        self.ranges = {"first": (0, 2), "second": [2, 6]}
 
     def forward(self, x: torch.Tensor):
         ...
@@ -67,6 +73,34 @@ rule = Rule(
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 6)", "torch.ones(4, 6)"),
+        ),
+        Example(
+            before="""
+            bounds = np.array(self.ranges["second"])
+            x = x[:, bounds[0] : bounds[1]]
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(self.ranges["second"], (tuple, list))
+                and all(isinstance(n, int) for n in self.ranges["second"])
+            ):
+                # The number itself: it would have to be read out of the tensor.
+                bounds = tuple(self.ranges["second"])
+            else:
+                bounds = np.array(self.ranges["second"])
+            x = x[:, bounds[0] : bounds[1]]
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 6)", "torch.ones(4, 7)"),
+        ),
+        Declined(
+            source="""
+            bounds = np.array(self.ranges["second"])
+            x = x[:, bounds[0] : bounds[1]] + bounds.sum()
+            """,
+            because="`bounds` may be used as an array",
+            setup=_SETUP,
         ),
         Declined(
             source="""
@@ -128,6 +162,19 @@ def made_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
         certain.follow_all(certain.start(), [function], sure.links)
         return Verdict(message, edit=_edit(site, bounds, given.elts, certain.conditions()))
     except (_Unknown, MayDiffer) as reason:
+        return Verdict(message, declined=str(reason))
+
+
+@rule.on(ast.Assign, words=("array", "asarray"), here=True)
+def array_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
+    """`n = np.array(self.sizes[key])`, of which `n[0]` bounds a slice."""
+    made = array_of(site, node)
+    if made is None:
+        return None
+    message = f"stores slice bounds in an array, which is a tensor for Dynamo: `{speculation.short(node.value)}`"
+    try:
+        return Verdict(message, edit=tuple_in_front(site, node, *made, _COMMENT))
+    except NoIntegers as reason:
         return Verdict(message, declined=str(reason))
 
 
