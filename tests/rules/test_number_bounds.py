@@ -107,7 +107,8 @@ class Model(nn.Module):
 def test_bounds_in_an_array_of_integers_are_a_tuple_that_stays() -> None:
     before = _ARRAY.replace("(True, 4)", "(1, 4)")
     after, _ = fixed(before)
-    assert "tuple(self.ranges[key])" in after and "tuple(given)" in after
+    assert "tuple(self.ranges[key])" in after
+    assert "tuple(given)" in after
     behaves(before, after, ["torch.randn(2, 7), [3, 5]"])
     compiles(after, ["torch.randn(2, 7), [3, 5]", "torch.randn(3, 9), [2, 5]"])
 
