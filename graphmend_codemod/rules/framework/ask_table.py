@@ -8,14 +8,14 @@ CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108",
 QUESTIONS = {
     "AnnAssign": (
         ("opaque.gm801_opaque_region", 0, "", ""),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "Assert": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
         ("guards.gm302_static_guard", 0, "test", ""),
         ("guards.gm301_tensor_guard", 0, "test", ""),
@@ -25,7 +25,7 @@ QUESTIONS = {
     ),
     "Assign": (
         ("opaque.gm801_opaque_region", 0, "", ""),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("python.gm601_numpy_on_sizes", 1, "", "div floor_divide"),
         ("dynamic_shapes.gm510_rows_under_mask", 0, "", ""),
@@ -39,6 +39,7 @@ QUESTIONS = {
         ("dynamic_shapes.gm501_masked_rows", 1, "", "mean sum"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm410_python_int_in_tensor", 0, "value", "IntTensor LongTensor"),
+        ("readback.gm410_python_int_in_tensor", 1, "", "array asarray"),
         ("readback.gm408_truncate_to_max", 0, "", "index_select"),
         ("readback.gm407_size_tensor", 0, "", "tolist"),
         ("readback.gm407_size_tensor", 1, "value", "empty ones zeros"),
@@ -55,7 +56,7 @@ QUESTIONS = {
     ),
     "AugAssign": (
         ("opaque.gm801_opaque_region", 0, "", ""),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm510_rows_under_mask", 0, "", ""),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
@@ -64,7 +65,7 @@ QUESTIONS = {
     ),
     "Expr": (
         ("opaque.gm801_opaque_region", 0, "", ""),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm602_compiler_mark", 0, "", "graph_break mark_dynamic mark_static_address mark_unbacked maybe_mark_dynamic"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
@@ -77,7 +78,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "For": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm508_length_mask", 0, "rows", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 0, "", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 1, "", ""),
@@ -88,7 +89,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "If": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm505_row_indices_argument", 0, "", "len"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm409_number_of_range", 0, "test", ""),
@@ -114,11 +115,11 @@ QUESTIONS = {
         ("control_flow.gm111_decided_test", 0, "test", ""),
     ),
     "Raise": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
     ),
     "Return": (
         ("opaque.gm801_opaque_region", 0, "", ""),
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("dynamic_shapes.gm501_masked_rows", 0, "", "mean sum"),
@@ -129,7 +130,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "While": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
         ("control_flow.gm107_tensor_while", 0, "test", ""),
         ("control_flow.gm111_decided_test", 0, "test", ""),
@@ -137,6 +138,6 @@ QUESTIONS = {
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "With": (
-        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
     ),
 }
