@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from graphmend_codemod.project.entrances import Step
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
-from graphmend_codemod.project.reach import Search, Step
+from graphmend_codemod.project.reach import Search
 from graphmend_codemod.project.scripted import held_modules
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS
 from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value

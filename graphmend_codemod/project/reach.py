@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Set
-from typing import NamedTuple
 
 from graphmend_codemod.project.class_inference import Receivers
+from graphmend_codemod.project.entrances import CALLS, Step, entrances, offered
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.definitions import CONSTRUCTORS, Module
 from graphmend_codemod.project.index.facts import ReachedFunction
@@ -18,17 +18,8 @@ from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value
 
 _CONSTRUCTION = ("__init__", "__post_init__", "__new__", "__enter__", "__exit__")
-_CALLS = ("forward", "__call__")
+_OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, object) for name in dir(kind))
 _Assigned = tuple[str, Module, ClassSummary, Value]
-
-
-class Step(NamedTuple):
-    """A function to look at. `own` is the class that `self` has in it, of a closure as well."""
-
-    module: Module
-    function: FunctionSummary
-    own: str | None
-    via: str
 
 
 def reached_functions(index: ProjectIndex, modules: Iterable[Module]) -> dict[str, tuple[ReachedFunction, ...]]:
@@ -74,6 +65,8 @@ class Search:
                     self._definers.setdefault(name, []).append(qualified)
         for module in self._modules:
             self._roots(module)
+        for step in offered(self._index, self._modules):
+            self._add(*step)
 
     def run(self) -> None:
         """Follow everything to its end."""
@@ -93,21 +86,9 @@ class Search:
     # -- where it begins -----------------------------------------------------------------------------------------
 
     def _roots(self, module: Module) -> None:
-        name = module.summary.name
-        for item in module.summary.classes:
-            qualified = f"{name}.{item.qualname}"
-            defined = module.methods.get(item.qualname, {})
-            methods = [defined[name] for name in _CALLS if name in defined]
-            if methods and self._index.is_module(qualified):
-                for method in methods:
-                    self._add(module, method, qualified, f"{method.name} of {item.qualname}")
+        for step in entrances(self._index, module, self._traced):
+            self._add(*step)
         for function in module.summary.functions:
-            if function.decorators and not families.COMPILERS.isdisjoint(self._index.decorators(module, function)):
-                own = f"{name}.{function.owner}" if function.owner else None
-                self._add(module, function, own, f"torch.compile of {function.qualname}")
-            elif (module.summary.path, function.qualname) in self._traced:
-                own = f"{name}.{function.owner}" if function.owner else None
-                self._add(module, function, own, f"recorded run of {function.qualname}")
             for callee, argument in function.compiles:
                 if argument and self._index.scoped(module, function, callee) in families.COMPILERS:
                     own = self._closure_class(module, function)
@@ -218,12 +199,24 @@ class Search:
                 self._method(owner, method, step.via)
             elif ref.endswith("()"):
                 self._call_instance(owner, step.via)
+        if not owners:
+            self._in_one_family(step, f"{root}.{rest}", ref)
         if not rest:
             for name, source in step.function.types:
                 if name == root and source != root and source[:1] != ":" and not source.endswith("()"):
                     self._alias(step, source)
         elif not owners:
             self._named(step, f"{root}.{rest}", ref)
+
+    def _in_one_family(self, step: Step, spelled: str, ref: str) -> None:
+        """Reach a method by its name alone where one class of the project and its subclasses are all that have it."""
+        _, _, method = spelled.partition(".")
+        definers = self._definers.get(method, ())
+        if not definers or method in _OF_PYTHON or not ref.endswith("()"):
+            return
+        first = min(definers, key=lambda each: len(self._index.linear(each)))
+        if all(first in self._index.linear(each) for each in definers):
+            self._method(first, method, step.via)
 
     def _alias(self, step: Step, source: str) -> None:
         root = source.partition(".")[0]
@@ -233,6 +226,7 @@ class Search:
     def _named(self, step: Step, spelled: str, ref: str) -> None:
         found = self._index.scoped(step.module, step.function, spelled)
         if found is None:
+            self._in_one_family(step, spelled, ref)
             return
         if self._target(found, ref.endswith("()"), step):
             return
@@ -314,7 +308,7 @@ class Search:
         self._add(module, method, owner, via)
 
     def _call_instance(self, owner: str, via: str) -> None:
-        for name in _CALLS if self._index.is_module(owner) else _CALLS[1:]:
+        for name in CALLS if self._index.is_module(owner) else CALLS[1:]:
             self._method(owner, name, via)
 
     def _custom_function(self, owner: str, via: str) -> None:

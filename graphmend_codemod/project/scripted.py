@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from graphmend_codemod.project.class_inference import Receivers
+from graphmend_codemod.project.entrances import Step
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.project_index import ProjectIndex
-from graphmend_codemod.project.reach import Search, Step
+from graphmend_codemod.project.reach import Search
 from graphmend_codemod.project.summary.records import FunctionSummary, ModuleSummary, Value
 
 SCRIPTERS = frozenset({"torch.jit.script", "torch.jit.script_if_tracing", "torch.jit._script.script"})

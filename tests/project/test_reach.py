@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 from tests.project.tools import reach_of, reached_names, write
 
@@ -10,7 +11,6 @@ HEAD = "import torch\nfrom torch import nn\n"
 
 
 def in_module(tmp_path: Path, text: str) -> set[str]:
-    from textwrap import dedent
 
     return reached_names(tmp_path, {"m.py": HEAD + dedent(text)})
 
@@ -275,7 +275,7 @@ def test_what_stops_dynamo_stops_the_search(tmp_path: Path) -> None:
         def a(x): return inner(x)
         @dynamo.disable(recursive=False)
         def b(x): return x
-        @torch.jit.ignore
+        @torch.jit.script
         def c(x): return x
         @torch.compiler.assume_constant_result
         def d(x): return x
@@ -384,3 +384,80 @@ def test_a_property_is_told_from_its_setter_by_line(tmp_path: Path) -> None:
         """
     in_module(tmp_path, text)
     assert [each.line for _, each in reach_of(tmp_path) if each.qualname == "A.size"] == [6]
+
+
+def test_what_torchscript_leaves_to_python_is_traced(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        class A(nn.Module):
+            @torch.jit.unused
+            def forward(self, x): return inner(x)
+        @torch.jit.ignore
+        def inner(x): return x
+        """,
+    )
+    assert found == {"A.forward", "inner"}
+
+
+def test_methods_of_distributions_and_transforms_are_traced(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        from torch.distributions import Transform
+        class Shift(Transform):
+            def __init__(self): ...
+            def _call(self, x): return self.add(x)
+            def add(self, x): return x
+        """,
+    )
+    assert found == {"Shift._call", "Shift.add"}
+
+
+def test_functions_that_a_package_exports_are_traced_if_they_take_tensors(tmp_path: Path) -> None:
+    solve = """
+        import torch
+        def solve(func, y):
+            solver = Solver(func)
+            return solver.integrate(checked(y))
+        def checked(y): return y.detach()
+        def download(url): return log(url)
+        def log(url): ...
+        def other(y: torch.Tensor): ...
+        class Solver:
+            def __init__(self, func): ...
+            def integrate(self, y): return y
+        class Plan:
+            def sample(self, x): return x.unsqueeze(0) + self._hidden()
+            def _hidden(self): ...
+            def _spare(self): ...
+        class Lines(list):
+            def sample(self, x): return x.unsqueeze(0)
+    """
+    script = "import torch\ndef train(y: torch.Tensor): ...\n"
+    init = (
+        "from ._impl import Lines, Plan, solve, download\ntry:\n    from ._impl import other\nexcept ImportError: ...\n"
+    )
+    found = reached_names(tmp_path, {"lib/__init__.py": init, "lib/_impl.py": solve, "main.py": script})
+    assert found == {"solve", "checked", "Solver.__init__", "Solver.integrate", "Plan.sample", "Plan._hidden"}
+
+
+def test_a_method_of_something_unknown_is_that_of_the_only_family_that_has_it(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        class Solver:
+            def integrate(self, y): return y
+            def step(self, y): return y
+        class Fast(Solver):
+            def integrate(self, y): return self.step(y)
+        class Walker:
+            def step(self, y): return y
+        class A(nn.Module):
+            def forward(self, x, name):
+                solver = KINDS[name](x)
+                solver.step(x)
+                return solver.integrate(x)
+        """,
+    )
+    assert found == {"A.forward", "Solver.integrate", "Fast.integrate", "Solver.step"}

@@ -215,6 +215,11 @@ class Definitions:
             return f"{outside[0]}.{name}"
         return None
 
+    def star_source(self, module: Module, star: str) -> Module | None:
+        """The module of the project whose names `from M import *` in `module` takes."""
+        path = self._module_of(module, star)
+        return None if path is None else self.module_at(path)
+
     def _module_of(self, module: Module, target: str) -> str | None:
         name = target.lstrip(".")
         level = len(target) - len(name)

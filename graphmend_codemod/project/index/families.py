@@ -86,8 +86,6 @@ STOPS = frozenset(
         "torch._dynamo.allow_in_graph",
         "torch.compiler.assume_constant_result",
         "torch._dynamo.assume_constant_result",
-        "torch.jit.ignore",
-        "torch.jit.unused",
         "torch.jit.script",
         "torch.jit.script_method",
         "torch.jit.export",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -63,6 +63,13 @@ MADE_OF_NUMBERS = frozenset({"IntTensor", "LongTensor"})
 """Constructors of integer tensors, whose numbers may be read back."""
 COUNT = "t.sum()"
 """How a summary notes that a function may return a 0-dim tensor: `return (mask > 0).sum()`."""
+TENSORS = "t"
+"""How a summary notes that a function takes tensors, as far as one can tell."""
+_OF_TENSORS = (
+    "detach", "device", "dim", "masked_fill", "new_zeros", "numel", "permute", "requires_grad", "size", "unsqueeze",
+)  # fmt: skip
+"""What nothing but a tensor has, of Python's own types and of NumPy's."""
+_TENSOR = re.compile(r"\bTensor\b")
 _PYTHON_CALLS = frozenset({"isinstance", "issubclass", "hasattr", "callable", "len", "type", "id", "str", "repr"})
 _AS_THEIR_ARGUMENTS = frozenset(
     {"int", "float", "bool", "min", "max", "sum", "any", "all", "abs", "round", "getattr", "tuple"}
@@ -141,6 +148,20 @@ def needs(node: ast.expr, names: list[str]) -> bool:
         else:
             return True
     return False
+
+
+def takes_tensors(parameters: Mapping[str, str], used: Collection[str], kinds: Collection[tuple[str, str]]) -> bool:
+    """True for a function one of whose parameters is annotated as a tensor, used as one, or tested for being one.
+
+    `used` are the dotted names in it, `kinds` the names with the annotation or `isinstance` test that says their type.
+    """
+    for name, annotation in parameters.items():
+        if annotation:
+            if "rray" not in annotation and _TENSOR.search(annotation):
+                return True
+        elif any(f"{name}.{attribute}" in used for attribute in _OF_TENSORS):
+            return True
+    return any(spelled in (":torch.Tensor", ":Tensor") and name in parameters for name, spelled in kinds)
 
 
 _NEVER_OF_TENSORS = frozenset({ast.Is, ast.IsNot})

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.project.summary.assignments import types_of
 from graphmend_codemod.project.summary.body import Body, chooses_by_mask, chooses_rows
-from graphmend_codemod.project.summary.candidates import COUNT, is_python_annotation
+from graphmend_codemod.project.summary.candidates import COUNT, TENSORS, is_python_annotation, takes_tensors
 from graphmend_codemod.project.summary.computing import COMPUTES
 from graphmend_codemod.project.summary.context_managers import SWALLOWS, caught_by
 from graphmend_codemod.project.summary.python_attributes import Held
@@ -80,6 +80,8 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
     for name, annotation in body.parameters.items():
         if annotation and name != body.own and not is_python_annotation(annotation):
             types.setdefault(name, []).append(f":{annotation}")
+    if not pending.outer and takes_tensors(body.parameters, body.reads | body.calls, body.types):
+        body.returned[TENSORS] = None
     inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
     refs = _references(pending, around, types, inner)
     flags = (body.test, body.log, body.value, chooses_rows(body), chooses_by_mask(body))
@@ -176,5 +178,5 @@ def _returned(returned: dict[str, None], inner: set[str]) -> tuple[str, ...]:
         names = [f"{name}()" if name in called else name for name in returned if name in inner]
     if all(name.endswith("ing()") or name in ("True", "False") for name in returned):
         names += returned
-    names += [mark for mark in (COUNT, COMPUTES, LOUD, SWALLOWS) if mark in returned]
+    names += [mark for mark in (COUNT, TENSORS, COMPUTES, LOUD, SWALLOWS) if mark in returned]
     return tuple(names)

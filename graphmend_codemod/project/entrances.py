@@ -1,0 +1,112 @@
+"""Where traced code begins: forwards, compiled functions, distributions, and what a library exports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from graphmend_codemod.project.index import families
+from graphmend_codemod.project.index.definitions import CONSTRUCTORS, Module
+from graphmend_codemod.project.index.project_index import ProjectIndex
+from graphmend_codemod.project.summary.candidates import TENSORS
+from graphmend_codemod.project.summary.records import FunctionSummary
+
+CALLS = ("forward", "__call__")
+_PLAIN = frozenset({"abc.ABC", "builtins.object", "typing.Generic"})
+"""Classes outside the project that say nothing of what those are for that inherit from them."""
+
+
+class Step(NamedTuple):
+    """A function to look at. `own` is the class that `self` has in it, of a closure as well."""
+
+    module: Module
+    function: FunctionSummary
+    own: str | None
+    via: str
+
+
+def entrances(index: ProjectIndex, module: Module, traced: frozenset[tuple[str, str]]) -> Iterator[Step]:
+    """The functions of a module that Dynamo traces without a call from anywhere in the project."""
+    name = module.summary.name
+    for item in module.summary.classes:
+        qualified = f"{name}.{item.qualname}"
+        defined = module.methods.get(item.qualname, {})
+        if not defined or not item.bases:
+            continue
+        methods = [defined[name] for name in CALLS if name in defined]
+        if methods and index.is_module(qualified):
+            for method in methods:
+                yield Step(module, method, qualified, f"{method.name} of {item.qualname}")
+        elif _is_distribution(index, qualified):
+            for method in defined.values():
+                if method.name not in CONSTRUCTORS:
+                    yield Step(module, method, qualified, f"distribution {item.qualname}")
+    for function in module.summary.functions:
+        own = f"{name}.{function.owner}" if function.owner else None
+        if function.decorators and not families.COMPILERS.isdisjoint(index.decorators(module, function)):
+            yield Step(module, function, own, f"torch.compile of {function.qualname}")
+        elif (module.summary.path, function.qualname) in traced:
+            yield Step(module, function, own, f"recorded run of {function.qualname}")
+
+
+def _is_distribution(index: ProjectIndex, qualified: str) -> bool:
+    return any(base.startswith("torch.distributions.") for base in index.linear(qualified)[1:])
+
+
+def offered(index: ProjectIndex, modules: Iterable[Module]) -> Iterator[Step]:
+    """The functions and methods of plain classes that `import package` offers by name, for others' models to call.
+
+    They have to take tensors, or to hand what they are given to a function that does. Names of submodules are not
+    followed, nor what is imported under a condition: what a project has there is too often for scripts.
+    """
+    names = {module.summary.name.partition(".")[0] for module in modules}
+    for name in sorted(names):
+        package = index.module(name)
+        for qualified in _exported(index, package) if package is not None and package.summary.package else ():
+            known = index.function_summary(qualified)
+            if known is not None and not known[1].owner:
+                if _takes_tensors(index, *known):
+                    yield Step(*known, None, f"{known[1].name}, which {name} exports")
+            else:
+                yield from _methods(index, qualified, name)
+
+
+def _methods(index: ProjectIndex, qualified: str, package: str) -> Iterator[Step]:
+    known = index.class_summary(qualified)
+    if known is None or any(
+        index.class_summary(base) is None and base not in _PLAIN for base in index.linear(qualified)
+    ):
+        return
+    module, item = known
+    methods = module.methods.get(item.qualname, {})
+    if any(TENSORS in each.returned for each in methods.values()):
+        for method in methods.values():
+            if method.name == "__call__" or not method.name.startswith("_"):
+                yield Step(module, method, qualified, f"{item.qualname}, which {package} exports")
+
+
+def _takes_tensors(index: ProjectIndex, module: Module, function: FunctionSummary) -> bool:
+    if TENSORS in function.returned:
+        return True
+    named = (index.scoped(module, function, ref.removesuffix("()")) for ref in function.refs if ref.endswith("()"))
+    called = (index.function_summary(each) for each in named if each is not None)
+    return any(TENSORS in each[1].returned for each in called if each is not None)
+
+
+def _exported(index: ProjectIndex, module: Module) -> Iterator[str]:
+    """The qualified names of what a module of the project offers to `from module import name`."""
+    summary = module.summary
+    listed = summary.exports
+    if listed is None:
+        kinds = {"import", "function", "class"} if summary.package else {"function", "class"}
+        every = (each.name for each in summary.bindings if each.kind in kinds and not each.conditional)
+        listed = tuple(dict.fromkeys(name for name in every if not name.startswith("_")))
+    late = any(each.for_types for each in summary.bindings)
+    for star in () if late else summary.stars:
+        source = index.star_source(module, star)
+        if source is not None and source is not module:
+            yield from _exported(index, source)
+    for name in listed:
+        found = index.resolve(summary.name, name)
+        if found is not None:
+            yield found
