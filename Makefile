@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help test lint types unit coverage spelling site demo demo-small docs wheel bench bench-cost bench-fleet property adversarial clean
+.PHONY: help test test-latest lint types unit coverage spelling site demo demo-small docs wheel bench bench-cost bench-fleet property adversarial clean
 
 PYTHON ?= python3
 JOBS ?= 2
@@ -15,6 +15,7 @@ export OMP_NUM_THREADS ?= 1
 
 help:
 	@echo "make test        lint, types and tests, in an environment of its own (.venv)"
+	@echo "make test-latest what the newest torch and transformers decide, in an environment of its own (.venv-latest): gigabytes"
 	@echo "make demo        migrate transformers and compile t5, bart float16 and phi3 longrope before and after"
 	@echo "make demo-small  migrate the repository in examples/: seconds"
 	@echo "make docs        write docs/rules/ from the rules, and the schemas of report.json and trace.json"
@@ -36,6 +37,24 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 test: lint types unit
+
+# Versions that users have and the other tests do not; the index gives torch with CUDA, which takes minutes. What an API gate decides,
+# every rule's examples compiled, counting, tracing and a sample of models run there.
+LATEST := .venv-latest
+LATEST_TORCH ?= 2.15.0
+LATEST_TRANSFORMERS ?= 5.23.0
+LATEST_TESTS ?= tests/rules/test_api_gates.py tests/rules/test_examples.py tests/test_graph_break_table.py tests/trace \
+	tests/evaluation/test_counting.py tests/evaluation/test_tracing.py
+
+$(LATEST)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(LATEST)
+	$(LATEST)/bin/pip install --quiet --disable-pip-version-check torch==$(LATEST_TORCH) transformers==$(LATEST_TRANSFORMERS)
+	$(LATEST)/bin/pip install --quiet --disable-pip-version-check -e '.[eval]' pytest pytest-xdist hypothesis jsonschema PyYAML
+	touch $@
+
+test-latest: $(LATEST)/.installed
+	$(LATEST)/bin/python scripts/document_graph_breaks.py --compare "$$($(LATEST)/bin/python -c 'import torch; print(torch.__path__[0])')"
+	$(LATEST)/bin/pytest -n $(JOBS) -m "not slow" $(LATEST_TESTS)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -97,4 +116,4 @@ adversarial: $(VENV)/.installed
 	$(BIN)/python evaluation/benchmarks/adversarial.py --jobs $(JOBS)
 
 clean:
-	rm -rf $(VENV) dist site .demo .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(LATEST) dist site .demo .mypy_cache .pytest_cache .ruff_cache

@@ -6,6 +6,8 @@ The answers stand in `graph_breaks.tsv` beside this script, one kind a line: tor
 
 python scripts/document_graph_breaks.py            write the page
 python scripts/document_graph_breaks.py --check    exit with 1 if the page is not up to date
+python scripts/document_graph_breaks.py --compare FOLDER_OR_FILE
+                                                   say what another torch names that the data does not answer
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import importlib.util
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,17 +100,34 @@ def mistakes(found: Sequence[Kind]) -> list[str]:
     return wrong
 
 
-def registry() -> dict[str, str]:
-    """Names of the installed torch's kinds of graph breaks by identifier; torch itself is not imported.
+def registry(torch: Path | None = None) -> dict[str, str]:
+    """Names of a torch's kinds of graph breaks by identifier, by default the installed one; torch is not imported.
 
-    FileNotFoundError where torch is not installed or has no registry.
+    `torch` is the package's folder, a checkout of it, or the registry's file. FileNotFoundError without a registry.
     """
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError("torch is not installed")
-    path = Path(spec.origin).parent / "_dynamo" / "graph_break_registry.json"
+    if torch is None:
+        spec = importlib.util.find_spec("torch")
+        if spec is None or spec.origin is None:
+            raise FileNotFoundError("torch is not installed")
+        torch = Path(spec.origin).parent
+    path = torch
+    for inside in ("torch", "_dynamo", "graph_break_registry.json"):
+        path = path / inside if path.is_dir() and (inside != "torch" or (path / inside).is_dir()) else path
     entries = json.loads(path.read_text(encoding="utf-8"))
     return {identifier: versions[0]["Gb_type"] for identifier, versions in entries.items()}
+
+
+def news(found: Sequence[Kind], other: Mapping[str, str]) -> list[str]:
+    """What another torch names that has no answer yet, names otherwise, or does not name any more; one line each."""
+    known = {kind.identifier: kind for kind in found}
+    new = [f"{each} is new: {name}" for each, name in sorted(other.items()) if each not in known]
+    renamed = [
+        f"{each} is now called {name!r}, was {known[each].name!r}"
+        for each, name in sorted(other.items())
+        if each in known and " ".join(name.split()) != " ".join(known[each].name.split())
+    ]
+    gone = [f"{each} is gone: {kind.name}" for each, kind in known.items() if each not in other]
+    return [*new, *renamed, *gone]
 
 
 def page(found: Sequence[Kind]) -> str:
@@ -120,7 +139,7 @@ def page(found: Sequence[Kind]) -> str:
         "",
         "<!-- Written by scripts/document_graph_breaks.py from scripts/graph_breaks.tsv. -->",
         "",
-        f"Torch names {len(found)} kinds of graph breaks. {counts['rule']} have a rule that finds and mends their",
+        f"Torch names {len(found)} kinds of graph breaks (up to 2.15). {counts['rule']} have a rule that finds and mends their",
         f"common forms, {counts['setting']} a setting of torch, {counts['advice']} are left to you with advice, and",
         f"{counts['user error']} come from code that is wrong, or that asks for the break. A rule mends a pattern,",
         "never a whole kind: what it leaves it reports, with the reason.",
@@ -167,8 +186,15 @@ def main(arguments: list[str]) -> int:
     """Write or compare; the exit code is 1 when they differ, 2 when the data is wrong."""
     parser = argparse.ArgumentParser(description="Write the page and the answers from scripts/graph_breaks.tsv.")
     parser.add_argument("--check", action="store_true", help="write nothing, exit with 1 if the page is not up to date")
+    parser.add_argument(
+        "--compare", metavar="TORCH", type=Path, help="say what another torch adds; 1 for unanswered kinds"
+    )
     args = parser.parse_args(arguments)
     found = kinds()
+    if args.compare is not None:
+        lines = news(found, registry(args.compare))
+        print("\n".join(lines))
+        return 1 if any(" is new: " in line for line in lines) else 0
     if wrong := mistakes(found):
         print("\n".join(f"{DATA.name}: {each}" for each in wrong), file=sys.stderr)
         return 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -39,6 +40,22 @@ def test_an_answer_that_does_not_exist_is_named(table: ModuleType) -> None:
         "GB1 names a rule that does not exist: GM999",
         "GB1 has the unknown answer 'shrug'",
     ]
+
+
+def test_what_another_torch_adds_renames_and_drops_is_told(
+    table: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "torch/_dynamo"
+    folder.mkdir(parents=True)
+    other = dict(table.registry(), GB0170="Branching", GB99999="Something new")
+    del other["GB0000"]
+    entries = {identifier: [{"Gb_type": name}] for identifier, name in other.items()}
+    (folder / "graph_break_registry.json").write_text(json.dumps(entries))
+    assert table.main(["--compare", str(tmp_path)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "GB99999 is new: Something new" in lines
+    assert "GB0170 is now called 'Branching', was 'Data-dependent branching'" in lines
+    assert any(line.startswith("GB0000 is gone") for line in lines)
 
 
 def test_the_page_is_up_to_date(table: ModuleType) -> None:

@@ -12,6 +12,26 @@ from graphmend_codemod.trace.document import TraceError
 from graphmend_codemod.trace.run import imported
 from tests.trace.samples import branch, message_print, project
 
+DATA = Path(__file__).parent.parent / "data/torch_trace"
+TOY = """\
+import torch, sys
+from torch import nn
+def helper(x):
+    if x.sum() > 0:
+        return x * 2
+    return x
+class M(nn.Module):
+    def __init__(self):
+        super().__init__(); self.l = nn.Linear(4,4)
+    def inner(self, x):
+        y = helper(self.l(x))
+        print("hi")
+        return y + 1
+    def forward(self, x):
+        n = self.inner(x).sum().item()
+        return self.l(x) * n
+"""
+
 RECORDED = [
     {"e": "process", "program": "train.py", "cwd": "/tmp", "torch": "2.13.0", "python": "3.11.7", "rank": None},
     {"e": "break", "f": 0, "c": 0, "a": 0, "text": "Graph break", "locals": {"x": {"type": "int"}}},
@@ -79,6 +99,21 @@ def test_log_of_another_machine_names_files_of_this_project(tmp_path: Path) -> N
     assert (site.place.path, site.place.line, site.column) == ("model.py", 6, 8)
     assert [process.rank for process in trace.processes] == ["1"]
     assert trace.totals.seconds == 1.5
+
+
+@pytest.mark.parametrize("version", ["2.11", "2.12", "2.13", "2.14", "2.15"])
+def test_logs_of_each_torch_tell_of_the_same_breaks(tmp_path: Path, version: str) -> None:
+    """Logs of one program, cut down to the records that are read. Before 2.13 torch marks no part of a statement."""
+    marked = version >= "2.13"
+    (tmp_path / "toy.py").write_text(TOY)
+    trace = imported(DATA / f"{version}.log", tmp_path)
+    assert sorted((site.place.path, site.place.line, site.column, site.gb_id) for site in trace.sites) == [
+        ("toy.py", 4, 8 if marked else 5, "GB0170"),
+        ("toy.py", 12, 9, "GB0059"),
+        ("toy.py", 15, 13 if marked else 9, "GB0124"),
+    ]
+    assert trace.totals.events == 5
+    assert all(site.graphs and site.seconds > 0 for site in trace.sites)
 
 
 def test_folder_without_logs_is_told_of(tmp_path: Path) -> None:
