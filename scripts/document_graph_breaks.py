@@ -140,9 +140,9 @@ def page(found: Sequence[Kind]) -> str:
         "<!-- Written by scripts/document_graph_breaks.py from scripts/graph_breaks.tsv. -->",
         "",
         f"Torch names {len(found)} kinds of graph breaks (up to 2.15). {counts['rule']} have a rule that",
-        f"finds and mends their common forms, {counts['setting']} a setting of torch, {counts['advice']} are left to you",
-        f"with advice, and {counts['user error']} come from code that is wrong, or that asks for the break. A rule mends",
-        "a pattern, never a whole kind: what it leaves it reports, with the reason.",
+        f"finds and mends their common forms, {counts['setting']} a setting of torch, {counts['advice']} are left",
+        f"to you with advice, and {counts['user error']} come from code that is wrong, or that asks for the break.",
+        "A rule mends a pattern, never a whole kind: what it leaves it reports, with the reason.",
     ]
     for title, answer in (
         ("Rules", "rule"),
