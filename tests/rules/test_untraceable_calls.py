@@ -137,3 +137,8 @@ def test_a_fast_length_is_computed_while_tracing(monkeypatch: pytest.MonkeyPatch
     for real in (False, True):
         assert [computed(n, real) for n in range(1, 400)] == [next_fast_len(n, real) for n in range(1, 400)]
     compiles(after, ["torch.randn(2, 4)", "torch.randn(2, 9)", "torch.randn(2, 20)"], dynamic=True)
+    older, _ = fixed(before.replace("scipy.fft ", "scipy.fftpack ").replace(", real=True", ""))
+    exec(older[older.index("def _fftpack_length") : older.index("class Model")], helper)
+    computed = helper["_fftpack_length_while_tracing"]
+    assert callable(computed)
+    assert [computed(n) for n in range(1, 400)] == [next_fast_len(n, real=True) for n in range(1, 400)]

@@ -71,6 +71,12 @@ def _fast_length_while_tracing(target, real=False):
         best = min(best, number * step)
     return best if target > 0 else target
 '''
+_FFTPACK_LENGTH = (
+    _FAST_LENGTH.replace("_fast_length", "_fftpack_length")
+    .replace("scipy.fft.", "scipy.fftpack.")
+    .replace("(target, real=False)", "(target)")
+    .replace("(3, 5) if real else (3, 5, 7, 11)", "(3, 5)")
+)
 
 Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
 """Makes the twin of a call in a statement; None where the call is none of its kind, NoTwin where none is right."""
@@ -228,12 +234,13 @@ BY_NAME: dict[str, Make] = {
     **dict.fromkeys(CLOCKS, _clock),
     "gc.collect": _left_out,
     "scipy.fft.next_fast_len": _called("_fast_length_while_tracing", _FAST_LENGTH),
+    "scipy.fftpack.next_fast_len": _called("_fftpack_length_while_tracing", _FFTPACK_LENGTH),
 }  # fmt: skip
 OLD_SIGNATURES = {"add_": ("alpha", 2), "addcmul_": ("value", 3), "addcdiv_": ("value", 3)}
 """Methods that take a number before their tensors, with the keyword for it and how many arguments there are then."""
 HELPERS = (
     "_variable_while_tracing", "_tqdm_while_tracing", "_trange_while_tracing", "_sdp_kernel_while_tracing",
-    "_fast_length_while_tracing",
+    "_fast_length_while_tracing", "_fftpack_length_while_tracing",
 )  # fmt: skip
 """Functions of the module that the twins call: they may call what they stand for, where nothing else does the same."""
 NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATURES})
