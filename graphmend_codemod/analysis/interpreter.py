@@ -206,6 +206,8 @@ class Evaluator:
         kinds = [value.kind for value in operands]
         if Kind.TENSOR in kinds:
             return self.names.tensor(BOOL, self.broadcast(operands), fresh=True, hint=_all_hints(operands))
+        if any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in node.comparators):
+            return python(worst_origin(operands))
         return UNKNOWN if Kind.UNKNOWN in kinds else python(worst_origin(operands))
 
     def _identity_truth(self, node: ast.Compare, operands: list[Value]) -> bool | None:

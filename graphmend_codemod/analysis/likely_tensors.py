@@ -79,13 +79,15 @@ def _asked(node: ast.expr) -> Iterator[str]:
 
     What it is compared or combined with may be a number.
     """
+    compared = isinstance(node, ast.Compare)
     while isinstance(node, (ast.Compare, ast.BinOp, ast.UnaryOp)):
         node = node.operand if isinstance(node, ast.UnaryOp) else node.left
         if isinstance(node, ast.Name):
             yield node.id
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-        index = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
-        if any(isinstance(each, ast.Slice) for each in index):  # no list takes such an index
+        # No list takes an index of several slices, and lists compare to a bool.
+        index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice] if compared else []
+        if any(isinstance(each, ast.Slice) for each in index):
             yield node.value.id
 
 

@@ -6,8 +6,9 @@ import ast
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis import shape_needs, torch_api
 from graphmend_codemod.analysis.effects import effect_of
+from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_floating_dtype
 from graphmend_codemod.project.index.facts import AttributeKind
 
@@ -54,6 +55,7 @@ class Verdict(NamedTuple):
     raises: str | None = None
     needs_floating: frozenset[str] = frozenset()
     finite: bool = True
+    needs_shapes: frozenset[ShapeNeed] = frozenset()
 
     def __and__(self, other: Verdict) -> Verdict:
         return Verdict(
@@ -61,14 +63,22 @@ class Verdict(NamedTuple):
             self.raises or other.raises,
             self.needs_floating | other.needs_floating,
             self.finite and other.finite,
+            self.needs_shapes | other.needs_shapes,
         )
+
+    @property
+    def unconditional(self) -> Verdict:
+        """The verdict where no shapes can be asked for."""
+        need = min(self.needs_shapes, default=None)
+        reason = self.raises or (None if need is None else "it may raise for some shapes")
+        return self._replace(raises=reason, needs_shapes=frozenset())
 
 
 FREE = Verdict()
 
 
 def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
-    """Judge `node` where names hold what `env` says."""
+    """Judge `node` where names hold what `env` says; `needs_shapes` have to be asked for, or count as `raises`."""
     if isinstance(node, ast.Constant):
         return FREE
     if isinstance(node, ast.Name):
@@ -84,6 +94,8 @@ def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
         verdict = FREE
         for part in parts:
             verdict = verdict & judge(evaluator, part, env)
+        if evaluator.value(node, env).is_python and {type(each) for each in node.ops} <= {ast.Eq, ast.NotEq}:
+            return verdict
         return verdict & _elementwise(evaluator, parts, env, ast.unparse(node))
     if isinstance(node, (ast.Tuple, ast.List)):
         verdict = FREE
@@ -94,8 +106,35 @@ def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
         return _call(evaluator, node, env)
     if isinstance(node, ast.Subscript):
         inner = judge(evaluator, node.value, env) & _slice(evaluator, node.slice, env)
-        return inner & Verdict(raises=f"`{ast.unparse(node)}` may be out of range")
+        needs = shape_needs.of_index(node.slice, evaluator.value(node.value, env))
+        if needs is None:
+            return inner & Verdict(raises=f"`{ast.unparse(node)}` may be out of range")
+        return inner & Verdict(needs_shapes=needs)
+    if isinstance(node, ast.IfExp):
+        return _if_exp(evaluator, node, env)
     return Verdict(impure=f"`{short(node)}` is not analysed")
+
+
+def _if_exp(evaluator: Evaluator, node: ast.IfExp, env: Env) -> Verdict:
+    """A choice by Python: the arm that is not taken does not run, but both are judged."""
+    if not evaluator.value(node.test, env).is_python or not _is_cheap(node.test):
+        return Verdict(impure=f"`{short(node)}` is not analysed")
+    text = ast.unparse(node.test)
+    body, orelse = judge(evaluator, node.body, env), judge(evaluator, node.orelse, env)
+    body = body._replace(needs_shapes=frozenset(shape_needs.either(f"not ({text})", body.needs_shapes)))
+    orelse = orelse._replace(needs_shapes=frozenset(shape_needs.either(text, orelse.needs_shapes)))
+    return judge(evaluator, node.test, env) & body & orelse
+
+
+def _is_cheap(node: ast.expr) -> bool:
+    """A flag, or a comparison of names and attributes with constants, which may be asked for in a header."""
+    if isinstance(node, ast.UnaryOp):
+        return _is_cheap(node.operand)
+    if isinstance(node, ast.Compare):
+        return all(map(_is_cheap, (node.left, *node.comparators)))
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, (ast.Name, ast.Constant))
 
 
 def short(node: ast.AST, limit: int = 60) -> str:
@@ -306,10 +345,11 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     value = evaluator.value(first, env)
     floating = is_floating_dtype(value.dtype) or name in _ANY_DTYPE
     needs = frozenset() if floating else frozenset({short(first)})
-    raises = _why_it_may_raise(evaluator, node, env, name, first)
+    shapes = shape_needs.of_call(node, name, first, value)
+    raises = None if shapes is not None else _why_it_may_raise(evaluator, node, env, name, first)
     if name in torch_api.CREATION:
         needs = frozenset()
-    return Verdict(raises=raises, needs_floating=needs, finite=finite)
+    return Verdict(raises=raises, needs_floating=needs, finite=finite, needs_shapes=shapes or frozenset())
 
 
 def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str, first: ast.expr) -> str | None:

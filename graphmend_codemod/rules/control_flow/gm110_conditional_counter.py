@@ -199,7 +199,7 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
     numbers = dict(growth for item in found if (growth := _growth(item.statement)) is not None)
     selected: list[str] = []
     for position, item in enumerate(found):
-        verdict = speculation.judge(site.evaluator, item.value, env)
+        verdict = speculation.judge(site.evaluator, item.value, env).unconditional
         if verdict.impure:
             raise NotSelectable(verdict.impure)
         env[item.name] = site.evaluator.value(item.value, env)

@@ -60,7 +60,11 @@ rule = Rule(
             """,
             after="""
             y, mask = torch.zeros_like(x), x > 0
-            if torch.compiler.is_compiling():
+            if (
+                torch.compiler.is_compiling()
+                and torch.is_tensor(mask)
+                and torch.is_tensor(x)
+            ):
                 # All elements: those that the mask chooses would be as many as the data says.
                 y.copy_(torch.where(mask, x, y))
             else:
@@ -78,6 +82,9 @@ rule = Rule(
             y, mask = torch.zeros(ids.shape + (2,)), ids > 0
             if (
                 torch.compiler.is_compiling()
+                and torch.is_tensor(mask)
+                and torch.is_tensor(x)
+                and torch.is_tensor(ids)
                 and ids.shape == mask.shape
                 and y.shape == mask.shape + x.shape[1:]
                 and 0 not in x.shape[:1]

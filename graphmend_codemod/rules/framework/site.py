@@ -140,7 +140,7 @@ class Site:
 
     def judge(self, node: ast.expr) -> speculation.Verdict:
         """Whether `node` may be evaluated although eager would not."""
-        return speculation.judge(self.evaluator, node, self.place.env)
+        return speculation.judge(self.evaluator, node, self.place.env).unconditional
 
     def live_after(self, name: str) -> bool:
         """True when the value `name` has after the statement may be read."""

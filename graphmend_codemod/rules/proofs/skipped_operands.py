@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.values import is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
@@ -64,22 +63,15 @@ def where_skipped(site: Site, operand: ast.expr, env: Env) -> Skipped:
     verdict = speculation.judge(site.evaluator, operand, env)
     facts = [f"{name}.is_floating_point()" for name in sorted(verdict.needs_floating) if name.isidentifier()]
     raises = verdict.raises
-    if raises is not None and (names := of_some_element(operand)):
-        raises = speculation.judge(site.evaluator, _with_elements(operand), env).raises
-        facts += [f"{name}.numel() > 0" for name in names]
+    for need in sorted(verdict.needs_shapes):
+        asked = shape_needs.asked(need, env)
+        raises = raises or ("it may raise for some shapes" if asked is None else None)
+        facts += [] if asked is None else [asked]
     unclear = next((text for text in sorted(verdict.needs_floating) if not text.isidentifier()), None)
     if raises is None and unclear is not None:
         raises = f"cannot infer the dtype of `{unclear}`, and `{speculation.short(operand)}` raises for some"
     why = f"{raises}, and eager mode may skip it; assign it to a variable before the test" if raises else None
-    return Skipped(verdict._replace(raises=None), why, tuple(facts))
-
-
-def _with_elements(node: ast.expr) -> ast.expr:
-    """The same with `x.sum()`, which does not raise where `x` is empty, for `x.max()`."""
-    changed = copy.deepcopy(node)
-    for called in _extremes(changed):
-        called.attr = "sum"
-    return changed
+    return Skipped(verdict._replace(raises=None, needs_shapes=frozenset()), why, tuple(facts))
 
 
 def of_some_element(node: ast.expr) -> list[str]:

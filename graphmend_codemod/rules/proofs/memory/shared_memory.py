@@ -14,6 +14,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import asks_identity
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory, is_name, overlap
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 
@@ -113,8 +114,24 @@ class Memory(ModuleMemory):
             elif isinstance(statement, ast.Return) and statement.value is call:
                 self.demand_no_write(caller, blocks, statement, names)
                 self._demand_no_write_above(caller)
+            elif _is_operand(statement, call):
+                continue
             elif any(self.sources(caller, each) for each in [*call.args, *(word.value for word in call.keywords)]):
                 raise NotAlike(f"the result of `{short(call)}` is not assigned to a variable")
+
+
+def _is_operand(statement: ast.stmt, call: ast.Call) -> bool:
+    """True for `2 * f(x)`, `f(x) > 0`: the result is read at once, and nothing has its memory afterwards."""
+    for part in walk_in_layers(statement):
+        if isinstance(part, ast.Compare) and not asks_identity(part):
+            operands = [part.left, *part.comparators]
+        elif isinstance(part, ast.BinOp) and not isinstance(part.op, ast.Add):  # lists add up to one that has both
+            operands = [part.left, part.right]
+        else:
+            continue
+        if any(each is call for each in operands):
+            return True
+    return False
 
 
 def is_layer(site: Site, calls: ModuleCalls, function: Definition, call: ast.Call) -> bool:

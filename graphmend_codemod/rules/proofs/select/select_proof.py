@@ -12,7 +12,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
@@ -83,6 +83,7 @@ class _Judge:
         self.cut: set[tuple[int, str]] = set()
         self.endless = False
         self.needs: dict[Assumption, None] = {}
+        self.shapes: list[str] = []
 
     def run(self) -> tuple[Assumption, ...]:
         """Judge; returns what has to be assumed as well for the answer to hold."""
@@ -103,6 +104,7 @@ class _Judge:
             raise NotSelectable(self.verdict.impure)
         for text in sorted(self.verdict.needs_floating):
             self._need(Assumption("floating", text))
+        self.shapes = [self._asked_of_shape(each) for each in sorted(self.verdict.needs_shapes)]
         for name, found in results.items():
             self._compare(name, found)
             self._judge_sources(name)
@@ -151,6 +153,13 @@ class _Judge:
         for each in read[0].union(*read[1:]) - read[0].intersection(*read[1:]):
             if not is_finite_source(self.site, each, frozenset()):
                 self.endless = True
+
+    def _asked_of_shape(self, need: shape_needs.ShapeNeed) -> str:
+        """The condition, of a tensor that has the shape before the branch."""
+        asked = shape_needs.asked(need, self._assume(self.selection.arms[0].env))
+        if asked is None or shape_needs.names_in(need) & self.selection.assigned:
+            raise NotSelectable("what a branch computes may raise for some shapes where eager mode skips it")
+        return asked
 
     def _need(self, assumption: Assumption) -> None:
         parsed = [ast.parse(text, mode="eval") for text in (assumption.one,) if "..." not in text]
@@ -223,7 +232,15 @@ class _Judge:
         unknown = [each for each in names if Assumption("floating", each) not in self.assumed]
         for each in unknown:
             self._need(Assumption("floating", each))
-        if not unknown:
+        if unknown:
+            return
+        # Under autocast some functions of half precision return float32, as they do of float32 anywhere.
+        asked = {each.one for each in self.assumed if each.what == "floating"}
+        read = {getattr(each, "id", "") for node in (first[0], second[0]) for each in walk_in_layers(node)}
+        exact = [Assumption("dtype", each, "torch.float32") for each in sorted(asked & read)]
+        for need in exact:
+            self._need(need)
+        if set(exact) <= set(self.assumed):
             self._need_equal("dtype", name, first[1], second[1])
 
     def _need_equal(self, what: str, name: str, one: Value, other: Value) -> None:
@@ -273,7 +290,10 @@ class _Judge:
         site, first = self.site, self.selection.arms[0].condition
         if self.aliasing:
             demand_no_later_write(site, self.kept, self.selection.names)
-        conditions = [*self._types(), *(assumption.text for assumption in self.assumed)]
+        exact = {each.one for each in self.assumed if each.what == "dtype" and each.other.startswith("torch.")}
+        assumed = [each for each in self.assumed if each.what != "floating" or each.one not in exact]
+        # Shapes first: what is asked of `x[1]` takes for granted that there is one.
+        conditions = [*self._types(), *self.shapes, *(assumption.text for assumption in assumed)]
         for arm in self.selection.arms:
             conditions.extend(arm.condition.facts if arm.condition else ())
         grads = any(value.grad for value in site.place.env.values() if value.is_tensor) and not site.no_grad

@@ -1,0 +1,128 @@
+"""Shapes for which an operation cannot raise, as trace-time conditions: `x.dim() > 1` for `x.softmax(dim=1)`.
+
+A need is a shape, by its name, and a condition on a tensor of that shape, which stands for `{0}`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.values import SCALAR, Value
+
+_ALONG = frozenset("softmax log_softmax cumsum cumprod normalize argmax argmin prod count_nonzero".split())
+_OVER = frozenset("sum mean amax amin any all std var logsumexp".split())
+"""These take several dimensions as well."""
+_NOT_FOR_EMPTY = frozenset("max min amax amin argmax argmin median".split())
+_NO_DIMENSION = frozenset({"normalize", "std", "var"})
+"""Another argument than the dimension comes first, or may."""
+
+
+class ShapeNeed(NamedTuple):
+    """A condition on the tensors of one shape; `{0}` stands for one of them."""
+
+    shape: str
+    condition: str
+
+
+def of_call(node: ast.Call, name: str, first: ast.expr, tensor: Value) -> frozenset[ShapeNeed] | None:
+    """What a function over dimensions of `first` needs in order not to raise; None where nothing spells it."""
+    if tensor.shape is None or not tensor.is_tensor:
+        return None
+    rest = [each for each in node.args if each is not first]
+    if name in _NOT_FOR_EMPTY and not rest and not node.keywords:
+        return _needs(tensor, ["{0}.numel() > 0"])
+    if name not in _ALONG | _OVER or len(rest) > 1 or (rest and name in _NO_DIMENSION):
+        return None
+    given = [*rest, *(word.value for word in node.keywords if word.arg in {"dim", "axis"})]
+    others = [word for word in node.keywords if word.arg not in {"dim", "axis"}]
+    if len(given) != 1 or not all(each.arg == "keepdim" and isinstance(each.value, ast.Constant) for each in others):
+        return None
+    dimensions = _dimensions(given[0], name)
+    if dimensions is None:
+        return None
+    rank = max(each + 1 if each >= 0 else -each for each in dimensions)
+    empty = ["{0}.numel() > 0"] if name in _NOT_FOR_EMPTY else []
+    return _needs(tensor, [*([f"{{0}}.dim() > {rank - 1}"] if rank > 1 else []), *empty])
+
+
+def _dimensions(node: ast.expr, name: str) -> list[int] | None:
+    parts = node.elts if isinstance(node, (ast.Tuple, ast.List)) and name in _OVER else [node]
+    found = [number for each in parts if (number := _whole(each)) is not None]
+    return found if found and len(found) == len(parts) == len(set(found)) and _one_sign(found) else None
+
+
+def _one_sign(numbers: list[int]) -> bool:
+    """Dimensions counted from both ends may be the same one."""
+    return all(each >= 0 for each in numbers) or all(each < 0 for each in numbers)
+
+
+def of_index(index: ast.expr, tensor: Value) -> frozenset[ShapeNeed] | None:
+    """What `x[1]` and `x[:, -1]` need in order not to raise; None where the index is not spelled out."""
+    if tensor.shape is None or not tensor.is_tensor:
+        return None
+    parts = list(index.elts) if isinstance(index, ast.Tuple) else [index]
+    dots = [number for number, each in enumerate(parts) if _is(each, ...)]
+    if len(dots) > 1:
+        return None
+    before = [each for each in parts[: dots[0] if dots else len(parts)] if not _is(each, None)]
+    after = [each for each in parts[dots[0] + 1 if dots else len(parts) :] if not _is(each, None)]
+    placed = [*enumerate(before), *((number - len(after), each) for number, each in enumerate(after))]
+    conditions = [f"{{0}}.dim() > {len(placed) - 1}"] if placed else []
+    for place, each in placed:
+        asked = _in_range(place, each)
+        if asked is None:
+            return None
+        conditions += asked
+    return _needs(tensor, conditions)
+
+
+def _in_range(place: int, node: ast.expr) -> list[str] | None:
+    if isinstance(node, ast.Slice):
+        bounds = [each for each in (node.lower, node.upper) if each is not None]
+        plain = node.step is None and all(_whole(each) is not None for each in bounds)
+        return [] if plain else None
+    number = _whole(node)
+    if number is None:
+        return None
+    return [f"{{0}}.shape[{place}] > {number if number >= 0 else -number - 1}"]
+
+
+def asked(need: ShapeNeed, env: Mapping[str, Value]) -> str | None:
+    """The condition, of a name that holds a tensor of the shape; None where there is none."""
+    for name, value in env.items():
+        if value.is_tensor and value.shape == need.shape and "." not in name:
+            return need.condition.format(name)
+    return None
+
+
+def names_in(need: ShapeNeed) -> set[str]:
+    """The names that a condition reads, but for the tensor."""
+    return {part.id for part in ast.walk(ast.parse(need.condition.format("None"))) if isinstance(part, ast.Name)}
+
+
+def either(test: str, needs: frozenset[ShapeNeed]) -> Iterator[ShapeNeed]:
+    """The needs of what runs only where a Python `test` is false."""
+    for each in needs:
+        yield each._replace(condition=f"({test} or {each.condition})")
+
+
+def _needs(tensor: Value, conditions: list[str]) -> frozenset[ShapeNeed] | None:
+    if not conditions:
+        return frozenset()
+    if tensor.shape is None or tensor.shape == SCALAR:
+        return None
+    return frozenset({ShapeNeed(tensor.shape, " and ".join(conditions))})
+
+
+def _is(node: ast.expr, constant: object) -> bool:
+    return isinstance(node, ast.Constant) and node.value is constant
+
+
+def _whole(node: ast.expr) -> int | None:
+    """The integer that is written out."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = _whole(node.operand)
+        return None if number is None else -number
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
