@@ -8,13 +8,14 @@ from graphmend_codemod.project.entrances import Step
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
-from graphmend_codemod.project.reach import Search
+from graphmend_codemod.project.reach import Search, wrappers
 from graphmend_codemod.project.scripted import held_modules
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS
 from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value
+from graphmend_codemod.project.summary.references import CALLED
 
-_ANYTHING = frozenset({"except", "except Exception", "except BaseException"})
-_SUPPRESS = "contextlib.suppress"
+_ANYTHING = frozenset({"finally", "except", "except Exception", "except BaseException"})
+_SUPPRESS = frozenset({"contextlib.suppress", "contextlib.ExitStack", "contextlib.AsyncExitStack"})
 
 Caught = Mapping[tuple[str, str, int], str]
 """What catches, in words, by (path, qualname, line) of a function."""
@@ -40,7 +41,9 @@ class _Caught(Search):
         self, index: ProjectIndex, modules: Iterable[Module], reached: Mapping[str, Sequence[ReachedFunction]]
     ) -> None:
         self._reached = {(path, each.qualname, each.line): each for path, found in reached.items() for each in found}
+        self._callers: dict[str, str] = {}
         super().__init__(index, modules)
+        self._follow_given()
 
     def reasons(self) -> Caught:
         """What catches the exceptions of the functions found."""
@@ -57,6 +60,54 @@ class _Caught(Search):
                 if self._catches(module, function, own, by, traced=known is not None):
                     via = f"`{by}` in {function.qualname} ({module.summary.path})"
                     self._follow(Step(module, function, own, via), used)
+                    for name in (function.qualname, function.outer) if used == CALLED else ():
+                        self._callers[f"{module.summary.name}.{name}"] = via
+
+    def _follow_given(self) -> None:
+        """Follow what is given to functions that call it where an exception may be caught, and what they decorate."""
+        for other in self._without_torch():
+            self._roots(other)
+        last = {name.rpartition(".")[2] for name in self._callers}
+        for module in self._modules:
+            for function in module.summary.functions:
+                own = self._closure_class(module, function)
+                decorated = next(filter(None, (self._around(module, each) for each in function.decorators)), None)
+                if decorated is not None:
+                    self._add(module, function, own, decorated)
+                called = [ref[:-2] for ref in function.refs if ref.endswith("()")] if self._callers else []
+                for spelled in called:
+                    if spelled.rpartition(".")[2] not in last:
+                        continue
+                    via = self._callers.get(self._index.scoped(module, function, spelled) or "")
+                    for ref in function.refs if via is not None else ():
+                        self._follow(Step(module, function, own, via or ""), f"{ref.removesuffix('()')}()")
+
+    def _without_torch(self) -> list[Module]:
+        """Modules of the project that others import, and that were not searched since they do nothing with torch."""
+        known = {module.summary.path for module in self._modules}
+        found: dict[str, Module] = {}
+        for module in self._modules:
+            for binding in module.summary.bindings:
+                name = self._index.scoped(module, None, binding.name) if binding.kind == "import" else None
+                for each in (name, name.rpartition(".")[0]) if name else ():
+                    other = self._index.module(each) if each else None
+                    if other is not None and other.summary.path not in known:
+                        found[other.summary.path] = other
+        return list(found.values())
+
+    def _around(self, module: Module, spelled: str) -> str | None:
+        """What a decorator catches with, in words; None if nothing."""
+        found = self._index.scoped(module, None, spelled.partition("(")[0])
+        known = self._index.function_summary(found) if found is not None else None
+        if known is None:
+            return None
+        if SWALLOWS in known[1].returned:
+            return f"`@{spelled}` ({module.summary.path})"
+        for inner in wrappers(*known):
+            via = self._callers.get(f"{known[0].summary.name}.{inner.qualname}")
+            if via is not None:
+                return via
+        return None
 
     def _leads(self, owner: str, module: Module, item: ClassSummary, value: Value) -> bool:
         # Elsewhere `forward` is reached whoever calls it; here it is those who call it that matter.
@@ -69,11 +120,23 @@ class _Caught(Search):
 
     def _catches(self, module: Module, function: FunctionSummary, own: str | None, by: str, *, traced: bool) -> bool:
         word, _, spelled = by.partition(" ")
-        if word == "except":
+        if word != "with":
             return traced or by not in _ANYTHING
         found = self._manager(module, function, own, spelled)
-        if found is None or found == _SUPPRESS:
-            return found is not None
+        return found is not None and self._swallows(self._made(found))
+
+    def _made(self, found: str) -> str:
+        """What made a name of a module that holds a context manager, else the name."""
+        home, _, name = found.rpartition(".")
+        module = self._index.module(home)
+        for binding in module.bindings.get(name, ()) if module is not None else ():
+            if binding.value is not None and binding.value.kind == "call" and module is not None:
+                return self._index.scoped(module, None, binding.value.spelled) or found
+        return found
+
+    def _swallows(self, found: str) -> bool:
+        if found in _SUPPRESS:
+            return True
         known = self._index.function_summary(found)
         if known is not None:
             return SWALLOWS in known[1].returned

@@ -131,7 +131,7 @@ class Search:
         """The functions that a decorator of the project puts around the one in `step`."""
         known = self._index.function_summary(decorator)
         if known is not None:
-            for inner in _wrappers(*known):
+            for inner in wrappers(*known):
                 self._add(known[0], inner, step.own, step.via)
         elif self._index.class_summary(decorator) is not None:
             self._method(decorator, "__call__", step.via)
@@ -410,7 +410,7 @@ def _takes_self(function: FunctionSummary) -> bool:
     return function.parameters[:1] == ("self",)
 
 
-def _wrappers(module: Module, decorator: FunctionSummary) -> Iterator[FunctionSummary]:
+def wrappers(module: Module, decorator: FunctionSummary) -> Iterator[FunctionSummary]:
     """The nested functions that a decorator returns, or that the functions it returns return.
 
     What it returns and calls as well, as in `return decorate if f is None else decorate(f)`, is a decorator itself.
@@ -419,5 +419,5 @@ def _wrappers(module: Module, decorator: FunctionSummary) -> Iterator[FunctionSu
     for name in decorator.returned:
         function = inner.get(name.removesuffix("()"))
         if function is not None:
-            deeper = list(_wrappers(module, function))
+            deeper = list(wrappers(module, function))
             yield from deeper if deeper or name.endswith("()") else [function]

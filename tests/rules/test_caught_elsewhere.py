@@ -44,6 +44,30 @@ def strict():
     yield
 
 
+quiet = contextlib.suppress(ValueError)
+
+
+def made():
+    return contextlib.suppress(ValueError)
+
+
+def attempt(function, *given):
+    try:
+        return function(*given)
+    except ValueError:
+        return given[0]
+
+
+def attempted(function):
+    def inner(*given):
+        try:
+            return function(*given)
+        except ValueError:
+            return given[-1]
+
+    return inner
+
+
 class Tolerant:
     def __enter__(self):
         return self
@@ -118,6 +142,15 @@ def _finding(project: Path, body: str, tail: str = "") -> str:
         ("with self.quiet:\n    x = self.part(x)", "with self.quiet"),
         ("with managers.tolerant():\n    x = self.part(x)", "with managers.tolerant"),
         ("with managers.Tolerant():\n    x = self.part(x)", "with managers.Tolerant"),
+        ("with managers.quiet:\n    x = self.part(x)", "with managers.quiet"),
+        ("with managers.made():\n    x = self.part(x)", "with managers.made"),
+        ("quiet = contextlib.suppress(ValueError)\nwith quiet:\n    x = self.part(x)", "with contextlib.suppress"),
+        (
+            "with contextlib.ExitStack() as stack:\n    stack.enter_context(managers.quiet)\n    x = self.part(x)",
+            "with contextlib.ExitStack",
+        ),
+        ("try:\n    x = self.part(x)\nfinally:\n    return x", "finally"),
+        ("for part in self.parts:\n    try:\n        x = part(x)\n    finally:\n        break", "finally"),
     ],
 )
 def test_a_caller_may_catch_it(tmp_path: Path, body: str, by: str) -> None:
@@ -148,3 +181,21 @@ def test_a_script_that_expects_the_exception_counts(tmp_path: Path) -> None:
     body = "x = self.part(x)"
     assert "`except ValueError` in run" in _finding(tmp_path, body, tail.format("ValueError"))
     assert _finding(tmp_path, body, tail.format("Exception")) == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "tail", "by"),
+    [
+        ("x = managers.attempt(self.part, x)", "", "`except ValueError` in attempt (managers.py)"),
+        ("x = managers.attempt(lambda: self.part(x))", "", "`except ValueError` in attempt (managers.py)"),
+        ("x = managers.attempted(self.part)(x)", "", "`except ValueError` in attempted.inner (managers.py)"),
+        (
+            "x = run(self.part, x)",
+            "@managers.attempted\ndef run(part: Part, x):\n    return part(x)",
+            "attempted.inner",
+        ),
+        ("x = run(self.part, x)", "@managers.tolerant()\ndef run(part: Part, x):\n    return part(x)", "tolerant()"),
+    ],
+)
+def test_what_is_given_or_decorated_may_be_caught(tmp_path: Path, body: str, tail: str, by: str) -> None:
+    assert by in _finding(tmp_path, body, f"\n\n{tail}\n" if tail else "")

@@ -43,6 +43,16 @@ def _passes_on(item: ast.withitem) -> bool:
     return dotted(made.func if isinstance(made, ast.Call) else made).startswith(_PASS_ON)
 
 
+def _leaves_early(node: ast.AST) -> bool:
+    """True for `return`, `break` or `continue`: in `finally` they drop an exception that is on its way."""
+    if isinstance(node, (ast.Return, ast.Break, ast.Continue)):
+        return True
+    return not isinstance(node, _OTHER_SCOPES) and any(map(_leaves_early, ast.iter_child_nodes(node)))
+
+
+_OTHER_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+
+
 def caught_by(node: ast.Try | ast.With | ast.AsyncWith) -> str:
     """`except ValueError`, `with suppress` for a statement that may catch what its body raises, else an empty text."""
     if isinstance(node, ast.Try):
@@ -51,7 +61,7 @@ def caught_by(node: ast.Try | ast.With | ast.AsyncWith) -> str:
             names = [dotted(each) if each is not None else "" for each in kinds]
             if any(name.rpartition(".")[2] not in _OTHER_ERRORS for name in names):
                 return f"except {', '.join(names)}".strip()
-        return ""
+        return "finally" if any(map(_leaves_early, node.finalbody)) else ""
     for item in node.items:
         made = item.context_expr
         spelled = dotted(made.func if isinstance(made, ast.Call) else made)

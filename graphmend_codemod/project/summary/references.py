@@ -96,6 +96,10 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
     )
 
 
+CALLED = "?"
+"""Stands for a function that was given to this one, or to the one around it, among what is called."""
+
+
 def _caught(pending: Pending, around: Around, types: Collection[str], inner: set[str]) -> Iterator[tuple[str, str]]:
     """What is used where an exception may be caught, with what may catch it."""
     whole = pending.body
@@ -110,8 +114,14 @@ def _caught(pending: Pending, around: Around, types: Collection[str], inner: set
             found += [
                 f"self.{name[len(whole.own) + 1 :]}()" for name in whole.reads if name.startswith(f"{whole.own}.")
             ]
+        by = caught_by(node)
+        spelled = by.removeprefix("with ")
+        for value in whole.values.get(spelled, ()) if by != spelled else ():
+            by = f"with {next(types_of(value), spelled).removesuffix('()')}"
         for used in found:
-            yield used, caught_by(node)
+            yield used, by
+        if any(used in pending.local or pending.outer for used in body.calls if "." not in used):
+            yield CALLED, by
 
 
 def _references(pending: Pending, around: Around, types: Collection[str], inner: set[str]) -> list[str]:

@@ -330,7 +330,8 @@ def _function(
     scan.functions.append(Pending(head, body, local, owner, outer))
     if not owner and not outer and only_computes(node, body.calls, local):
         body.returned[COMPUTES] = None
-    if (node.name in LEAVES or decorators) and may_swallow(node, decorators):
+    suppresses = any(each.endswith("suppress()") for each in body.returned)
+    if suppresses or ((node.name in LEAVES or decorators) and may_swallow(node, decorators)):
         body.returned[SWALLOWS] = None
     if owner and is_loud(node, decorators):
         body.returned[LOUD] = None

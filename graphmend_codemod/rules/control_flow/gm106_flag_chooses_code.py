@@ -81,7 +81,11 @@ rule = Rule(
     title="branch on a flag with torch.cond",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="both forms are compiled, and one of them runs"),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS,
+        cost_note="both forms are compiled, and one of them runs",
+        compiled_exceptions="an input that one of both forms does not take raises one, whichever runs",
+    ),
     examples=(
         Example(
             before="""

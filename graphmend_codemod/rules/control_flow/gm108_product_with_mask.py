@@ -13,6 +13,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
+from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -59,6 +60,8 @@ rule = Rule(
             if (
                 torch.compiler.is_compiling()
                 and mask is not None
+                and isinstance(x, torch.Tensor)
+                and isinstance(mask, torch.Tensor)
                 and x.is_floating_point()
                 and mask.dtype in (torch.bool, torch.int64)
                 and torch.broadcast_shapes(x.shape, mask.unsqueeze(1).shape) == x.shape
@@ -131,6 +134,7 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     conditions = [
         site.compiling,
         *(site.operand_of_and(each) for each in condition.static),
+        *(each for each in _types(site, node, product, mask)),
         f"{target}.is_floating_point()",
         of_dtype(site, mask, dtypes),
         site.call(
@@ -145,6 +149,15 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):\n    {_COMMENT}\n    "
     parts = (header, site.original(node.body[-1]), "\nel", site.original(node))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _types(site: Site, node: ast.If, product: Product, mask: str) -> list[str]:
+    """Conditions that ask for a tensor where only a hint says so, as of a mask that is an array of NumPy."""
+    names = dict.fromkeys([product.target.id, mask])
+    env = dict(site.place.env)
+    narrow(site.evaluator, node.test, True, env)
+    unsure = [name for name in names if (known := env.get(name)) is None or not known.is_tensor or known.hint]
+    return [f"isinstance({name}, {site.torch}.Tensor)" for name in unsure]
 
 
 def _is_bound(site: Site, node: ast.If, name: str) -> bool:

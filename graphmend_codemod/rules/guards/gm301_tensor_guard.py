@@ -19,8 +19,9 @@ is computed elsewhere is a reason to leave the guard alone.
 
 The setting `guards` chooses: `assert` (default), `skip` (no check in compiled code) or `advice` (no edit). A guard
 inside `try`, or inside a context manager that may catch, is left alone: its exception is part of the control flow. So
-is one that code anywhere in the project calls where its exception may be caught, and one in an `except` handler, which
-compiled code does not get to. Around calls, context managers that cannot be looked up are taken to let exceptions
+is one that code anywhere in the project calls where its exception may be caught (also by an exit stack, a `return` in
+`finally`, a decorator, or a function that it is given to), and one in an `except` handler, which compiled code does not
+get to. Around calls, context managers that cannot be looked up are taken to let exceptions
 through.
 """
 

@@ -39,7 +39,11 @@ rule = Rule(
     title="keep calls that print tensors out of the graph",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE, compiled_logs="dropped"),
+    contract=Contract(
+        cost=Cost.NONE,
+        compiled_logs="dropped",
+        compiled_exceptions="an exception that its arguments or its test would raise is not raised",
+    ),
     examples=(
         Example(
             before="""
