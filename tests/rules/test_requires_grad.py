@@ -109,3 +109,38 @@ def test_a_module_is_no_tensor() -> None:
     source = model("self.linear.requires_grad_(False)\n        self.requires_grad_(True)\n        x = self.linear(x)")
     after, _ = fixed(source, select=("GM203",))
     assert after == source
+
+
+_LEAVES = (Scenario(True, "leaves"), Scenario(True, "inner"))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "total = torch.tensor(0.5, requires_grad=True, **of(x))\n"
+        "        return x * 2, total + x.sum() if self.flag else total",
+        "total = torch.zeros(x.size(0), 4, requires_grad=True, device=x.device)\n        return total",
+        "y = self.linear(x)\n        total = torch.ones_like(y, requires_grad=True)\n"
+        "        x = total.index_add(0, x[:, 0].long() * 0, y)",
+    ],
+)
+def test_a_constant_requires_a_gradient_without_being_a_leaf(body: str) -> None:
+    before = model(body) + "\n\ndef of(x):\n    return {'dtype': x.dtype}\n"
+    after, _ = fixed(before)
+    assert "[:0].sum()" in after
+    behaves(before, after, ["torch.randn(2, 4)"], scenarios=(*_LEAVES, *_MODES))
+    compiles(after, ["torch.randn(2, 4)"], scenarios=_LEAVES)
+    compiles(after, ["torch.randn(2, 4)"], scenarios=_MODES, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("use", "because"),
+    [
+        ("total += x.sum()", "needs a leaf"),
+        ("total.mul_(2)", "needs a leaf"),
+        ("(total * x.sum()).backward()\n        x = x * total.grad", "needs a leaf"),
+        ("x = torch.autograd.grad(total * x.sum(), total)[0]", "needs a leaf"),
+    ],
+)
+def test_a_constant_that_is_used_as_a_leaf_stays_one(use: str, because: str) -> None:
+    declined(model(f"total = torch.tensor(0.0, requires_grad=True, device=x.device)\n        {use}"), because)

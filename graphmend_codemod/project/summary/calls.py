@@ -64,6 +64,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     stack += node.args
     for keyword in node.keywords:
         stack.append(keyword.value)
+        if keyword.arg == "requires_grad":
+            body.value = True
         if keyword.arg == "out" and type(keyword.value) is ast.Attribute:
             body.writes[Write(keyword.value.attr, dotted(keyword.value.value), "changed")] = None
 

@@ -49,6 +49,7 @@ QUESTIONS = {
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("readback.gm401_item_in_arithmetic", 0, "", "float int item"),
         ("side_effects.gm203_requires_grad", 0, "", "requires_grad requires_grad_"),
+        ("side_effects.gm203_requires_grad", 1, "value", ""),
         ("side_effects.gm201_log_call", 0, "log", ""),
         ("control_flow.gm105_branch_writes_state", 0, "test", ""),
         ("control_flow.gm111_decided_test", 0, "test", "rand rand_like random uniform"),

@@ -9,6 +9,11 @@ checkpoints: the first layers are to have an input that requires a gradient. Whe
 require gradients take the tensor next, and nothing else reads it, what they make requires gradients anyway, and the
 statement is left out under `torch.compile` as well. Where the tensor goes to anything else under a condition, such as
 `self.gradient_checkpointing`, that condition has to be false. Eager mode keeps the statement, word for word.
+
+`total = torch.tensor(0.0, requires_grad=True, device=x.device)` makes a leaf whose gradient nobody reads. Where `x`
+requires a gradient, the compile path makes it without the flag and adds the sum of no elements of `x`: it is 0, and the
+result requires a gradient as before, of which `x` gets zeros; it is no leaf, so it has no `.grad` of its own. Where `x`
+requires none, or gradients are off, the graph breaks as before.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.constant_leaves import NoConstant, constant_leaf, made_of_no_elements
 from graphmend_codemod.rules.proofs.deciding import is_guard
 from graphmend_codemod.rules.proofs.next_readers import NotRead, conditions_of_next_readers, is_new
 
@@ -93,6 +99,38 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.ones(2, 4)",),
         ),
+        Example(
+            before="""
+            total = torch.tensor(0.0, requires_grad=True, device=x.device)
+            total = total + x.sum()
+            x = x * total
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and x.is_floating_point()
+                and x.requires_grad
+                and torch.is_grad_enabled()
+            ):
+                total = torch.tensor(0.0, device=x.device)
+                # No elements of `x`: the sum is 0, and what it is added to requires a gradient.
+                total.add_(x.flatten()[:0].sum().to(total.device))
+            else:
+                total = torch.tensor(0.0, requires_grad=True, device=x.device)
+            total = total + x.sum()
+            x = x * total
+            """,
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
+            total = torch.zeros(3, requires_grad=True)
+            x = x + total.sum()
+            """,
+            because="no tensor that may require a gradient is named in it",
+            setup=_SETUP,
+        ),
         Declined(
             source="""
             hidden = x[:, None]
@@ -153,6 +191,21 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Verdict | None:
     return Verdict(
         message, edit=Edit((Replacement(site.span(node), (f"{header}\n    ", site.original(node, 1))),), site.imports)
     )
+
+
+@rule.on(
+    ast.Assign, candidate="value", when=lambda node: isinstance(node.value, ast.Call) and bool(node.value.keywords)
+)
+def made_as_leaf(site: Site, node: ast.Assign) -> Verdict | None:
+    """`total = torch.tensor(0.0, requires_grad=True)`."""
+    call = constant_leaf(site, node)
+    if call is None:
+        return None
+    message = f"makes a constant that requires a gradient while `forward` runs: `{speculation.short(call)}`"
+    try:
+        return Verdict(message, edit=made_of_no_elements(site, node, call))
+    except NoConstant as reason:
+        return Verdict(message, declined=str(reason))
 
 
 def _set(node: ast.Assign | ast.Expr) -> tuple[ast.expr, bool] | None:

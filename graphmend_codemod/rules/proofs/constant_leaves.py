@@ -1,0 +1,94 @@
+"""Constants made to require a gradient while `forward` runs: `total = torch.tensor(0.0, requires_grad=True)`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.torch_api import torch_function
+from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.site import Site
+
+_CREATES = frozenset("tensor zeros ones full zeros_like ones_like full_like".split())
+_TOLD_BY = frozenset({"device", "dtype"})
+_OF_LEAVES = frozenset(
+    {"grad", "is_leaf", "grad_fn", "retain_grad", "register_hook", "requires_grad_", "requires_grad"}
+)
+_COMMENT = "# No elements of `{0}`: the sum is 0, and what it is added to requires a gradient."
+
+
+class NoConstant(Exception):
+    """Why the statement stays as it is; the text says what to do."""
+
+
+def constant_leaf(site: Site, node: ast.Assign) -> ast.Call | None:
+    """The call in `total = torch.tensor(0.0, requires_grad=True)`."""
+    call = node.value
+    if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name) or not isinstance(call, ast.Call):
+        return None
+    flagged = any(_is_flag(word) for word in call.keywords)
+    return call if flagged and torch_function(site.resolve(call.func)) in _CREATES else None
+
+
+def _is_flag(word: ast.keyword) -> bool:
+    return word.arg == "requires_grad" and isinstance(word.value, ast.Constant) and word.value.value is True
+
+
+def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
+    """The statement with a sum of no elements in place of the flag, if compiled; NoConstant with the reason."""
+    if site.torch is None:
+        raise NoConstant(name_taken())
+    target = node.targets[0]
+    assert isinstance(target, ast.Name)
+    for part in walk(site.evaluator.scope.node):
+        if (use := _of_leaf(part, target.id)) is not None:
+            raise NoConstant(f"`{short(use)}` needs a leaf; manually make it without `requires_grad`")
+    tensor = next((each for each in _tensors(call) if not site.value(each).is_python), None)
+    if tensor is None:
+        raise NoConstant(
+            "no tensor that may require a gradient is named in it; manually make it without `requires_grad`, "
+            "or pass `device=x.device` of one"
+        )
+    x, name = site.text(tensor), target.id
+    arguments = [*call.args, *(word for word in call.keywords if not _is_flag(word))]
+    conditions = [
+        site.compiling,
+        f"isinstance({x}, {site.torch}.Tensor)",
+        f"{x}.is_floating_point()",
+        f"{x}.requires_grad",
+        f"{site.torch}.is_grad_enabled()",
+    ]
+    lines = [
+        site.header("if", conditions),
+        f"    {name} = {site.text(call.func)}({', '.join(site.text(each) for each in arguments)})",
+        f"    {_COMMENT.format(x)}",
+        f"    {name}.add_({x}.flatten()[:0].sum().to({name}.device))",
+        "else:",
+        "    ",
+    ]
+    return Edit((Replacement(site.span(node), ("\n".join(lines), site.original(node, 1))),), imports=site.imports)
+
+
+def _of_leaf(part: ast.AST, name: str) -> ast.AST | None:
+    """What only a leaf can be used for, or raises for a leaf, where it is done to a name."""
+    if isinstance(part, ast.AugAssign):
+        return part if isinstance(part.target, ast.Name) and part.target.id == name else None
+    if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == name:
+        return part if part.attr in _OF_LEAVES or part.attr.endswith("_") else None
+    if isinstance(part, ast.Call) and (dotted(part.func) or "").rpartition(".")[2] in {"grad", "backward"}:
+        return part if any(isinstance(each, ast.Name) and each.id == name for each in walk_in_layers(part)) else None
+    return None
+
+
+def _tensors(call: ast.Call) -> Iterator[ast.expr]:
+    """What the call takes device, dtype or size of, or gives to a function that does."""
+    for word in call.keywords:
+        if isinstance(word.value, ast.Attribute) and word.value.attr in _TOLD_BY and dotted(word.value.value):
+            yield word.value.value
+        elif word.arg is None and isinstance(word.value, ast.Call) and len(word.value.args) == 1:
+            yield from (each for each in word.value.args if isinstance(each, ast.Name))
+    if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_like"):
+        yield from (each for each in call.args[:1] if dotted(each))
