@@ -35,7 +35,7 @@ _KEEPS_MODULE = frozenset("eval train to cpu cuda half float double bfloat16 req
 _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
     | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED
-    | {"repeat_interleave", "split", "masked_select", "arange", "pad", "where", "roll"}
+    | {"repeat_interleave", "split", "masked_select", "arange", "pad", "where", "roll", "array", "asarray"}
 )  # fmt: skip
 """What calls are looked at for."""
 
@@ -96,6 +96,8 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         body.value = body.value or len(node.args) == 2
     elif last == "arange":
         body.value = body.value or body.lines.asks_for_ends or _is_shifted(node) or _is_of_reduced(node)
+    elif last in {"array", "asarray"}:
+        body.value = body.value or (len(node.args) == 1 and isinstance(node.args[0], (ast.Name, ast.Subscript)))
     elif last == "roll":
         body.value = body.value or any(isinstance(each, ast.Call) for each in _operands(node))
     elif last == "pad":

@@ -28,6 +28,7 @@ QUESTIONS = {
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("python.gm601_numpy_on_sizes", 1, "", "div floor_divide"),
+        ("python.gm601_numpy_on_sizes", 2, "", "array asarray"),
         ("dynamic_shapes.gm510_rows_under_mask", 0, "", ""),
         ("dynamic_shapes.gm509_masked_copy", 0, "", ""),
         ("dynamic_shapes.gm507_index_from_mask", 0, "rows", ""),

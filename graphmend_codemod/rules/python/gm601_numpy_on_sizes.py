@@ -16,6 +16,9 @@ Graphs with formulas for sizes compile a little longer than more and smaller one
 CPU seconds for two lengths before and 86 after, and a call 3.4 ms before and 1.2 after. With GM106 and GM506 it is far
 more, and those fixes are unsafe there: two layers and three lengths took 88 CPU seconds before, more than 240 after.
 
+An array of sizes, `shape = np.array(x.shape[2:])`, with which the next statement computes one array for each step of a
+list, is kept as tuples of integers, where functions of the same file read elements of these for `np.arange` or slices.
+
 Only numbers that come from sizes, configuration and constants are taken over. The two libraries agree to the last digit
 but one, and `math` raises for a logarithm of zero where numpy gives `-inf`.
 """
@@ -31,6 +34,7 @@ from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.sizes.size_arrays import NotSizes, integers_in_front, size_array
 from graphmend_codemod.rules.proofs.sizes.size_division import NotDivided, division_edit, divisions
 
 _SETUP = """
@@ -41,7 +45,15 @@ import torch
 from torch import nn
 
 
+def centers(shape, stride):
+    return torch.from_numpy(np.arange(0, shape[0]) + 0.5) * stride
+
+
 class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.levels = [1, 2]
+
     def forward(self, x: torch.Tensor):
         length = x.size(1)
         ...
@@ -153,6 +165,37 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.ones(2, 8)", "torch.ones(2, 12)", "torch.ones(2, 16)"),
         ),
+        Example(
+            before="""
+            steps = 0
+            shape = np.array(x.shape[1:])
+            shapes = [(shape + 2**k - 1) // (2**k) for k in self.levels]
+            for k, stride in enumerate(self.levels):
+                steps = steps + centers(shapes[k], stride).sum()
+            """,
+            after="""
+            steps = 0
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x.shape[1:], (tuple, list))
+                and all(isinstance(n, int) for n in x.shape[1:])
+                and isinstance(self.levels, (tuple, list))
+                and all(isinstance(n, int) for n in self.levels)
+            ):
+                # Integers, element by element: an array would be a tensor, and its elements no sizes.
+                shape = tuple(x.shape[1:])
+            else:
+                shape = np.array(x.shape[1:])
+            if torch.compiler.is_compiling() and isinstance(shape, tuple):
+                shapes = [tuple((n + 2**k - 1) // (2**k) for n in shape) for k in self.levels]
+            else:
+                shapes = [(shape + 2**k - 1) // (2**k) for k in self.levels]
+            for k, stride in enumerate(self.levels):
+                steps = steps + centers(shapes[k], stride).sum()
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 5, 3)", "torch.ones(2, 9, 4)", "torch.ones(2, 1, 1)"),
+        ),
         Declined(
             source="""
             steps = torch.div(x.size(1), 2, rounding_mode="trunc")
@@ -218,6 +261,19 @@ def divided_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     try:
         return Verdict(message, edit=division_edit(site, node, found))
     except NotDivided as reason:
+        return Verdict(message, declined=str(reason))
+
+
+@rule.on(ast.Assign, words=("array", "asarray"), here=True)
+def sizes_in_an_array(site: Site, node: ast.Assign) -> Verdict | None:
+    """`shape = np.array(x.shape[2:])` and `shapes = [shape // 2**level for level in self.levels]`."""
+    found = size_array(site, node)
+    if found is None:
+        return None
+    message = f"computes sizes with an array, which is a tensor for Dynamo: `{speculation.short(node.value)}`"
+    try:
+        return Verdict(message, edit=integers_in_front(site, node, found))
+    except NotSizes as reason:
         return Verdict(message, declined=str(reason))
 
 
