@@ -38,7 +38,8 @@ examples:
   graphmend fleet migrate ~/src --jobs 4
   graphmend fleet pr all-repos.json --resume
   graphmend fleet pr repositories.txt --scheduler tcp://scheduler:8786
-  graphmend fleet report --html fleet.html --json fleet.json
+  graphmend fleet report --html fleet.html --json fleet.json --csv fleet.csv
+  graphmend fleet serve --open
 """
 _GIB = 2**30
 
@@ -60,6 +61,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     report = actions.add_parser("report", help="write the rows as a page and as JSON", allow_abbrev=False)
     _add_results(report)
     report.add_argument("--html", type=Path, metavar="FILE", help="where to write the page")
+    report.add_argument("--csv", type=Path, metavar="FILE", help="where to write all rows of all runs")
+    serve = actions.add_parser("serve", help="show the state of a run in a browser, live", allow_abbrev=False)
+    _add_results(serve)
+    serve.add_argument("--port", type=_port, default=8788, metavar="N", help="on this machine alone [default: 8788]")
+    serve.add_argument("--open", action="store_true", help="open the page in a browser")
     report.add_argument("--json", type=Path, metavar="FILE", help="where to write the JSON")
 
 
@@ -116,14 +122,16 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod.fleet.scheduler import SchedulerError
     from graphmend_codemod.fleet.sources import SourceError, find_targets
 
+    views = {"report": _report, "serve": _serve}
     if args.fleet_action == "report" and not args.results.is_file():
         raise options.CommandError(f"{args.results}: does not exist; run `graphmend fleet check` first")
     try:
-        targets = () if args.fleet_action == "report" else find_targets(args.source)
+        view = views.get(args.fleet_action)
+        targets = () if view is not None else find_targets(args.source)
         _require_extras(args, targets)
         store = Store(args.results)
         try:
-            return _report(args, store) if args.fleet_action == "report" else _run(args, store, targets)
+            return view(args, store) if view is not None else _run(args, store, targets)
         finally:
             store.close()
     except (SourceError, SchedulerError) as error:
@@ -158,6 +166,7 @@ def _run(args: argparse.Namespace, store: Store, targets: Sequence[Target]) -> i
     todo = [target for target in targets if target.location not in done]
     if done:
         print(f"{len(targets) - len(todo)} of {len(targets)} are done already", file=sys.stderr)
+    store.expect(told.action, len(targets), len(targets) - len(todo))
     jobs = args.jobs if args.jobs > 0 else options.workers(argparse.Namespace(jobs=None))
     rows_to_come = run_all(todo, told, limits, jobs=jobs, scheduler=args.scheduler)
     with interruptible(), contextlib.closing(rows_to_come):
@@ -181,13 +190,38 @@ def _tell(number: int, count: int, row: Row) -> None:
 
 
 def _report(args: argparse.Namespace, store: Store) -> int:
-    from graphmend_codemod.fleet import report
+    from graphmend_codemod.fleet import history, report
 
     rows = list(store.rows())
-    for file, text in ((args.html, report.as_html), (args.json, report.as_json)):
+    texts = (
+        (args.html, lambda: report.as_html(rows, earlier=history.runs(store.everything()))),
+        (args.json, lambda: report.as_json(rows)),
+        (args.csv, lambda: history.as_csv(store.everything())),
+    )
+    for file, text in texts:
         if file is not None:
-            file.write_text(text(rows), encoding="utf-8")
+            file.write_text(text(), encoding="utf-8")
     say(report.headline(rows))
+    return 0
+
+
+def _serve(args: argparse.Namespace, store: Store) -> int:
+    """Until Ctrl-C. The file may not be there yet: a run makes it."""
+    from graphmend_codemod.fleet.serve import make_server
+
+    store.close()
+    try:
+        server = make_server(args.results, args.port)
+    except OSError as error:
+        raise options.CommandError(f"port {args.port}: {error.strerror}; choose another one with --port") from error
+    address = f"http://{server.server_address[0]!s}:{server.server_address[1]}/"
+    print(f"Serving {args.results} at {address}; press Ctrl-C to stop", flush=True)
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(address)
+    with server, contextlib.suppress(KeyboardInterrupt):
+        server.serve_forever()
     return 0
 
 
@@ -213,6 +247,13 @@ def _options(args: argparse.Namespace) -> Options:
 
 def _absolute(path: Path | None) -> str | None:
     return None if path is None else str(path.resolve())
+
+
+def _port(text: str) -> int:
+    number = int(text) if text.isdecimal() else -1
+    if not 0 <= number < 65536:
+        raise argparse.ArgumentTypeError(f"must be a number below 65536, not {text!r}")
+    return number
 
 
 def _positive(text: str) -> float:

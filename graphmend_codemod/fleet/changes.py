@@ -100,6 +100,7 @@ def _migrated(order: Order, status: str, made: Migration, url: str = "", remarks
         status,
         sites=made.sites + len(made.remaining),
         fixed=made.sites,
+        fixable=made.sites + sum(one.is_applied(made.unsafe_fixes) for one in made.remaining),
         breaks=(_sum(one.before for one in known), _sum(one.after for one in known)) if known else None,
         pull_request=url,
         left=(f"{one.code}: {why_left(one)}" for one in made.remaining),

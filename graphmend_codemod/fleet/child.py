@@ -66,6 +66,7 @@ def _check(order: Order) -> Row:
         order,
         FINDINGS if any(one.fixable for one in findings) else LEFT if findings else CLEAN,
         sites=len(findings),
+        fixable=sum(one.is_applied(settings.unsafe_fixes) for one in findings),
         left=left,
         remarks=map(str, problems),
     )

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 FAILED, NOT_RUN = "failed", "not run"
 TOO_LONG, TOO_MUCH_MEMORY, TOO_MUCH_DISK = "time limit", "memory limit", "disk limit"
@@ -28,15 +29,21 @@ CREATE TABLE IF NOT EXISTS history (
     finished TEXT NOT NULL
 )
 """
+_RUNS = """
+CREATE TABLE IF NOT EXISTS runs (
+    action TEXT PRIMARY KEY, total INTEGER NOT NULL, before INTEGER NOT NULL,
+    started REAL NOT NULL DEFAULT ((julianday('now') - 2440587.5) * 86400.0)
+)
+"""
 _COLUMNS = "action, location, name, status, row, finished"
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came of one repository. `sites` were found, `fixed` of them fixed; breaks are None if nothing was measured.
+    """What came of one repository. `sites` were found, `fixable` of them have a fix, `fixed` were fixed.
 
-    `left` counts why sites stay, as (`CODE: reason`, count), the most frequent ones. `seconds` is wall time, `memory`
-    and `disk` are peaks in bytes.
+    Breaks are None if nothing was measured. `left` counts why sites stay, as (`CODE: reason`, count), the most frequent
+    ones. `seconds` is wall time, `memory` and `disk` are peaks in bytes.
     """
 
     name: str
@@ -45,6 +52,7 @@ class Row:
     status: str
     sites: int = 0
     fixed: int = 0
+    fixable: int = 0
     breaks_before: int | None = None
     breaks_after: int | None = None
     pull_request: str = ""
@@ -72,6 +80,15 @@ def row_from_json(text: str) -> Row:
     return Row(**{**data, "left": left, "remarks": tuple(data["remarks"])})
 
 
+class Expected(NamedTuple):
+    """A run: how many repositories, how many of them were done before it, and for how long it has been going on."""
+
+    action: str
+    total: int
+    before: int
+    seconds: float
+
+
 class Store:
     """The rows of one or more runs, in one file; those of earlier runs are kept beside. Raises `sqlite3.Error`."""
 
@@ -79,6 +96,7 @@ class Store:
         self._connection = sqlite3.connect(file, timeout=30.0)
         self._connection.execute(_TABLE)
         self._connection.execute(_HISTORY)
+        self._connection.execute(_RUNS)
         self._connection.commit()
 
     def close(self) -> None:
@@ -110,6 +128,29 @@ class Store:
         """When each row of an earlier run was finished, and the row; the oldest first."""
         for finished, text in self._connection.execute("SELECT finished, row FROM history ORDER BY rowid"):
             yield str(finished), row_from_json(text)
+
+    def everything(self) -> Iterator[tuple[str, Row]]:
+        """When each row was finished, and the row: those of earlier runs, then those that are there."""
+        yield from self.history()
+        for finished, text in self._connection.execute(
+            "SELECT finished, row FROM repositories ORDER BY finished, name"
+        ):
+            yield str(finished), row_from_json(text)
+
+    def expect(self, action: str, total: int, before: int) -> None:
+        """Note that a run over `total` repositories begins, of which `before` are done already."""
+        with self._connection:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO runs (action, total, before) VALUES (?, ?, ?)", (action, total, before)
+            )
+
+    def last_run(self) -> Expected | None:
+        """The run that began last; None for a file of before there was such a note."""
+        found = self._connection.execute(
+            "SELECT action, total, before, (julianday('now') - 2440587.5) * 86400.0 - started FROM runs "
+            "ORDER BY started DESC LIMIT 1"
+        ).fetchone()
+        return None if found is None else Expected(*found)
 
     def rows(self) -> Iterator[Row]:
         """All rows, one at a time."""

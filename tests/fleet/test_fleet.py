@@ -43,7 +43,7 @@ def test_each_repository_has_a_row_and_a_failure_is_told(fleet: Fleet, tmp_path:
     (tmp_path / "a/empty").mkdir()
     done = fleet.run("check", fleet.listed(broken.folder, clean.folder, tmp_path / "a/empty"))
     assert done.returncode == 2, done
-    assert done.stdout.splitlines()[-1] == "3 repositories, 2 sites found, 1 failed"
+    assert done.stdout.splitlines()[-1] == "3 repositories, 2 sites found, 2 can be fixed, 1 failed"
     assert "not a git repository" in done.stderr
     rows = {Path(name).name: row for name, row in fleet.rows().items()}
     assert {name: (row.status, row.sites) for name, row in rows.items()} == {
