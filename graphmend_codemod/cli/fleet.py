@@ -7,7 +7,7 @@ import contextlib
 import math
 import sqlite3
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -193,7 +193,7 @@ def _report(args: argparse.Namespace, store: Store) -> int:
     from graphmend_codemod.fleet import history, report
 
     rows = list(store.rows())
-    texts = (
+    texts: tuple[tuple[Path | None, Callable[[], str]], ...] = (
         (args.html, lambda: report.as_html(rows, earlier=history.runs(store.everything()))),
         (args.json, lambda: report.as_json(rows)),
         (args.csv, lambda: history.as_csv(store.everything())),

@@ -79,7 +79,9 @@ def _wanted(word: str, rules: tuple[Rule, ...]) -> Rule:
     from graphmend_codemod.core.settings import looks_like_a_code
 
     names = {name: rule.code for rule in rules for name in (rule.code, rule.slug)}
-    codes = difflib.get_close_matches(word.upper(), names) if looks_like_a_code(word) else []
+    typed = word.upper()
+    meant = typed[:2] + typed[2:].translate(str.maketrans("OIL", "011"))  # letters in the place of digits
+    codes = difflib.get_close_matches(meant, names) if looks_like_a_code(word) else []
     close = [*codes, *difflib.get_close_matches(word.lower(), [rule.slug for rule in rules])]
     hint = f" (did you mean {' or '.join(f'`{name}`' for name in dict.fromkeys(close))}?)" if close else ""
     raise options.CommandError(f"there is no rule `{word}`{hint}; `graphmend rules` lists all of them")
