@@ -73,7 +73,7 @@ def test_a_missing_extra_is_one_line_with_the_command_that_installs_it(
 ) -> None:
     done = graphmend(plain, repository, *arguments)
     assert done.returncode == 2, done
-    assert f"pip install 'graphmend[{extra}]'" in done.stderr
+    assert f"pip install 'graphmend[{extra}]" in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert not report_folder(repository.common, "any").parent.exists()

@@ -179,7 +179,7 @@ def require_evaluation(wanted: Wanted) -> None:
     if absent or not can_evaluate():
         raise MeasuringError(
             f"models cannot be measured without {', '.join(absent) or 'torch'} beside graphmend; "
-            "run `pip install 'graphmend[eval]'` in the environment of your models, or pass --no-evaluate"
+            f"run `{extras.install_command('eval')}` in the environment of your models, or pass --no-evaluate"
         )
     if wanted.sandbox:
         from graphmend_evaluation.containment import SandboxError, require_sandbox

@@ -18,6 +18,7 @@ from typing import Any
 
 import joblib
 
+from graphmend_codemod.core.extras import install_command
 from graphmend_codemod.fleet.jobs import Limits, Options, Order
 from graphmend_codemod.fleet.limits import run_in_child
 from graphmend_codemod.fleet.results import NOT_RUN, Row
@@ -112,7 +113,8 @@ def _backend(scheduler: str | None) -> Iterator[dict[str, Any]]:
     try:
         from distributed import Client
     except ImportError as error:
-        raise SchedulerError("--scheduler needs the extra `cluster`; run `pip install 'graphmend[cluster]'`") from error
+        command = install_command("cluster")
+        raise SchedulerError(f"--scheduler needs the extra `cluster`; run `{command}`") from error
     try:
         client = Client(scheduler, timeout=_CONNECT, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:  # a timeout is an OSError

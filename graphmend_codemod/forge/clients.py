@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphmend_codemod.core.extras import install_command
 from graphmend_codemod.forge.base import Forge, ForgeError
 from graphmend_codemod.forge.credentials import GITHUB, Credential
 from graphmend_codemod.forge.location import Location
@@ -19,4 +20,5 @@ def connect(location: Location, credential: Credential, patience: Patience) -> F
 
         return GitLab(location.api, location.path, credential, patience)
     except ImportError as error:
-        raise ForgeError(f"forges need the extra `bot`; run `pip install 'graphmend[bot]'` ({error.name})") from error
+        command = install_command("bot")
+        raise ForgeError(f"forges need the extra `bot`; run `{command}` ({error.name})") from error

@@ -39,7 +39,7 @@ def bootstrap() -> Path:
         found = Path(folder) / "tracing" / "bootstrap"
         if found.is_dir():
             return found
-    raise TraceError("the recorder is not installed; run `pip install graphmend` once more")
+    raise TraceError("the recorder is not installed beside graphmend; install graphmend once more")
 
 
 def run(

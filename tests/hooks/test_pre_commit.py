@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -63,24 +64,25 @@ repos:
     assert accepted.returncode == 0, accepted.stderr
 
 
+def of_readme(release: Path) -> tuple[str, str]:
+    """The README's lines for pre-commit, with a clone in the place of the address; and their tag."""
+    text = (CHECKOUT / "README.md").read_text()
+    config = text.partition("```yaml\n")[2].partition("```")[0]
+    (address,) = re.findall(r"repo: (\S+)", config)
+    (tag,) = re.findall(r"rev: (\S+)", config)
+    return config.replace(address, str(release)), tag
+
+
 @pytest.mark.slow
 def test_the_published_hooks_install_without_torch_and_run(
     tmp_path: Path, repository: Path, git: Git, before: str, after: str
 ) -> None:
-    commit = subprocess.run(
-        ["git", "-C", str(CHECKOUT), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
-    )
-    (repository / ".pre-commit-config.yaml").write_text(
-        f"""
-repos:
-  - repo: {CHECKOUT}
-    rev: {commit.stdout.strip()}
-    hooks:
-      - id: graphmend-check
-        stages: [manual]
-      - id: graphmend
-"""
-    )
+    release = tmp_path / "release"
+    subprocess.run(["git", "clone", "--quiet", "--no-tags", str(CHECKOUT), str(release)], check=True)
+    config, tag = of_readme(release)
+    subprocess.run(["git", "-C", str(release), "tag", tag], check=True)
+    check = "      - id: graphmend-check\n        stages: [manual]\n"
+    (repository / ".pre-commit-config.yaml").write_text(config + check)
     (repository / "model.py").write_text(before)
     git("add", ".")
     checked = pre_commit("run", "--hook-stage", "manual", "graphmend-check")

@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     if not torch_is_installed():
-        raise PrepareError("torch is not installed; install graphmend with its extra: pip install 'graphmend[eval]'")
+        raise PrepareError(
+            "torch is not installed; install graphmend with its extra `eval`: pip install '.[eval]' in a checkout"
+        )
     work: Path = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     (work / ".gitignore").write_text("*\n", encoding="utf-8")

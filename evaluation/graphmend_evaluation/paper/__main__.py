@@ -121,7 +121,7 @@ def _arms(
 def _need_torch() -> None:
     if not torch_is_installed():
         raise prepare.PrepareError(
-            "torch is not installed; install graphmend with its extra: pip install 'graphmend[eval]'"
+            "torch is not installed; install graphmend with its extra `eval`: pip install '.[eval]' in a checkout"
         )
 
 

@@ -54,7 +54,7 @@ def copy_installed(package: str, folder: Path) -> git.Repo:
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         raise PrepareError(
-            f"{package} is not installed; install graphmend with its extra: pip install 'graphmend[eval]'"
+            f"{package} is not installed; install graphmend with its extra `eval`: pip install '.[eval]' in a checkout"
         )
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(Path(spec.origin).parent, folder / package, ignore=ignored)

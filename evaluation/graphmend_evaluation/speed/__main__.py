@@ -38,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace, wanted: SpeedOptions) -> int:
     if not torch_is_installed():
-        raise CheckoutError("torch is not installed; install graphmend with its extra: pip install 'graphmend[eval]'")
+        raise CheckoutError(
+            "torch is not installed; install graphmend with its extra `eval`: pip install '.[eval]' in a checkout"
+        )
     rows = []
     with (
         checkouts(options.repository, options.base, options.head) as (base, head),

@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if not torch_is_installed():
         raise prepare.PrepareError(
-            "torch is not installed; install graphmend with its extra: pip install 'graphmend[eval]'"
+            "torch is not installed; install graphmend with its extra `eval`: pip install '.[eval]' in a checkout"
         )
     work: Path = options.work.resolve()
     base, head = _arms(options, work)
