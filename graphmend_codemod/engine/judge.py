@@ -36,6 +36,8 @@ _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
 _SCRIPTABLE = frozenset({"GM101", "GM102", "GM103", "GM104", "GM111", "GM201", "GM202", "GM301"})
 """Rules whose compile path gives every name the type that it has in the author's text."""
 _UNSCRIPTED = r"\(\.\.\.,|\.cond\(|\blambda\b"
+_CHOICE = " else "
+"""In a conditional expression: of two functions, TorchScript compiles none."""
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -298,11 +300,14 @@ def _scriptable(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
     if edit is None:
         return verdict
     forms = edit.helpers or any(re.search(_UNSCRIPTED, text) for text in _written(edit))
+    scriptable = rule.code in _SCRIPTABLE or (
+        rule.code == "GM603" and not any(_CHOICE in text for text in _written(edit))
+    )
     target = site.settings.target_torch
     known = target is None or target >= torch_api.SCRIPTS_KNOW_COMPILING
-    if (rule.code in _SCRIPTABLE and known and not forms) or not site.scripted:
+    if (scriptable and known and not forms) or not site.scripted:
         return verdict
-    if rule.code in _SCRIPTABLE and not known and not forms:
+    if scriptable and not known and not forms:
         needed, supported = ".".join(map(str, torch_api.SCRIPTS_KNOW_COMPILING)), ".".join(map(str, target or ()))
         reason = (
             f"TorchScript supports `torch.compiler.is_compiling()` since torch {needed}; "

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import runpy
 import sys
 import types
+from pathlib import Path
 
 import pytest
+import torch
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
@@ -142,3 +145,58 @@ def test_a_fast_length_is_computed_while_tracing(monkeypatch: pytest.MonkeyPatch
     computed = helper["_fftpack_length_while_tracing"]
     assert callable(computed)
     assert [computed(n) for n in range(1, 400)] == [next_fast_len(n, real=True) for n in range(1, 400)]
+
+
+_SCRIPTED = """
+from typing import Union
+
+import torch
+from torch import nn
+
+
+def scaled(x: torch.Tensor, factor: Union[str, bool]) -> torch.Tensor:
+    if torch.jit.isinstance(factor, str):
+        if factor not in ["double", "triple"]:
+            raise ValueError(factor)
+        return x * 2 if factor == "double" else x * 3
+    elif torch.jit.isinstance(factor, bool):
+        return x if factor else -x
+    else:
+        raise TypeError("neither")
+
+
+def scripted():
+    return torch.jit.script(scaled)
+
+
+class Model(nn.Module):
+    def forward(self, x, factor):
+        return scaled(x, factor)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('TypeError("neither")', 'TypeError(f"{factor}")'),
+        ('raise TypeError("neither")', "return x"),
+        ('raise TypeError("neither")', 'raise TypeError("neither")\n    print(factor)'),
+        ("    elif torch.jit.isinstance(factor, bool):", "    elif x.sum() > 0:"),
+    ],
+)
+def test_types_that_torchscript_learns_elsewhere_stay_known(old: str, new: str) -> None:
+    declined(_SCRIPTED.replace(old, new), "learns the type of the value", select=("GM603",))
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+def test_torchscript_learns_the_same_types(tmp_path: Path) -> None:
+    after, _ = fixed(_SCRIPTED)
+    assert after.count("is_compiling()") == 4
+    inputs = ["torch.randn(2), 'triple'", "torch.randn(2), False"]
+    behaves(_SCRIPTED, after, inputs)
+    compiles(after, inputs)
+    (tmp_path / "scripted.py").write_text(after)
+    scripted = runpy.run_path(str(tmp_path / "scripted.py"))["scripted"]()
+    x = torch.randn(3)
+    assert torch.equal(scripted(x, "triple"), x * 3)
+    assert torch.equal(scripted(x, False), -x)

@@ -18,13 +18,17 @@ class NoTwin(Exception):
 
 
 class Twin(NamedTuple):
-    """What takes the place of `replaced`, a call or what is called in it, where `condition` is true."""
+    """What takes the place of `replaced`, a call or what is called in it, where `condition` is true.
+
+    A `test` is written with `and` and `or`: TorchScript learns types from these, and from no conditional expression.
+    """
 
     call: ast.expr
     replaced: ast.expr
     text: str
     condition: str
     helpers: tuple[Helper, ...] = ()
+    test: bool = False
 
 
 _VARIABLE = '''
@@ -126,8 +130,10 @@ def _is_iterated(site: Site, statement: ast.stmt, call: ast.Call) -> bool:
     return False
 
 
-def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
+def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     """`isinstance` for `torch.jit.isinstance` of classes that are no containers of others."""
+    if any(_is_eager(site, part, call) for part in ast.walk(statement)):
+        return None
     if len(call.args) != 2 or call.keywords:
         raise NoTwin("the call is not of the form `torch.jit.isinstance(value, type)`")
     asked = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
@@ -138,7 +144,49 @@ def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
             raise NoTwin(
                 f"`{speculation.short(each)}` may check the elements of a container; manually check with `isinstance`"
             )
-    return _either(site, statement, call, "isinstance")
+    if site.scripted and not _tells_only_inside(site, statement, call):
+        raise NoTwin(
+            "TorchScript also compiles this function, and learns the type of the value from this call; "
+            "manually ask it under `torch.jit.is_scripting()` only"
+        )
+    text = f"isinstance({', '.join(site.text(each) for each in call.args)})"
+    return Twin(call, call, text, site.compiling, test=True)
+
+
+def _tells_only_inside(site: Site, statement: ast.stmt, call: ast.Call) -> bool:
+    """True where TorchScript learns nothing from a call but what it needs in the branch that the call guards.
+
+    From `and` and `or` it does not learn what a value is where they are false, nor that a last branch is never taken.
+    """
+    value = call.args[0]
+    if not isinstance(statement, ast.If) or statement.test is not call or not isinstance(value, ast.Name):
+        return False
+    last: list[ast.stmt] = [statement]
+    while len(last) == 1 and isinstance(last[0], ast.If):
+        test = last[0].test
+        if not isinstance(test, ast.Call) or not _asks_for(test, value.id):
+            return False
+        last = last[0].orelse
+    plain = all(isinstance(each, ast.Raise) and not _reads_names(each) for each in last)
+    after = [part for part in walk_scope(site.evaluator.scope.node) if isinstance(part, ast.Name)]
+    return plain and not any(part.id == value.id and part.lineno > (statement.end_lineno or 0) for part in after)
+
+
+def _asks_for(test: ast.Call, name: str) -> bool:
+    return bool(test.args) and isinstance(test.args[0], ast.Name) and test.args[0].id == name
+
+
+def _reads_names(node: ast.Raise) -> bool:
+    """True for an exception that is made of anything but literals."""
+    called = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    return any(isinstance(part, ast.Name) and part is not called for part in ast.walk(node))
+
+
+def _is_eager(site: Site, part: ast.AST, call: ast.Call) -> bool:
+    """True for `not torch.compiler.is_compiling() and call`."""
+    if not isinstance(part, ast.BoolOp) or not isinstance(part.op, ast.And) or part.values[-1] is not call:
+        return False
+    return any(site.value(each).compiling is False for each in part.values[:-1])
 
 
 def _tracing_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
@@ -287,6 +335,11 @@ def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
             site.original(node, 1),
         )
         return Replacement(site.span(node), parts)
+    if twin.test:
+        taken, left = f"({twin.condition} and {twin.text})", f"(not {twin.condition} and "
+        if site.is_too_long(len(site.source.line(node.lineno)) + len(taken) + len(left) + len(" or ())")):
+            return Replacement(site.span(node), (f"(\n    {taken}\n    or {left}", site.original(node), ")\n)"))
+        return Replacement(site.span(node), (f"({taken} or {left}", site.original(node), "))"))
     choice = f"{twin.text} if {twin.condition} else "
     if isinstance(statement, ast.Assign) and statement.value is node and node.lineno == statement.lineno:
         line = site.source.line(node.lineno)
