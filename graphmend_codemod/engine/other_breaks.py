@@ -11,9 +11,9 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Finding, Safety, Span
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs import untraced
 from graphmend_codemod.rules.proofs.conditions import split
 from graphmend_codemod.rules.proofs.deciding import is_guarded
+from graphmend_codemod.rules.proofs.untraced import places as untraced
 
 _ASKS = re.compile(r"(?:^|_)(?:(?:dynamo_?|torch_?)?compiling|tracing|scripting|exporting)$")
 

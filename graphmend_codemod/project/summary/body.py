@@ -103,7 +103,7 @@ def chooses_by_mask(body: Body) -> bool:
     if body.masked or not body.reads_at:
         return body.masked
     values = body.values
-    return any(_is_condition(value) for name in body.reads_at for value in values.get(name, ()))
+    return any(name.endswith("mask") or any(map(_is_condition, values.get(name, ()))) for name in body.reads_at)
 
 
 def _is_condition(value: ast.expr) -> bool:

@@ -40,6 +40,9 @@ _NOTED = (
 """What calls are looked at for."""
 
 
+_REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
+
+
 def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     function = node.func
     spelled = function.id if type(function) is ast.Name else dotted(function)
@@ -53,6 +56,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     else:
         last = ""
         stack.append(function)
+    if ".random." in spelled or spelled.startswith(_REFUSED_MODULES):
+        body.value = True
     if last in _NOTED:
         _note(node, spelled, last, body)
     elif last[-1:] == "_":
@@ -159,8 +164,10 @@ def _is_of_reduced(node: ast.Call) -> bool:
 
 
 def _is_of_element(node: ast.Call) -> bool:
-    """True for `int(x[0])` and `int(x[i])`."""
+    """True for `int(x[0])`, `int(x[i])` and `bool(x > y)`."""
     element = node.args[0] if len(node.args) == 1 else None
+    if isinstance(element, ast.Compare):
+        return True
     return isinstance(element, ast.Subscript) and isinstance(element.slice, (ast.Constant, ast.Name))
 
 

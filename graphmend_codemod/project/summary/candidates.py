@@ -38,7 +38,8 @@ ANSWERS = frozenset({"equal", "allclose", "is_nonzero"})
 REFUSED = frozenset(
     {
         "pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "ctc_loss", "sparse_coo_tensor",
-        "sparse_csr_tensor", "to_sparse", "to_sparse_csr", "manual_seed", "Generator", "get_rng_state",
+        "sparse_csr_tensor", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "next_fast_len", "one_hot",
+        "manual_seed", "Generator", "get_rng_state",
         "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms",
         "backward", "Parameter",
     }

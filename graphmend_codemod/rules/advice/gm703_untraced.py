@@ -13,7 +13,8 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs import untraced
+from graphmend_codemod.rules.proofs.untraced import places as untraced
+from graphmend_codemod.rules.proofs.untraced.tests import asserted, tested
 
 _SETUP = """
 import numpy as np
@@ -139,7 +140,9 @@ def not_traced(site: Site, statement: ast.stmt) -> Verdict | None:
 @rule.on(ast.If, ast.While, ast.Assert, candidate="test")
 def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert) -> Verdict | None:
     """`if x.sum() == 0`."""
-    each = untraced.tested(site, statement.test)
+    each = tested(site, statement.test)
+    if each is None and isinstance(statement, ast.Assert):
+        each = asserted(site, statement)
     return Verdict(each.message, declined=each.advice) if each is not None else None
 
 
@@ -149,7 +152,7 @@ def test_for_effect(site: Site, statement: ast.Expr) -> Verdict | None:
     assert isinstance(statement.value, ast.BoolOp)
     first = statement.value.values[0]
     if not site.value(first).is_tensor:
-        each = untraced.tested(site, first)
+        each = tested(site, first)
         return Verdict(each.message, declined=each.advice) if each is not None else None
     message = f"data-dependent branch: `{short(first)}`"
     return Verdict(message, declined="rewrite it as an `if` statement, so that a rule can fix it")

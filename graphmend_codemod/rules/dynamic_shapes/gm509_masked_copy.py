@@ -22,7 +22,7 @@ from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.untraced import chosen
+from graphmend_codemod.rules.proofs.untraced.subscripts import chosen
 
 _SETUP = """
 import torch

@@ -28,7 +28,7 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, masked_by, region_at
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
-from graphmend_codemod.rules.proofs.untraced import chosen
+from graphmend_codemod.rules.proofs.untraced.subscripts import chosen
 
 _SETUP = """
 import torch

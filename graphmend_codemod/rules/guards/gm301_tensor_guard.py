@@ -38,11 +38,11 @@ from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs import untraced
 from graphmend_codemod.rules.proofs.conditions import Condition, fails_early, split
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
 from graphmend_codemod.rules.proofs.logging.log_guard import guard, guard_test
 from graphmend_codemod.rules.proofs.unproven import Unproven, asked_of_bytes, bool_checks, tensor_checks
+from graphmend_codemod.rules.proofs.untraced import places as untraced
 
 _SETUP = """
 import torch

@@ -52,6 +52,9 @@ _SHOWS = Refused(
     "Dynamo does not trace it; manually iterate over the plain range under `torch.compiler.is_compiling()`",
 )
 _SCIPY = Refused("calls SciPy", f"Dynamo does not trace it; manually {_AROUND}")
+_NUMPY = Refused(
+    "calls a function of NumPy without a counterpart in `torch._numpy`", f"Dynamo does not trace it; manually {_AROUND}"
+)
 _GRADIENTS = Refused(
     "computes gradients",
     f"Dynamo traces it only with `torch._dynamo.config.trace_autograd_ops = True`; set it, or {_AROUND}",
@@ -71,6 +74,11 @@ _SUPPRESSES = Refused(
     f"no static-shape rewrite; manually keep all boxes and mask their scores, or {_AROUND}",
 )
 
+_UNKNOWN_TO_TORCH = (
+    "apply_along_axis", "argpartition", "digitize", "ediff1d", "interp", "intersect1d", "isin", "lexsort", "nanargmax",
+    "nanargmin", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanstd", "nansum", "nanvar", "piecewise",
+    "polyfit", "polyval", "ravel_multi_index", "roots", "setdiff1d", "setxor1d", "union1d", "unravel_index", "unwrap",
+)  # fmt: skip
 _PACKED = "torch.nn.utils.rnn"
 BY_NAME: dict[str, Refused] = {
     **dict.fromkeys(
@@ -86,7 +94,7 @@ BY_NAME: dict[str, Refused] = {
     "datetime.datetime.now": _CLOCK,
     "gc.collect": _COLLECTS,
     **dict.fromkeys(("tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange"), _SHOWS),
-    "scipy.optimize.linear_sum_assignment": _SCIPY,
+    **dict.fromkeys((f"numpy.{name}" for name in _UNKNOWN_TO_TORCH), _NUMPY),
     "torch.autograd.grad": _GRADIENTS,
     "torch.autograd.backward": _BACKWARD,
     **dict.fromkeys(("torch.nn.Parameter", "torch.nn.parameter.Parameter"), _MAKES_PARAMETER),
@@ -94,8 +102,18 @@ BY_NAME: dict[str, Refused] = {
         (f"torchvision.ops.{name}" for name in ("nms", "batched_nms", "boxes.nms", "boxes.batched_nms")), _SUPPRESSES
     ),
 }
-_SPARSE_METHODS = frozenset({"to_sparse", "to_sparse_csr"})
-NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *_SPARSE_METHODS, "one_hot", "backward"})
+_REFUSED_PACKAGES = ("scipy.", "numpy.polynomial.")
+_SPARSE_METHODS = frozenset({"to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"})
+NAMES = frozenset(
+    {
+        *(name.rpartition(".")[2] for name in BY_NAME),
+        *_SPARSE_METHODS,
+        "one_hot",
+        "backward",
+        "next_fast_len",
+        "linear_sum_assignment",
+    }
+)
 """What such calls are spelled with, behind the last dot."""
 
 
@@ -103,6 +121,8 @@ def refused(node: ast.Call, called: str | None, made: str | None) -> Refused | N
     """Why Dynamo refuses a call of `called`; `made` is the class of the layer that is called, if one is."""
     if called is not None and called in BY_NAME:
         return BY_NAME[called]
+    if called is not None and called.startswith(_REFUSED_PACKAGES):
+        return _SCIPY if called.startswith("scipy.") else _NUMPY
     if called == "torch.nn.functional.one_hot":
         given = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "num_classes")]
         counted = not given or (isinstance(given[0], ast.UnaryOp) and isinstance(given[0].operand, ast.Constant))

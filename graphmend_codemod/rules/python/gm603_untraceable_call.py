@@ -25,7 +25,7 @@ from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.twins import HELPERS, NAMES, NoTwin, Twin, replacement, twin_of
-from graphmend_codemod.rules.proofs.untraced import evaluated
+from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 _SETUP = """
 import random

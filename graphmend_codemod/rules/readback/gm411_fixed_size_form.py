@@ -24,7 +24,7 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.fixed_forms import Form, NoForm, candidates, fixed_form
 from graphmend_codemod.rules.proofs.twins import Twin, replacement
-from graphmend_codemod.rules.proofs.untraced import evaluated
+from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 _SETUP = """
 import torch

@@ -15,7 +15,6 @@ from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import SCOPES, Outline, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs import untraced
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     Argument,
     NotAnOperator,
@@ -30,6 +29,9 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
 )
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import Arguments, made_before
 from graphmend_codemod.rules.proofs.outlining.loop_effects import Effects
+from graphmend_codemod.rules.proofs.untraced import places as untraced
+from graphmend_codemod.rules.proofs.untraced.calls import CALLS_IN_LOOPS
+from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 
 _OTHER_WAYS = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
 _OTHER_FORMS = (
@@ -56,7 +58,7 @@ class Filling:
 
     node: ast.For
     filled: tuple[str, ...]
-    cause: untraced.Untraced
+    cause: Untraced
 
 
 def writes_of_elements(outline: Outline) -> list[int]:
@@ -92,14 +94,14 @@ def _stored(node: ast.AST) -> set[str]:
     return {part.id for part in walk_scope(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
 
 
-def _cause(site: Site, node: ast.For) -> untraced.Untraced | None:
+def _cause(site: Site, node: ast.For) -> Untraced | None:
     statements = [part for part in walk_scope(node) if isinstance(part, ast.stmt)]
     for statement in sorted(statements, key=lambda part: (part.lineno, part.col_offset)):
         inner = site.at(statement)
         if inner is None:
             continue
         for suspect in untraced.suspects(site).of(statement):
-            each = untraced.break_at(inner, suspect, untraced.CALLS_IN_LOOPS)
+            each = untraced.break_at(inner, suspect, CALLS_IN_LOOPS)
             if each is not None:
                 return each
     return None

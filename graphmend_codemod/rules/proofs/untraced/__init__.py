@@ -1,0 +1,1 @@
+"""Code that Dynamo cannot trace and that no rule rewrites."""

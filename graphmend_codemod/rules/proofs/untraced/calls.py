@@ -1,0 +1,284 @@
+"""Calls that Dynamo cannot trace: one function per kind, which returns the break and advice for a manual fix."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.project.summary.candidates import ANSWERS
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.untraceable_calls import refused
+from graphmend_codemod.rules.proofs.untraced.evidence import (
+    absent_parameters,
+    assigned,
+    is_number,
+    steps_through_tensor,
+)
+from graphmend_codemod.rules.proofs.untraced.kinds import CAPTURE, Ask, Untraced
+from graphmend_codemod.rules.proofs.untraced.subscripts import sized_by
+
+FINDS = frozenset("nonzero argwhere unique unique_consecutive bincount masked_select".split())
+READS = {"item": "a Python scalar", "tolist": "a Python list", "numpy": "a NumPy array"}
+_CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range"})
+SIZED = frozenset("arange zeros ones empty full rand randn".split())
+RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow".split())
+_TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot"}
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+LAYERS = _RECURRENT | {"CTCLoss"}
+_LEVELS = 4
+_DRAWS_ARRAYS = frozenset("normal rand randint randn random random_sample uniform".split())
+_TRACED_DRAWS = _DRAWS_ARRAYS | {"choice", "shuffle", "sample", "seed"}
+"""Functions of `np.random` that Dynamo traces; the result is a tensor, and no number."""
+
+
+def found(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`mask.nonzero()`, `torch.where(mask)`, `torch.unique(x)`."""
+    name = torch_api.torch_function(called)
+    if name == "repeat_interleave" or getattr(node.func, "attr", "") == "repeat_interleave":
+        return _repeated(site, node, name)
+    if called is None and isinstance(node.func, ast.Attribute) and node.func.attr in FINDS:
+        known = site.value(node.func.value)
+        sure = known.kind is Kind.TENSOR or (known.kind is Kind.UNKNOWN and node.func.attr != "unique")
+        name = node.func.attr if sure else None
+    if name in FINDS or (name == "where" and len(node.args) == 1 and not node.keywords):
+        return Untraced(
+            node,
+            "output has a data-dependent shape",
+            "no static-shape rewrite; manually keep the mask and select with `torch.where`, or try " + CAPTURE,
+        )
+    return None
+
+
+def _repeated(site: Site, node: ast.Call, name: str | None) -> Untraced | None:
+    """`x.repeat_interleave(counts, output_size=size)` where `size` may be None."""
+    counts = next((each for each in node.args[0 if name is None else 1 :][:1]), None)
+    size = keyword(node, "output_size")
+    if counts is None or not isinstance(size, ast.Name) or not site.value(counts).is_tensor:
+        return None
+    if size.id not in absent_parameters(site):
+        return None
+    advice = f"Dynamo traces it where `{size.id}` is a number: pass one at each call"
+    return Untraced(node, f"output has a data-dependent shape where `{size.id}` is None", advice)
+
+
+def recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """A call of a `nn.LSTM`, which is an attribute of the instance."""
+    if not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Name):
+        return None
+    if node.func.value.id != site.evaluator.scope.self_name:
+        return None
+    made = site.value(node.func).instance_of
+    if torch_api.torch_module_class(made) not in _RECURRENT:
+        return None
+    return Untraced(
+        node,
+        "calls a recurrent layer (`nn.LSTM`, `nn.GRU`, `nn.RNN`)",
+        "Dynamo traces it only with `torch._dynamo.config.allow_rnn = True`; set that before you call `torch.compile`",
+    )
+
+
+def constructed(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`Layer(config)` in a method that `forward` reaches."""
+    if called is None or not has_parameters(site, called):
+        return None
+    return Untraced(
+        node,
+        "constructs a module with parameters inside `forward`",
+        (
+            "Dynamo cannot trace `nn.Parameter`; "
+            "construct the module in `__init__`, or in a method that runs before compiling"
+        ),
+    )
+
+
+def has_parameters(site: Site, qualified: str, depth: int = 0) -> bool:
+    """True for a class of modules that certainly have parameters of their own."""
+    layer = torch_api.torch_module_class(qualified)
+    if layer is not None:
+        return layer in torch_api.LAYERS_WITH_PARAMETERS
+    facts = site.evaluator.scope.index.class_facts(qualified)
+    if facts is None or not facts.is_module or depth >= _LEVELS:
+        return False
+    kinds = facts.attributes.values()
+    return any(
+        each.kind is AttributeKind.PARAMETER
+        or (each.kind is AttributeKind.CALL and each.callee and has_parameters(site, each.callee, depth + 1))
+        for each in kinds
+    )
+
+
+def read(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`x.item()`, `x.tolist()`, `int(x)`, `math.sqrt(x)`."""
+    if called is not None and (called in _CASTS or called.startswith("math.")):
+        counts = called == "builtins.range"
+        tensors = (each for each in node.args if _is_read(site, each) or (counts and is_number(site, each)))
+        return _readback(node, "a Python scalar") if next(tensors, None) is not None else None
+    if called is not None or not isinstance(node.func, ast.Attribute):
+        return None
+    if node.func.attr in READS and not node.args and not site.value(node.func.value).is_python:
+        return _readback(node, READS[node.func.attr])
+    return None
+
+
+def _is_read(site: Site, node: ast.expr) -> bool:
+    return site.value(node).is_tensor or steps_through_tensor(site, node)
+
+
+def _readback(node: ast.Call, result: str) -> Untraced:
+    advice = (
+        "the result is used as a Python value; manually keep it a tensor, or compute it from shapes or Python values"
+    )
+    return Untraced(node, f"converts a tensor to {result} (device sync)", advice)
+
+
+def sized(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`torch.arange(t)`, `x.view(t, -1)`."""
+    if not isinstance(node.func, ast.Attribute) or node.func.attr not in _TAKES_SIZES:
+        return None
+    each = sized_by(site, node, _sizes(node, called))
+    if each is not None and torch_api.torch_function(called) is None and site.value(node.func.value).is_python:
+        return None
+    return each
+
+
+def _sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
+    """Expressions that say how large the result is, if what is called is a function of torch or a method of tensors."""
+    assert isinstance(node.func, ast.Attribute)
+    method = node.func.attr
+    name = torch_api.torch_function(called)
+    given: list[ast.expr] = []
+    if called == "torch.nn.functional.one_hot":
+        given = [*node.args[1:2], *(word.value for word in node.keywords if word.arg == "num_classes")]
+    elif name in SIZED:
+        given = node.args[:1] if name == "full" else node.args
+    elif name in {"pad", "interpolate"}:
+        given = [*node.args[1:2], *(word.value for word in node.keywords if word.arg in {"pad", "size"})]
+    elif name is None and method in RESHAPES:
+        given = node.args[:1] if method == "new_full" else node.args
+    for each in given:
+        yield from each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each]
+
+
+def by_name(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`pack_padded_sequence(x, lengths)`, `random.random()`, `F.one_hot(ids)`."""
+    function = node.func
+    own = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+    found = refused(node, called, site.value(function).instance_of if own else None)
+    if found is None or (
+        called is None and isinstance(function, ast.Attribute) and site.value(function.value).is_python
+    ):
+        return None
+    return Untraced(node, found.does, found.advice)
+
+
+def compared(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`torch.equal(a, b)`, `a.allclose(b)`, which read a bool back."""
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    if torch_api.torch_function(called) not in ANSWERS and not (
+        called is None and method in ANSWERS and site.value(node.func.value).is_tensor  # type: ignore[attr-defined]
+    ):
+        return None
+    advice = "manually keep it a tensor: `(a == b).all()`, `torch.isclose(a, b).all()`"
+    return Untraced(node, "converts a comparison of tensors to a Python bool (device sync)", advice)
+
+
+def apart(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`zip(*t)`, whose numbers make an index that cannot be traced."""
+    if called != "builtins.zip" or len(node.args) != 1:
+        return None
+    given = node.args[0]
+    if not isinstance(given, ast.Starred) or not site.value(given.value).is_tensor:
+        return None
+    return Untraced(
+        node,
+        "unpacks a tensor into 0-dim tensors",
+        "torch.compile fails where one of them is an index; manually unpack it with `unbind`",
+    )
+
+
+def drawn(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`np.random.uniform()`, `np.random.default_rng().random()`."""
+    if called is None:
+        called = _generator(site, node)
+    if called is None or not called.startswith("numpy.random.") or called == "numpy.random.seed":
+        return None
+    name = called.rpartition(".")[2]
+    if name not in _TRACED_DRAWS:
+        advice = "Dynamo does not trace it; manually draw it with `torch.rand`, or pass it in as an argument"
+    elif name in _DRAWS_ARRAYS and _is_sized(node, name):
+        return None
+    else:
+        advice = (
+            "Dynamo traces it as a tensor of unknown value; "
+            "manually draw it with `torch.rand`, or pass it in as an argument"
+        )
+    return Untraced(node, "draws a random number with NumPy", advice)
+
+
+def _is_sized(node: ast.Call, name: str) -> bool:
+    """True for `np.random.rand(3)` and `np.random.normal(0, 1, 3)`, which make an array of known shape."""
+    if any(word.arg == "size" for word in node.keywords):
+        return True
+    return len(node.args) > (0 if name in {"rand", "randn", "random", "random_sample"} else 2)
+
+
+def _generator(site: Site, node: ast.Call) -> str | None:
+    """What `generator` was made by, for `generator.random()`: `numpy.random.default_rng`."""
+    owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+    values = assigned(site, owner.id) if isinstance(owner, ast.Name) else [owner]
+    made = {site.resolve(each.func) if isinstance(each, ast.Call) else None for each in values}
+    name = next(iter(made)) if len(made) == 1 else None
+    return name if name is not None and name.rpartition(".")[2] not in _TRACED_DRAWS else None
+
+
+def given_generator(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`torch.randn(3, generator=generator)`, where that is a `torch.Generator` made here."""
+    given = keyword(node, "generator")
+    values = assigned(site, given.id) if isinstance(given, ast.Name) else []
+    if not any(_is_generator(site, each) for each in values):
+        return None
+    return Untraced(
+        node,
+        "draws random numbers with a `torch.Generator`",
+        "Dynamo does not trace it; manually draw them before the compiled function and pass them in as an argument",
+    )
+
+
+def _is_generator(site: Site, node: ast.expr) -> bool:
+    while isinstance(node, ast.Call):
+        if site.resolve(node.func) == "torch.Generator":
+            return True
+        node = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+    return False
+
+
+def differentiable(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`torch.zeros(3, requires_grad=True)`, `x.detach().requires_grad_()`."""
+    flag = keyword(node, "requires_grad")
+    if isinstance(flag, ast.Constant) and flag.value is True and torch_api.torch_function(called) in torch_api.CREATION:
+        return Untraced(
+            node,
+            "creates a tensor that requires gradients",
+            "Dynamo does not trace it; manually leave `requires_grad=True` out, or create the tensor before compiling",
+        )
+    function = node.func
+    if called is not None or not isinstance(function, ast.Attribute) or function.attr != "requires_grad_":
+        return None
+    if not isinstance(function.value, ast.Call) or site.value(function.value).is_python:
+        return None
+    return Untraced(
+        node,
+        "makes an intermediate tensor require gradients",
+        "Dynamo cannot return it, or what is computed from it, from a graph; "
+        "manually call `requires_grad_` before the compiled function, or detach what is returned",
+    )
+
+
+CALLS: tuple[Ask, ...] = (
+    found, compared, apart, given_generator, differentiable, drawn, by_name, read, sized, recurrent, constructed,
+)  # fmt: skip
+CALLS_IN_LOOPS: tuple[Ask, ...] = (found, apart, read, sized)

@@ -1,0 +1,143 @@
+"""Evidence for what a name or an expression holds, where the dataflow does not know: a mask, a tensor as a number."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.values import BOOL, Kind
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import asks_identity
+
+_COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
+_LARGEST = frozenset({"builtins.min", "builtins.max", "builtins.abs"})
+
+
+def assigned(site: Site, name: str) -> list[ast.expr]:
+    """What the function assigns to a name, in one entry an assignment, in order of the source."""
+
+    def look() -> dict[str, list[ast.expr]]:
+        found: dict[str, list[ast.expr]] = {}
+        for part in sorted(site.evaluator.scope.outline.assignments, key=lambda part: part.value.lineno):
+            for each in {each.id for each in part.targets if isinstance(each, ast.Name)}:
+                found.setdefault(each, []).append(part.value)
+        return found
+
+    return site.remembered("assigned", site.evaluator.scope.node, look, anywhere=True).get(name, [])
+
+
+def is_list_of_tests(site: Site, node: ast.expr) -> bool:
+    """True for a name that only ever holds `[kind == "linear" for kind in kinds]`."""
+    values = assigned(site, node.id) if isinstance(node, ast.Name) else []
+    return bool(values) and all(isinstance(each, ast.ListComp) and isinstance(each.elt, ast.Compare) for each in values)
+
+
+def is_mask(site: Site, node: ast.expr) -> bool:
+    """True for a tensor of bools, as far as its dtype or all assignments to a name tell."""
+    value = site.value(node)
+    if value.is_python or value.is_single or (value.dtype is not None and value.dtype.startswith("torch.int")):
+        return False
+    if value.dtype == BOOL or _looks_like_mask(node):
+        return True
+    values = assigned(site, node.id) if isinstance(node, ast.Name) else []
+    return bool(values) and all(map(_looks_like_mask, values))
+
+
+def may_be_mask(site: Site, node: ast.expr) -> bool:
+    """True as well where the last assignment to a name, or without one the name itself, speaks of a mask."""
+    value = site.value(node)
+    known = value.dtype is not None and value.dtype.startswith("torch.")
+    if not isinstance(node, ast.Name) or value.is_python or value.is_single or known:
+        return is_mask(site, node)
+    values = assigned(site, node.id)
+    before = [each for each in values if each.lineno < site.place.statement.lineno] or values
+    if before:
+        return _looks_like_mask(before[-1])
+    return node.id.endswith("mask") and (value.is_tensor or not _is_parameter(site, node.id))
+
+
+def absent_parameters(site: Site) -> frozenset[str]:
+    """The parameters whose default is None."""
+    arguments = site.evaluator.scope.node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
+    pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
+    return frozenset(each.arg for each, value in pairs if isinstance(value, ast.Constant) and value.value is None)
+
+
+def _is_parameter(site: Site, name: str) -> bool:
+    arguments = site.evaluator.scope.node.args
+    return any(each.arg == name for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
+
+
+def _looks_like_mask(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return not any(isinstance(each, ast.Constant) for each in (node.left, node.right))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return True
+    if isinstance(node, ast.Compare):
+        return not asks_identity(node)
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COMPARES
+
+
+def is_number(site: Site, node: ast.expr) -> bool:
+    """True for a tensor in the place of a number."""
+    return site.value(node).is_tensor or _is_computed(site, node) or steps_through_tensor(site, node)
+
+
+def _is_computed(site: Site, node: ast.expr, names: int = 3) -> bool:
+    """True for arithmetic with an element of a tensor, or of an array, as in `first = positions[0] - start`."""
+    if isinstance(node, ast.BinOp):
+        sides = (node.left, node.right)
+        elements = (side for side in sides if isinstance(side, ast.Subscript) and site.value(side).is_tensor)
+        return next(elements, None) is not None or any(_is_computed(site, side, names) for side in sides)
+    if isinstance(node, ast.Call):
+        called = site.resolve(node.func)
+        largest = called in _LARGEST and len(node.args) + (called == "builtins.abs") > 1
+        tensors = (each for each in node.args if site.value(each).is_tensor or _is_computed(site, each, names))
+        return (largest and next(tensors, None) is not None) or called == "numpy.prod"
+    if isinstance(node, ast.Subscript):
+        return _is_of_array(site, node)
+    if not isinstance(node, ast.Name) or not names or site.value(node).kind is not Kind.UNKNOWN:
+        return False
+    values = assigned(site, node.id)
+    return len(values) == 1 and _is_computed(site, values[0], names - 1)
+
+
+def _is_of_array(site: Site, node: ast.Subscript) -> bool:
+    """True for `sizes[0]` where `sizes = np.array(...)`: Dynamo traces arrays of NumPy as tensors."""
+    if not isinstance(node.value, ast.Name):
+        return False
+    values = assigned(site, node.value.id)
+    names = [site.resolve(each.func) if isinstance(each, ast.Call) else None for each in values]
+    return bool(names) and all(name in {"numpy.array", "numpy.asarray"} for name in names)
+
+
+def steps_through_tensor(site: Site, node: ast.expr) -> bool:
+    """True for the `v` of `[int(v) for v in lengths]`, where `lengths` is a tensor."""
+    statement = site.place.statement
+    if not isinstance(node, ast.Name) or not site.evaluator.scope.outline.has_comprehension:
+        return False
+    for each in site.remembered("comprehensions", statement, lambda: _comprehensions(statement), anywhere=True):
+        for target, iterated in in_step(site, each):
+            if isinstance(target, ast.Name) and target.id == node.id:
+                return site.value(iterated).is_tensor
+    return False
+
+
+def _comprehensions(statement: ast.stmt) -> list[ast.comprehension]:
+    return [node for node in walk_in_layers(statement) if isinstance(node, ast.comprehension)]
+
+
+def in_step(site: Site, comprehension: ast.comprehension) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The targets of a comprehension with what each of them iterates over."""
+    target, iterated = comprehension.target, comprehension.iter
+    if isinstance(iterated, ast.Call) and isinstance(target, ast.Tuple):
+        together = site.resolve(iterated.func)
+        if together == "builtins.zip":
+            yield from zip(target.elts, iterated.args, strict=False)
+        elif together == "builtins.enumerate" and iterated.args:
+            yield target.elts[-1], iterated.args[0]
+    else:
+        yield target, iterated

@@ -1,0 +1,152 @@
+"""Where a function may hold something that Dynamo cannot trace: looked for once, judged statement by statement."""
+
+from __future__ import annotations
+
+import ast
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.scope import Outline, children
+from graphmend_codemod.project.summary.candidates import ANSWERS
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.untraceable_calls import NAMES
+from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, LAYERS, READS, RESHAPES, SIZED, sized
+from graphmend_codemod.rules.proofs.untraced.kinds import Ask, Untraced
+from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere, cut
+
+_CALLED = (
+    NAMES
+    | FINDS
+    | ANSWERS
+    | READS.keys()
+    | SIZED
+    | RESHAPES
+    | frozenset("int float bool range pad interpolate zip requires_grad_ repeat_interleave generate_state".split())
+)
+_KEYWORDS = frozenset({"requires_grad", "generator"})
+_MODULES = frozenset("math scipy special stats signal ndimage spatial".split())
+_PARTS_OF_NUMPY = frozenset({"random", "polynomial"})
+_HEADS = ("test", "iter", "items", "subject")
+
+
+class Suspects(NamedTuple):
+    """What one look at a function leaves to be judged: calls and subscripts in order of the source."""
+
+    places: list[tuple[int, int]]
+    nodes: list[ast.expr]
+
+    def of(self, statement: ast.stmt) -> list[ast.expr]:
+        """Those that the statement evaluates itself."""
+        body = getattr(statement, "body", None)
+        last = (statement.end_lineno or 0, statement.end_col_offset or 0)
+        end = (body[0].lineno, body[0].col_offset) if body else last
+        first = bisect_left(self.places, (statement.lineno, statement.col_offset))
+        return self.nodes[first : bisect_left(self.places, end, lo=first)]
+
+
+def suspects(site: Site) -> Suspects:
+    """The suspects of the function, looked for once."""
+    return site.remembered("untraced", site.evaluator.scope.node, lambda: _suspects(site), anywhere=True)
+
+
+def _suspects(site: Site) -> Suspects:
+    nodes = sorted(_in_outline(site.evaluator.scope.outline), key=lambda node: (node.lineno, node.col_offset))
+    return Suspects([(node.lineno, node.col_offset) for node in nodes], nodes)
+
+
+def lines(outline: Outline) -> list[int]:
+    """The lines where suspects begin."""
+    return [node.lineno for node in _in_outline(outline)]
+
+
+def _in_outline(outline: Outline) -> list[ast.expr]:
+    found: list[ast.expr] | None = outline.notes.get("untraced")
+    if found is None:
+        chosen = [node for node in outline.subscripts if not _is_plain(node.slice)]
+        found = outline.notes["untraced"] = [*filter(_is_suspect, outline.calls), *chosen]
+    return found
+
+
+def _is_plain(index: ast.expr) -> bool:
+    """True for an index or slice of nothing but constants, as in `x[:, None, -1]`."""
+    kind = index.__class__
+    if kind is ast.Constant:
+        return True
+    if kind is ast.Tuple:
+        return all(map(_is_plain, index.elts))  # type: ignore[attr-defined]
+    if kind is ast.Slice:
+        bounds = (index.lower, index.upper, index.step)  # type: ignore[attr-defined]
+        return all(bound is None or _is_plain(bound) for bound in bounds)
+    return kind is ast.UnaryOp and index.operand.__class__ is ast.Constant  # type: ignore[attr-defined]
+
+
+def _is_suspect(call: ast.Call) -> bool:
+    function = call.func
+    if isinstance(function, ast.Name):
+        return function.id in _CALLED or function.id[:1].isupper()
+    if not isinstance(function, ast.Attribute):
+        return False
+    name = function.attr
+    if isinstance(function.value, ast.Name) and function.value.id == "self":
+        return not call.keywords  # a recurrent layer, for all that one sees
+    if any(word.arg in _KEYWORDS for word in call.keywords):
+        return True
+    return name in _CALLED or name[:1].isupper() or (name == "where" and len(call.args) == 1) or _of_module(function)
+
+
+def _of_module(function: ast.Attribute) -> bool:
+    """True for functions of `math`, of modules of SciPy, and of those modules of NumPy that Dynamo does not trace."""
+    owner = function.value
+    while isinstance(owner, ast.Attribute):
+        if owner.attr in _PARTS_OF_NUMPY:
+            return True
+        owner = owner.value
+    return isinstance(owner, ast.Name) and owner.id in _MODULES
+
+
+def evaluated(site: Site, statement: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions that a statement evaluates while torch.compile traces, without those of statements inside it."""
+    if hasattr(statement, "body"):
+        heads = [getattr(statement, field, None) for field in _HEADS]
+        stack = [each for head in heads for each in (head if isinstance(head, list) else [head]) if each is not None]
+    else:
+        stack = children(statement)
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, ast.IfExp):
+            compiling = site.value(node.test).compiling
+            stack += [each for each, dead in ((node.body, False), (node.orelse, True)) if compiling is not dead]
+            stack.append(node.test)
+        elif isinstance(node, ast.BoolOp):
+            decided = isinstance(node.op, ast.Or)
+            truths = [site.value(each).compiling is decided for each in node.values]
+            stack += node.values[: truths.index(True) + 1] if True in truths else node.values
+        elif not isinstance(node, ast.Lambda):
+            stack += children(node)
+
+
+def _is_harmless_layer(site: Site, function: ast.expr) -> bool:
+    """True for most of `self.layer(x)`, by far the most common call: no kind of break needs to be asked for."""
+    own = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+    if not own or function.value.id != site.evaluator.scope.self_name or function.attr in _CALLED:  # type: ignore[attr-defined]
+        return False
+    return torch_api.torch_module_class(site.value(function).instance_of) not in LAYERS
+
+
+def break_at(site: Site, node: ast.expr, calls: Sequence[Ask] = CALLS) -> Untraced | None:
+    """What cannot be traced of a call or a subscript; `calls` are the kinds of calls that are asked for, in order."""
+    if isinstance(node, ast.Subscript):
+        return chosen(site, node) or chosen_anywhere(site, node) or cut(site, node)
+    if not isinstance(node, ast.Call) or _is_harmless_layer(site, node.func):
+        return None
+    called = site.resolve(node.func)
+    if called is None and isinstance(node.func, ast.Attribute) and node.func.attr in RESHAPES:
+        calls = (sized,)  # nothing else is called so
+    for kind in calls:
+        each = kind(site, node, called)
+        if each is not None:
+            return each
+    return None

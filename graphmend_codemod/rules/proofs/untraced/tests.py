@@ -1,0 +1,170 @@
+"""Tests that may decide by the elements of a tensor, where no rule knows enough to rewrite them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import asks_identity, reads_tensor
+from graphmend_codemod.rules.proofs.numbers.elements import may_be_tensor
+from graphmend_codemod.rules.proofs.untraced.evidence import assigned, in_step, is_mask
+from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
+
+_REDUCES = frozenset("sum any all max min amax amin mean item".split())
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_ANSWERS_OF_NUMPY = frozenset(
+    "abs all allclose any array_equal isclose isfinite isinf isnan linalg.norm max mean min mod prod sum".split()
+)
+
+
+def tested(site: Site, test: ast.expr) -> Untraced | None:
+    """`if x.sum() == 0` where nothing tells what `x` is."""
+    call = next((each for each in _deciding(test) if _may_read(site, each)), None)
+    number = None
+    if call is None:
+        asked = (_searched, _number_tested, _buffer_tested, _numpy_tested, _ordered)
+        number = next((found for ask in asked if (found := ask(site, test)) is not None), None)
+    if call is None and number is None:
+        return None
+    value = site.value(test)
+    if value.truth is not None or value.compiling is not None or reads_tensor(site, test):
+        return None
+    if call is None:
+        return number
+    if not isinstance(call.func, ast.Attribute):
+        advice = "no rewrite for this test; manually compute both results and select with `torch.where`"
+        return Untraced(test, "data-dependent branch on the elements of a tensor", advice)
+    inner: ast.expr = call
+    while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _REDUCES:
+        inner = inner.func.value
+    return Untraced(test, "may be a data-dependent branch", cannot_infer_tensor(site, inner))
+
+
+def asserted(site: Site, statement: ast.Assert) -> Untraced | None:
+    """`assert parts, "none given"` in a function that takes `*parts`."""
+    test, message = statement.test, statement.msg
+    variadic = site.evaluator.scope.node.args.vararg
+    if not isinstance(test, ast.Name) or variadic is None or variadic.arg != test.id or assigned(site, test.id):
+        return None
+    if message is not None and not isinstance(message, ast.Constant):
+        return None  # Dynamo tests it as Python does
+    advice = f"Dynamo hands the tuple to `torch._assert`, which takes no tuple; write `assert len({test.id}) > 0`"
+    return Untraced(test, "asserts a tuple of arguments", advice)
+
+
+def _searched(site: Site, test: ast.expr) -> Untraced | None:
+    """`if 3 in ids`, where `ids` is a tensor."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.In, ast.NotIn)):
+        return None
+    if not site.value(test.comparators[0]).is_tensor:
+        return None
+    return Untraced(
+        test, "searches a tensor for a value (data-dependent branch)", "manually write `(tensor == value).any()`"
+    )
+
+
+def _number_tested(site: Site, test: ast.expr) -> Untraced | None:
+    """`if left <= 0`, where `left` is an element of a list of tensors."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], _ORDERS):
+        return None
+    number, other = test.left, test.comparators[0]
+    plain = isinstance(other, ast.Constant) and type(other.value) in {int, float}
+    if not plain or not isinstance(number, ast.Name) or not may_be_tensor(site, number):
+        return None
+    return Untraced(
+        test,
+        "may be a data-dependent branch",
+        (
+            f"`{number.id}` may be a tensor; "
+            "manually compute both results and select with `torch.where`, or annotate it as a Python number"
+        ),
+    )
+
+
+def _numpy_tested(site: Site, test: ast.expr) -> Untraced | None:
+    """`if np.all(np.isfinite(x))`, whatever `x` is: what functions of NumPy return is a tensor to Dynamo."""
+    for call in _deciding(test):
+        called = site.resolve(call.func) or ""
+        if called.rpartition(".")[0] == "numpy" and called.rpartition(".")[2] in _ANSWERS_OF_NUMPY and call.args:
+            advice = "NumPy is traced as tensors; manually use `math` on Python numbers, or `torch.where` on tensors"
+            return Untraced(test, "data-dependent branch on a result of NumPy", advice)
+    return None
+
+
+def _ordered(site: Site, test: ast.expr) -> Untraced | None:
+    """`all(x < y for x, y in zip(times[:-1], times[1:]))`, where `times` is a tensor or may be one."""
+    for call in _deciding(test):
+        found = ordered(site, call, site.resolve(call.func))
+        if found is not None:
+            return found
+    return None
+
+
+def ordered(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """The same where it is not tested at once, but returned or named."""
+    if called not in {"builtins.any", "builtins.all"} or len(node.args) != 1:
+        return None
+    given = node.args[0]
+    if not isinstance(given, (ast.GeneratorExp, ast.ListComp)) or not isinstance(given.elt, ast.Compare):
+        return None
+    sides = (given.elt.left, given.elt.comparators[0])
+    if not isinstance(given.elt.ops[0], _ORDERS) or not all(isinstance(each, ast.Name) for each in sides):
+        return None
+    pairs = [(target, source) for each in given.generators for target, source in in_step(site, each)]
+    names = {each.id for each in sides if isinstance(each, ast.Name)}
+    sources = [source for target, source in pairs if isinstance(target, ast.Name) and target.id in names]
+    if any(site.value(each).is_tensor for each in sources):
+        advice = "manually compare the whole tensors: `(x < y).all()`"
+        return Untraced(node, "data-dependent branch on the elements of a tensor", advice)
+    return None
+
+
+def _buffer_tested(site: Site, test: ast.expr) -> Untraced | None:
+    """`if self.started`, where that is a buffer."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if isinstance(test, ast.BoolOp):
+        return next((found for part in test.values if (found := _buffer_tested(site, part)) is not None), None)
+    own = isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name)
+    if not own or test.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
+        return None
+    fact = site.evaluator.scope.attribute(test.attr)  # type: ignore[attr-defined]
+    if fact is None or fact.kind not in {AttributeKind.BUFFER, AttributeKind.PARAMETER}:
+        return None
+    name = speculation.short(test)
+    advice = (
+        f"`{name}` is a {fact.kind.value}; "
+        f"manually compare it (`{name} > 0`), so that a rule can select with `torch.where`, or keep a "
+        "Python bool beside it"
+    )
+    return Untraced(test, "data-dependent branch", advice)
+
+
+def _deciding(test: ast.expr) -> Iterator[ast.Call]:
+    """The calls whose results decide a test."""
+    if isinstance(test, ast.BoolOp):
+        for part in test.values:
+            yield from _deciding(part)
+    elif isinstance(test, ast.UnaryOp):
+        yield from _deciding(test.operand)
+    elif isinstance(test, ast.Compare):
+        if not asks_identity(test):
+            for part in (test.left, *test.comparators):
+                yield from _deciding(part)
+    elif isinstance(test, ast.Call):
+        yield test
+
+
+def _may_read(site: Site, call: ast.Call) -> bool:
+    if site.resolve(call.func) in {"builtins.any", "builtins.all"} and len(call.args) == 1:
+        return is_mask(site, call.args[0])
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _REDUCES or site.resolve(call.func):
+        return False
+    return site.value(call.func.value).kind is Kind.UNKNOWN and site.value(call).kind is Kind.UNKNOWN
