@@ -71,7 +71,6 @@ def found(source: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("statements", "does"),
     [
-        ("x, _ = self.layers(x)", "calls a recurrent layer"),
         ("self.choose()", "constructs a module with parameters"),
         ("mask = ~(x > 0)\nx = x[mask]", "boolean-mask indexing"),
         (
@@ -101,6 +100,19 @@ def found(source: str) -> list[tuple[str, str]]:
         ("x = x * random.gauss(0, 1)", "draws a random number with Python"),
         ("x = choice([1, 2]) * x", "draws a random number with Python"),
         ("time.sleep(0)", "reads the clock"),
+        ("mask = other.long()\nmask = other == 1\nx = x[:, mask]", "boolean-mask indexing"),
+        ("x = nn.functional.one_hot(ids, max(ids.max(), 3))", "uses a tensor as a size"),
+        ("x = x.repeat_interleave(ids, output_size=other)", "data-dependent shape where `other` is None"),
+        ("x = x.to_sparse_coo()", "makes a sparse tensor"),
+        ("x = x.detach().requires_grad_()", "require gradients"),
+        ("x = x * numpy.random.normal(0, 1)", "draws a random number with NumPy"),
+        ("source = numpy.random.default_rng(3)\nx = x * source.random(3)", "draws a random number with NumPy"),
+        ("source = torch.Generator()\nx = x * torch.randn(3, generator=source)", "draws random numbers with a `torch"),
+        ("x = x + numpy.interp(0.5, [0, 1], [2, 3])", "function of NumPy without a counterpart"),
+        ("x = x + numpy.polynomial.legendre.leggauss(3)[0][0]", "function of NumPy without a counterpart"),
+        ("for i in range(numpy.prod(x.shape)):\n    x = x + i", "converts a tensor to a Python scalar"),
+        ("if numpy.isnan(other):\n    x = x + 1", "branch on a result of NumPy"),
+        ("x = x * all(a < b for a, b in zip(ids[:-1], ids[1:]))", "branch on the elements of a tensor"),
         ("x = nn.functional.one_hot(ids)", "`num_classes` is not given"),
         ("x = nn.functional.one_hot(ids, num_classes=-1) + ids.nonzero()", "`num_classes` is not given"),
     ],

@@ -23,6 +23,7 @@ from graphmend_codemod.project.summary.candidates import (
     REFUSED,
     REFUSED_WITH_OWNER,
     REPLACED,
+    UNKNOWN_TO_TORCH,
     is_log_call,
 )
 from graphmend_codemod.project.summary.records import Write
@@ -32,15 +33,15 @@ _MAY_BE_REFUSED = frozenset({"one_hot", *REFUSED, *(name.rpartition(".")[2] for 
 _SCRIPTS = frozenset({"script", "script_if_tracing"})
 _SPECIAL_CALLS = frozenset({"compile", "isinstance", *_SCRIPTS, *REGISTRATIONS, *SETTERS})
 _KEEPS_MODULE = frozenset("eval train to cpu cuda half float double bfloat16 requires_grad_".split())
+_ALL = frozenset({"all", "any"})
+_ORDERS = frozenset({ast.Lt, ast.LtE, ast.Gt, ast.GtE})
+_REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
 _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
-    | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED
+    | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED | _ALL
     | {"repeat_interleave", "split", "masked_select", "arange", "pad", "where", "roll", "array", "asarray"}
 )  # fmt: skip
 """What calls are looked at for."""
-
-
-_REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
 
 
 def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
@@ -56,7 +57,7 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     else:
         last = ""
         stack.append(function)
-    if ".random." in spelled or spelled.startswith(_REFUSED_MODULES):
+    if ".random." in spelled or spelled.startswith(_REFUSED_MODULES) or last in UNKNOWN_TO_TORCH:
         body.value = True
     if last in _NOTED:
         _note(node, spelled, last, body)
@@ -93,6 +94,10 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
         body.pieces.append(node.args[0].id)
+    elif last in _ALL:
+        given = node.args[0] if spelled == last and node.args else None
+        compared = isinstance(given, (ast.GeneratorExp, ast.ListComp)) and type(given.elt) is ast.Compare
+        body.value = body.value or (compared and type(given.elt.ops[0]) in _ORDERS)  # type: ignore[union-attr]
     elif last == "masked_select":
         body.selects = True
     elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):

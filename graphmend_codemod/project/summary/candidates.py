@@ -52,6 +52,15 @@ REFUSED_WITH_OWNER = frozenset(
     }
 )  # fmt: skip
 """Those of which only the last two parts tell."""
+UNKNOWN_TO_TORCH = frozenset(
+    {
+        "apply_along_axis", "argpartition", "digitize", "ediff1d", "interp", "intersect1d", "isin", "lexsort",
+        "nanargmax", "nanargmin", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanstd", "nansum", "nanvar",
+        "piecewise", "polyfit", "polyval", "ravel_multi_index", "roots", "setdiff1d", "setxor1d", "union1d",
+        "unravel_index", "unwrap",
+    }
+)  # fmt: skip
+"""Functions of NumPy that `torch._numpy` lacks."""
 REPLACED = frozenset({"Variable", "sdp_kernel", "_is_tracing", "next_fast_len"})
 """Functions that Dynamo does not trace, where it traces another one that does the same; `torch.jit.isinstance`, too."""
 OLD_SIGNATURES = frozenset({"add_", "addcmul_", "addcdiv_"})

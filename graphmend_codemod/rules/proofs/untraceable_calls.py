@@ -11,6 +11,7 @@ import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.project.summary.candidates import UNKNOWN_TO_TORCH
 
 _AROUND = "compile the code around it separately"
 
@@ -74,11 +75,6 @@ _SUPPRESSES = Refused(
     f"no static-shape rewrite; manually keep all boxes and mask their scores, or {_AROUND}",
 )
 
-_UNKNOWN_TO_TORCH = (
-    "apply_along_axis", "argpartition", "digitize", "ediff1d", "interp", "intersect1d", "isin", "lexsort", "nanargmax",
-    "nanargmin", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanstd", "nansum", "nanvar", "piecewise",
-    "polyfit", "polyval", "ravel_multi_index", "roots", "setdiff1d", "setxor1d", "union1d", "unravel_index", "unwrap",
-)  # fmt: skip
 _PACKED = "torch.nn.utils.rnn"
 BY_NAME: dict[str, Refused] = {
     **dict.fromkeys(
@@ -94,7 +90,6 @@ BY_NAME: dict[str, Refused] = {
     "datetime.datetime.now": _CLOCK,
     "gc.collect": _COLLECTS,
     **dict.fromkeys(("tqdm.tqdm", "tqdm.trange", "tqdm.auto.tqdm", "tqdm.auto.trange"), _SHOWS),
-    **dict.fromkeys((f"numpy.{name}" for name in _UNKNOWN_TO_TORCH), _NUMPY),
     "torch.autograd.grad": _GRADIENTS,
     "torch.autograd.backward": _BACKWARD,
     **dict.fromkeys(("torch.nn.Parameter", "torch.nn.parameter.Parameter"), _MAKES_PARAMETER),
@@ -102,7 +97,6 @@ BY_NAME: dict[str, Refused] = {
         (f"torchvision.ops.{name}" for name in ("nms", "batched_nms", "boxes.nms", "boxes.batched_nms")), _SUPPRESSES
     ),
 }
-_REFUSED_PACKAGES = ("scipy.", "numpy.polynomial.")
 _SPARSE_METHODS = frozenset({"to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"})
 NAMES = frozenset(
     {
@@ -121,8 +115,10 @@ def refused(node: ast.Call, called: str | None, made: str | None) -> Refused | N
     """Why Dynamo refuses a call of `called`; `made` is the class of the layer that is called, if one is."""
     if called is not None and called in BY_NAME:
         return BY_NAME[called]
-    if called is not None and called.startswith(_REFUSED_PACKAGES):
-        return _SCIPY if called.startswith("scipy.") else _NUMPY
+    if called is not None and called.startswith("scipy."):
+        return _SCIPY
+    if called is not None and called.startswith("numpy."):
+        return _NUMPY if called.startswith("numpy.polynomial.") or called[6:] in UNKNOWN_TO_TORCH else None
     if called == "torch.nn.functional.one_hot":
         given = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "num_classes")]
         counted = not given or (isinstance(given[0], ast.UnaryOp) and isinstance(given[0].operand, ast.Constant))

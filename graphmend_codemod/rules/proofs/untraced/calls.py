@@ -10,11 +10,13 @@ from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.candidates import ANSWERS
+from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraceable_calls import refused
 from graphmend_codemod.rules.proofs.untraced.evidence import (
     absent_parameters,
     assigned,
+    in_step,
     is_number,
     steps_through_tensor,
 )
@@ -186,6 +188,27 @@ def compared(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     return Untraced(node, "converts a comparison of tensors to a Python bool (device sync)", advice)
 
 
+def ordered(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`all(x < y for x, y in zip(times[:-1], times[1:]))`, where `times` is a tensor or may be one."""
+    if called not in {"builtins.any", "builtins.all"} or len(node.args) != 1:
+        return None
+    given = node.args[0]
+    if not isinstance(given, (ast.GeneratorExp, ast.ListComp)) or not isinstance(given.elt, ast.Compare):
+        return None
+    sides = [each.id for each in (given.elt.left, given.elt.comparators[0]) if isinstance(each, ast.Name)]
+    if len(sides) < 2 or not isinstance(given.elt.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
+        return None
+    pairs = (pair for each in given.generators for pair in in_step(site, each))
+    sources = [source for target, source in pairs if isinstance(target, ast.Name) and target.id in sides]
+    if any(site.value(each).is_tensor for each in sources):
+        advice = "manually compare the whole tensors: `(x < y).all()`"
+        return Untraced(node, "data-dependent branch on the elements of a tensor", advice)
+    cut = sources[0].value if sources and isinstance(sources[0], ast.Subscript) else None
+    if isinstance(cut, ast.Name) and site.value(cut).kind is Kind.UNKNOWN:
+        return Untraced(node, "may be a data-dependent branch", cannot_infer_tensor(site, cut))
+    return None
+
+
 def apart(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`zip(*t)`, whose numbers make an index that cannot be traced."""
     if called != "builtins.zip" or len(node.args) != 1:
@@ -279,6 +302,7 @@ def differentiable(site: Site, node: ast.Call, called: str | None) -> Untraced |
 
 
 CALLS: tuple[Ask, ...] = (
-    found, compared, apart, given_generator, differentiable, drawn, by_name, read, sized, recurrent, constructed,
+    found, compared, apart, ordered, given_generator, differentiable, drawn, by_name, read, sized, recurrent,
+    constructed,
 )  # fmt: skip
 CALLS_IN_LOOPS: tuple[Ask, ...] = (found, apart, read, sized)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import Outline, children
-from graphmend_codemod.project.summary.candidates import ANSWERS
+from graphmend_codemod.project.summary.candidates import ANSWERS, UNKNOWN_TO_TORCH
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraceable_calls import NAMES
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, LAYERS, READS, RESHAPES, SIZED, sized
@@ -18,13 +18,17 @@ from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_an
 
 _CALLED = (
     NAMES
+    | UNKNOWN_TO_TORCH
     | FINDS
     | ANSWERS
     | READS.keys()
     | SIZED
     | RESHAPES
-    | frozenset("int float bool range pad interpolate zip requires_grad_ repeat_interleave generate_state".split())
+    | frozenset(
+        "int float bool range pad interpolate zip all any requires_grad_ repeat_interleave generate_state".split()
+    )
 )
+_ALL = frozenset({"all", "any"})
 _KEYWORDS = frozenset({"requires_grad", "generator"})
 _MODULES = frozenset("math scipy special stats signal ndimage spatial".split())
 _PARTS_OF_NUMPY = frozenset({"random", "polynomial"})
@@ -85,7 +89,8 @@ def _is_plain(index: ast.expr) -> bool:
 def _is_suspect(call: ast.Call) -> bool:
     function = call.func
     if isinstance(function, ast.Name):
-        return function.id in _CALLED or function.id[:1].isupper()
+        name = function.id
+        return (name in _CALLED and (name not in _ALL or _is_comprehension(call))) or name[:1].isupper()
     if not isinstance(function, ast.Attribute):
         return False
     name = function.attr
@@ -94,6 +99,10 @@ def _is_suspect(call: ast.Call) -> bool:
     if any(word.arg in _KEYWORDS for word in call.keywords):
         return True
     return name in _CALLED or name[:1].isupper() or (name == "where" and len(call.args) == 1) or _of_module(function)
+
+
+def _is_comprehension(call: ast.Call) -> bool:
+    return bool(call.args) and isinstance(call.args[0], (ast.GeneratorExp, ast.ListComp))
 
 
 def _of_module(function: ast.Attribute) -> bool:

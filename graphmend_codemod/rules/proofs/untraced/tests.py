@@ -12,7 +12,8 @@ from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import asks_identity, reads_tensor
 from graphmend_codemod.rules.proofs.numbers.elements import may_be_tensor
-from graphmend_codemod.rules.proofs.untraced.evidence import assigned, in_step, is_mask
+from graphmend_codemod.rules.proofs.untraced.calls import ordered
+from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_mask
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
@@ -104,25 +105,6 @@ def _ordered(site: Site, test: ast.expr) -> Untraced | None:
         found = ordered(site, call, site.resolve(call.func))
         if found is not None:
             return found
-    return None
-
-
-def ordered(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
-    """The same where it is not tested at once, but returned or named."""
-    if called not in {"builtins.any", "builtins.all"} or len(node.args) != 1:
-        return None
-    given = node.args[0]
-    if not isinstance(given, (ast.GeneratorExp, ast.ListComp)) or not isinstance(given.elt, ast.Compare):
-        return None
-    sides = (given.elt.left, given.elt.comparators[0])
-    if not isinstance(given.elt.ops[0], _ORDERS) or not all(isinstance(each, ast.Name) for each in sides):
-        return None
-    pairs = [(target, source) for each in given.generators for target, source in in_step(site, each)]
-    names = {each.id for each in sides if isinstance(each, ast.Name)}
-    sources = [source for target, source in pairs if isinstance(target, ast.Name) and target.id in names]
-    if any(site.value(each).is_tensor for each in sources):
-        advice = "manually compare the whole tensors: `(x < y).all()`"
-        return Untraced(node, "data-dependent branch on the elements of a tensor", advice)
     return None
 
 
