@@ -27,6 +27,9 @@ _PYTHON_BUILTINS = frozenset(
 )
 
 
+_COMPARES = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
 def keyword(node: ast.Call, name: str) -> ast.expr | None:
     """The expression given for a keyword."""
     return next((word.value for word in node.keywords if word.arg == name), None)
@@ -173,7 +176,7 @@ def _torch_call(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Va
         if base.kind is Kind.PYTHON:
             return UNKNOWN
         if base.kind is Kind.UNKNOWN:
-            base = evaluator.names.tensor()
+            base = evaluator.names.tensor(BOOL if _reduces_comparison(name, first, node) else None)
         return tensor_function(evaluator, name, base, node, env, node.args[1:])
     if name == "where" and len(node.args) == 3:
         arms = [evaluator.value(argument, env) for argument in node.args[1:]]
@@ -184,6 +187,17 @@ def _torch_call(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Va
         empty = bool(node.args) and isinstance(node.args[0], (ast.List, ast.Tuple)) and not node.args[0].elts
         return evaluator.names.tensor(None, SCALAR if empty else None, fresh=True)
     return UNKNOWN
+
+
+def _reduces_comparison(name: str, first: ast.expr, node: ast.Call) -> bool:
+    """`torch.any(a > b)`, `torch.all(a == b)`: torch takes tensors alone there, and those compare to bool."""
+    plain = all(word.arg in {"dim", "axis", "keepdim"} for word in node.keywords)  # `out=` has a dtype of its own
+    return (
+        name in {"any", "all"}
+        and plain
+        and isinstance(first, ast.Compare)
+        and all(isinstance(sign, _COMPARES) for sign in first.ops)
+    )
 
 
 def _creation(evaluator: Evaluator, name: str, node: ast.Call, env: Env) -> Value:

@@ -226,8 +226,6 @@ def seen(text: str, subject: str) -> Iterator[Seen]:
         memory = {_memory(each) for each in tree_leaves(result) if isinstance(each, torch.Tensor)}
         shares = frozenset(name for name, each in tensors.items() if _memory(each) in memory)
         writes = frozenset(name for name, each in tensors.items() if versions[name] != each._version)
-        if writes:
-            _NAMES.pop(subject)
         yield Seen(text, result, names["x"], shares, writes, not torch.equal(state, torch.get_rng_state()))
 
 
@@ -250,14 +248,27 @@ def _half(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 _FIXED: dict[str, Any] = {"torch": torch, "F": F, "r": _half}
 
 
-_NAMES: dict[str, dict[str, Any]] = {}
-"""What texts are evaluated with, by subject, until a call writes into some of it: making it takes longer than calls."""
+_NAMES: dict[str, tuple[dict[str, Any], list[Any]]] = {}
+"""What texts are evaluated with, by subject, with the state of its tensors: making it takes longer than calls."""
 
 
 def _names(subject: str) -> dict[str, Any]:
-    if subject not in _NAMES:
-        _NAMES[subject] = _made(subject)
-    return _NAMES[subject]
+    """The same as ever, whatever other calls and tests wrote: then it is made anew, with the same numbers."""
+    known = _NAMES.get(subject)
+    if known is None or _state(known[0]) != known[1]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            names = _made(subject)
+        known = _NAMES[subject] = names, _state(names)
+    return known[0]
+
+
+def _state(names: dict[str, Any]) -> list[Any]:
+    tensors = [each for each in names.values() if isinstance(each, torch.Tensor)]
+    return [
+        (each._version, each.shape, each.dtype, each.requires_grad, each.untyped_storage().data_ptr())
+        for each in tensors
+    ]
 
 
 def _made(subject: str) -> dict[str, Any]:

@@ -214,19 +214,9 @@ def _leaf(site: Site, node: ast.expr) -> _Part:
     text = site.text(node)
     tight = site.operand(node)
     any_shape = not _is_zero_dim(site, node)
-    if value.dtype == BOOL or _reduces_a_comparison(site, node):
+    if value.dtype == BOOL:
         return _Part(text, tight, _opposite(site, node) or f"~{tight}", several, any_shape=any_shape)
     return _Part(f"{tight} != 0", f"({tight} != 0)", f"{tight} == 0", several, any_shape=any_shape)
-
-
-def _reduces_a_comparison(site: Site, node: ast.expr) -> bool:
-    """`torch.any(a > b)`, `torch.all(a == b)`: torch takes tensors alone there, and those compare to bool."""
-    if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Compare):
-        return False
-    if not all(keyword.arg in {"dim", "axis", "keepdim"} for keyword in node.keywords):  # `out=` has a dtype of its own
-        return False
-    function = isinstance(node.func, (ast.Name, ast.Attribute)) and torch_function(site.resolve(node.func))
-    return function in {"any", "all"} and all(isinstance(sign, tuple(_OPPOSITES)) for sign in node.args[0].ops)
 
 
 def _is_zero_dim(site: Site, node: ast.expr) -> bool:

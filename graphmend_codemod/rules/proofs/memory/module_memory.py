@@ -20,6 +20,8 @@ from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, b
 
 _APART = frozenset("chunk split split_with_sizes tensor_split hsplit vsplit dsplit unbind".split())
 _OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
+_REGISTERS = frozenset({"register_buffer", "register_parameter"})
+"""Methods of `nn.Module` that keep a tensor and leave it as it is."""
 _Store = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.AsyncFor | ast.Match
 _Link = tuple[_Store | ast.Call | ast.AugAssign, set[str], set[str]]
 T = TypeVar("T")
@@ -147,6 +149,8 @@ class ModuleMemory:
         if not isinstance(called, ast.Attribute):
             return _unknown(call)
         if is_name(called.value, "self"):
+            if called.attr in _REGISTERS:
+                return Effect(keeps=aliasing.operands(call))
             held = [self.site.resolve_global(each) for each in self.calls.assigned(function.owner, called.attr)]
             operators = [torch_api.torch_function(name) for name in held]
             if operators and all(operators):

@@ -9,10 +9,11 @@ import ast
 from collections.abc import Callable, Iterable
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS
+from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory
 
 _SHOWS_MEMORY = frozenset({"data_ptr", "untyped_storage", "storage", "is_set_to"})
 
@@ -52,32 +53,17 @@ def why_attributes_must_stay(site: Site, attributes: Iterable[str]) -> str | Non
     found = asked(tree, lambda side: isinstance(side, ast.Attribute) and side.attr in wanted)
     if found is not None:
         return f"`{found}` compares tensors by identity, and `torch.where` returns a new one"
-    for node in walk(tree):
-        if _written(node) in wanted:
-            return f"`{speculation.short(node)}` writes in place, and `torch.where` returns a new tensor"
+    calls = calls_in(site.source.text)
+    memory = ModuleMemory(site, calls)
+    for function in calls.definitions.values():
+        for node, written in memory.writes(function):
+            if any(name.rpartition(".")[2] in wanted for name in written if "." in name):
+                return f"`{speculation.short(node)}` writes in place, and `torch.where` returns a new tensor"
     for name in sorted(wanted):
         for path, write in site.evaluator.scope.index.writers(name):
             if write.how == "changed" and path != site.summary.path:
                 return f"`{name}` is changed in place in {path}, and `torch.where` returns a new tensor"
     return None
-
-
-def _written(node: ast.AST) -> str | None:
-    """`a` for `self.a.mul_(2)`, `self.a[0] = 1`, `self.a += 1` and `out=self.a`."""
-    target: ast.AST | None = None
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        in_place = node.func.attr.endswith("_") and not node.func.attr.startswith("_")
-        given = next((word.value for word in node.keywords if word.arg == "out"), None)
-        target = node.func.value if in_place and node.func.attr != "requires_grad_" else given
-    elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        target = node.value
-    elif isinstance(node, ast.AugAssign):
-        target = node.target
-    while isinstance(target, ast.Subscript) or (
-        isinstance(target, ast.Attribute) and target.attr in {"data", "mT", "T"}
-    ):
-        target = target.value
-    return target.attr if isinstance(target, ast.Attribute) else None
 
 
 def shown_names(site: Site) -> frozenset[str]:
