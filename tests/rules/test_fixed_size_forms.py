@@ -84,6 +84,8 @@ def test_sizes_may_be_dynamic() -> None:
     [
         (_TOP + "y = x[:, top[0]]\n        y.mul_(int(top[0]))", "may write in place"),
         (_TOP + "y = x[:, top[0]]\n        x += int(top[0])\n        x = x + y[:, None]", "may write in place"),
+        (_TOP + "y = self.norm(x[:, top[0]]) * int(top[0])", "may be written in place"),
+        (_TOP + "y = [x[:, top[0]]] * int(top[0])", "may be written in place"),
         (_TOP + "return x[:, top[int(top[0])]]", "may be written in place"),
         ("x = torch.roll(x * 2, int(t[0]), 1)", "would be computed twice"),
         ("x = torch.roll(x, int(t[0]), (n,))", "its dimension is no constant"),

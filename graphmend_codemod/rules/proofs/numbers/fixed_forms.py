@@ -172,20 +172,22 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
     """NoForm where somebody can tell the element, which is a view in eager mode, from a copy."""
     parents = {id(child): part for part in walk_in_layers(statement) for child in children(part)}
     inner: ast.AST = node
+    listed = False
     while (parent := parents.get(id(inner))) is not None:
-        if isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp)):
+        if isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp)) and not listed:
             return
         if isinstance(parent, ast.Call):
-            name = torch_api.torch_function(site.resolve(parent.func)) or _name(parent)
+            name = _operator(site, parent, inner)
             if name in aliasing.FRESH and not any(word.arg in {"out", "inplace"} for word in parent.keywords):
                 return
+            if name not in aliasing.VIEWS:
+                break
         elif not isinstance(parent, (ast.List, ast.Tuple, ast.ListComp, ast.Attribute)):
             break
-        if isinstance(parent, ast.Call) and name not in aliasing.VIEWS:
-            break
+        listed = listed or not isinstance(parent, (ast.Call, ast.Attribute))
         inner = parent
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    if parent is not statement or len(targets) != 1 or not isinstance(targets[0], ast.Name):
+    if listed or parent is not statement or len(targets) != 1 or not isinstance(targets[0], ast.Name):
         raise NoForm(f"a view of `{short(node)}` may be written in place; assign it to a variable first")
     assert isinstance(node, ast.Subscript)
     viewed = dotted(node.value) or ""
@@ -199,6 +201,15 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
         )
     except NotAlike as reason:
         raise NoForm(str(reason)) from None
+
+
+def _operator(site: Site, call: ast.Call, inner: ast.AST) -> str | None:
+    """The operator of torch that a call runs on `inner`: a function, or a method of `inner` or of another tensor."""
+    name = torch_api.torch_function(site.resolve(call.func))
+    if name is None and isinstance(call.func, ast.Attribute):
+        owned = call.func is inner or site.value(call.func.value).is_tensor
+        return call.func.attr if owned else None
+    return name
 
 
 def _rolled(site: Site, call: ast.Call) -> Form | None:
