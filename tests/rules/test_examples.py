@@ -36,7 +36,12 @@ def test_an_example_becomes_what_the_rule_shows(rule: Rule, example: Example) ->
 
 @pytest.mark.parametrize(("rule", "example"), cases(Declined))
 def test_a_declined_example_is_left_alone_with_its_reason(rule: Rule, example: Declined) -> None:
-    finding = declined(embedded(example.source, example.setup), example.because, select=(rule.code,), opaque=True)
+    finding = declined(
+        embedded(example.source, example.setup),
+        example.because,
+        select=(rule.code,),
+        opaque=rule.safety is Safety.OPAQUE,
+    )
     assert finding.code == rule.code
 
 
@@ -78,9 +83,9 @@ def _unsafe(rule: Rule) -> bool:
 
 def _fixed(rule: Rule, example: Example) -> str:
     before = embedded(example.before, example.setup)
-    after, result = fixed(before, select=(rule.code,), unsafe_fixes=_unsafe(rule), opaque=True)
+    after, result = fixed(before, select=(rule.code,), unsafe_fixes=_unsafe(rule), opaque=rule.safety is Safety.OPAQUE)
     assert {finding.code for fix in result.fixes for finding in fix.applied} == {rule.code}
-    again, _ = fixed(after, select=(rule.code,), unsafe_fixes=_unsafe(rule), opaque=True)
+    again, _ = fixed(after, select=(rule.code,), unsafe_fixes=_unsafe(rule), opaque=rule.safety is Safety.OPAQUE)
     assert again == after, "fixing the result again changes it"
     return after
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from graphmend_codemod.core.findings import Safety
+from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.fixes import checked, embedded, fixed
 
 _RECURRENT = """
@@ -134,3 +135,91 @@ def test_what_the_operator_cannot_take_breaks_the_graph_as_before(given: str) ->
 def test_a_layer_that_is_looked_into_is_left_alone() -> None:
     source = recurrent("nn.LSTM(4, 5)", "return self.rnn.weight_hh_l0.sum() + x.sum()")
     assert fixed(source, opaque=True)[0] == source
+
+
+_FUNCTION = """
+import torch
+from torch import nn
+
+
+def helper(x, factor=2.0, kind="sum"):
+    ...
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return helper(torch.tanh(x)) * 2
+"""
+_RANKS = """
+_, places, counts = torch.unique(x.round(), return_inverse=True, return_counts=True)
+sizes = torch.zeros_like(counts, dtype=torch.float32)
+sizes.scatter_add_(0, places.flatten(), x.flatten())
+return (sizes / counts)[places] if factor is None else (sizes * factor)[places]
+"""
+_MASKED = """
+inside = (x > 0) & (x < 1)
+result = torch.zeros_like(x)
+if kind == "sum":
+    result[~inside] = x[~inside]
+result[inside] = change(x[inside], factor)
+return result, result.detach()
+"""
+_CHANGE = """
+def change(x, factor):
+    table = torch.cumsum(torch.softmax(x, 0), 0)
+    table[0] = 0
+    if torch.min(x) < 0:
+        raise ValueError("negative")
+    return x * factor + table
+
+
+class Model"""
+
+
+def function(body: str) -> str:
+    source = embedded(body, _FUNCTION).replace("\nclass Model", _CHANGE, 1)
+    return source.replace("helper(torch.tanh(x)) * 2", "sum(helper(torch.tanh(x)))") if "detach" in body else source
+
+
+@pytest.mark.parametrize("body", [_RANKS.replace("(sizes / counts)[places] if factor is None else ", ""), _MASKED])
+def test_a_function_of_tensors_of_known_shapes_is_one_operator(body: str) -> None:
+    source = function(body)
+    text = fixed(source, opaque=True)[0]
+    assert body.strip().replace("\n", "\n    ") in text
+    behaves(source, text, ["torch.randn(3, 4)"], scenarios=FEW_SCENARIOS[:2])
+    compiled_like_eager(made(source), X.transpose(0, 2))
+
+
+def test_reductions_of_chosen_elements_have_known_shapes() -> None:
+    body = "mask = x > 0\nchosen = x[mask]\nreturn -chosen.exp().sum() * factor"
+    compiled_like_eager(made(function(body)), X)
+
+
+def test_numbers_and_words_are_other_operators_or_other_calls() -> None:
+    module = loaded(function(_MASKED))
+    whole: Any = torch.compile(module.helper, backend="aot_eager", fullgraph=True)
+    for factor in (2.0, 3.0, 4):
+        for kind in ("sum", "mean"):
+            for old, new in zip(module.helper(X, factor, kind), whole(X, factor, kind), strict=True):
+                torch.testing.assert_close(new, old)
+
+
+@pytest.mark.parametrize(
+    ("body", "because"),
+    [
+        ("return x[x > 0]", "depend"),
+        ("return x[x > 0] * 2", "depend"),
+        ("x[x > 0] *= 2\nreturn x.clone()", "changes one of its arguments"),
+        ("y = x.view(-1)\ny[y > 0] += change(y[y > 0], 1)\nreturn y.clone()", "changes one of its arguments"),
+        ("helper.last = x[x > 0]\nreturn x * 2", "changes `helper.last`"),
+        ("global LAST\nLAST = x[x > 0]\nreturn x * 2", "not supported"),
+        ("if x.sum() > len(x[x > 0]):\n    return x\nreturn x[:1]", "depends on data"),
+        ("y = x[:1]\nfor each in x[x > 0]:\n    y = torch.cat([y, x])\nreturn y", "may depend on"),
+        ("return torch.zeros(int(x.max()))", "depend"),
+    ],
+)
+def test_what_lasts_or_has_sizes_that_data_decides_is_left_alone(body: str, because: str) -> None:
+    source = function(body)
+    assert fixed(source, opaque=True, select=("GM801",))[0] == source
+    reasons = [each.declined or "" for each in checked(source, opaque=True, select=("GM801",)).findings]
+    assert any(because in reason for reason in reasons), reasons

@@ -8,6 +8,7 @@ CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108",
 QUESTIONS = {
     "AnnAssign": (
         ("opaque.gm801_opaque_region", 0, "", ""),
+        ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
@@ -15,6 +16,8 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "Assert": (
+        ("opaque.gm801_opaque_region", 0, "", ""),
+        ("opaque.gm801_opaque_region", 1, "test", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
         ("guards.gm302_static_guard", 0, "test", ""),
@@ -25,6 +28,7 @@ QUESTIONS = {
     ),
     "Assign": (
         ("opaque.gm801_opaque_region", 0, "", ""),
+        ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("python.gm601_numpy_on_sizes", 1, "", "div floor_divide"),
@@ -58,6 +62,7 @@ QUESTIONS = {
     ),
     "AugAssign": (
         ("opaque.gm801_opaque_region", 0, "", ""),
+        ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm510_rows_under_mask", 0, "", ""),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
@@ -67,6 +72,7 @@ QUESTIONS = {
     ),
     "Expr": (
         ("opaque.gm801_opaque_region", 0, "", ""),
+        ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm602_compiler_mark", 0, "", "graph_break mark_dynamic mark_static_address mark_unbacked maybe_mark_dynamic"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
@@ -80,6 +86,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "For": (
+        ("opaque.gm801_opaque_region", 0, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm508_length_mask", 0, "rows", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 0, "", ""),
@@ -91,6 +98,8 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "If": (
+        ("opaque.gm801_opaque_region", 0, "", ""),
+        ("opaque.gm801_opaque_region", 1, "test", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm505_row_indices_argument", 0, "", "len"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
@@ -121,6 +130,7 @@ QUESTIONS = {
     ),
     "Return": (
         ("opaque.gm801_opaque_region", 0, "", ""),
+        ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
@@ -132,6 +142,8 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "While": (
+        ("opaque.gm801_opaque_region", 0, "", ""),
+        ("opaque.gm801_opaque_region", 1, "test", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("readback.gm411_fixed_size_form", 0, "", ""),
         ("control_flow.gm107_tensor_while", 0, "test", ""),

@@ -9,6 +9,13 @@ compiler does not look inside, fuses nothing with it, and where gradients flow t
 these fixes are a kind of their own, *opaque*, which only `graphmend fix --opaque` or the setting `opaque = true`
 applies, and which is counted apart everywhere.
 
+**Functions.** A function outside of classes that holds such a site, and that returns tensors whose shapes do not
+depend on data, is called as one operator; its body stays. The shapes come from a part of the function that is cut out
+for it: without what only writes into tensors, and with one element in place of `x[mask]` or the values of
+`torch.unique`, where these are summed up or chosen from again. It may write into what it made, raise, draw random
+numbers and call functions of its file that do no more. What it changes otherwise, or gives back in sizes that data
+decides, is the reason not to.
+
 **Recurrent layers.** `self.lstm(x)` and `self.lstm.num_layers` get a compile path, in which an operator runs the layer
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is
 replaced by another (not after it changed in place, as optimizers and `load_state_dict` do), call
@@ -25,8 +32,11 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining import recurrent
+from graphmend_codemod.rules.proofs.outlining import opaque_function, recurrent
 from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
+from graphmend_codemod.rules.proofs.untraced import places as untraced
+from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
+from graphmend_codemod.rules.proofs.untraced.tests import tested
 
 _SETUP = """
 import torch
@@ -41,6 +51,20 @@ class Model(nn.Module):
     def forward(self, x: torch.Tensor):
         ...
         return x * 2
+"""
+
+_FUNCTION = """
+import torch
+from torch import nn
+
+
+def spread(x):
+    ...
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        return spread(x) * 2
 """
 
 rule = Rule(
@@ -71,6 +95,32 @@ rule = Rule(
             """,
             setup=_SETUP,
             inputs=("torch.randn(2, 3, 4)", "torch.randn(3, 4)"),
+        ),
+        Example(
+            before="""
+            values, places, counts = torch.unique(x.round(), return_inverse=True, return_counts=True)
+            weights = torch.zeros_like(values)
+            weights.scatter_add_(0, places, x)
+            return (weights / counts)[places]
+            """,
+            after="""
+            # torch.compile cannot trace this function: it calls it as one operator.
+            if torch.compiler.is_dynamo_compiling() and _fits_an_operator(None, (), x):
+                return _spread_operator(None, x)
+            values, places, counts = torch.unique(x.round(), return_inverse=True, return_counts=True)
+            weights = torch.zeros_like(values)
+            weights.scatter_add_(0, places, x)
+            return (weights / counts)[places]
+            """,
+            setup=_FUNCTION,
+            inputs=("torch.randn(7)",),
+        ),
+        Declined(
+            source="""
+            return x[x > 0]
+            """,
+            because="may depend on `x[x > 0]`",
+            setup=_FUNCTION,
         ),
         Declined(
             source="""
@@ -105,3 +155,30 @@ def recurrent_layer(site: Site, statement: ast.stmt) -> Verdict | None:
         return Verdict(message, edit=recurrent.edit(site, statement, layers))
     except NotAnOperator as reason:
         return Verdict(message, declined=str(reason))
+
+
+_STATEMENTS = (*_SIMPLE, ast.If, ast.While, ast.For, ast.Assert)
+
+
+@rule.on(*_STATEMENTS, lines=untraced.lines)
+def untraced_call(site: Site, statement: ast.stmt) -> Verdict | None:
+    """`numbers, places, counts = torch.unique(x, return_inverse=True, return_counts=True)`."""
+    for node in untraced.suspects(site).of(statement):
+        each = untraced.break_at(site, node)
+        if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
+            return _function(site, each)
+    return None
+
+
+@rule.on(ast.If, ast.While, ast.Assert, candidate="test")
+def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Verdict | None:
+    """`while (x > 1).any()`."""
+    each = tested(site, statement.test)
+    return _function(site, each) if each is not None else None
+
+
+def _function(site: Site, each: Untraced) -> Verdict | None:
+    try:
+        return Verdict(each.message, edit=opaque_function.edit(site))
+    except NotAnOperator as reason:
+        return Verdict(each.message, declined=f"{each.advice}; no opaque operator: {reason}")

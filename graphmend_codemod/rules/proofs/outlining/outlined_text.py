@@ -20,23 +20,26 @@ def _holds_plain_parts(owner: torch.nn.Module, parts: tuple) -> bool:
     return True'''
 
 FITS = '''\
-def _fits_an_operator(owner: torch.nn.Module, parts: tuple, *given) -> bool:
+def _fits_an_operator(owner, parts: tuple, *given) -> bool:
     """True if an operator can take what is given, and what these parts of a module hold: known while tracing."""
-    every = [one for each in given if each is not None for one in (each if type(each) in (list, tuple) else [each])]
-    plain = all(type(each) in (torch.Tensor, torch.nn.Parameter, int) for each in every)
-    if torch.compiler.is_exporting() or not plain:
-        return False  # the operator finds the module by a number, which no other process knows
-    tensors = [each for each in every if type(each) is not int]
-    return len(tensors) > 0 and not tensors[0].is_meta and _holds_plain_parts(owner, parts)'''
+    tensor, plain = (torch.Tensor, torch.nn.Parameter), (int, float, bool, str, type(None), torch.dtype, torch.device)
+    groups = [list(each) if type(each) in (list, tuple) else [each] for each in given]
+    found = [each for group in groups for each in group if type(each) in tensor]
+    if not found or found[0].is_meta or torch.compiler.is_exporting():
+        return False  # the operator finds the module by a number, which no other process knows, and needs data
+    for group in groups:
+        if not (all(type(each) in tensor for each in group) or all(type(each) in plain for each in group)):
+            return False
+    return _holds_plain_parts(owner, parts)'''
 
 ONE_OPERATOR = '''\
 def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
     """Make `code(owner, *given)` one operator for torch.compile, which does not look inside.
 
-    `given` are tensors, integers, and lists or tuples of tensors; `parts` are the attributes of the module `owner` that
-    `code` reads, and torch.compile cannot look at them where they are `untraced`. `shapes(owner, *given)` makes empty
-    tensors like the results, in a list; `nested` puts these together, as in `(0, (1, 2))`. Without `shapes`, `code`
-    changes the first tensor in place and returns it. A gradient runs `code` again.
+    `given` are tensors, lists or tuples of them, integers and constants; `parts` are the attributes of the module
+    `owner` that `code` reads, and torch.compile cannot look at them where they are `untraced`. `shapes(owner, *given)`
+    makes empty tensors like the results, in a list; `nested` puts these together, as in `(0, (1, 2))`. Without
+    `shapes`, `code` changes the first tensor in place and returns it. A gradient runs `code` again.
     """
     import contextlib
     import functools
@@ -46,7 +49,8 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
 
     def decorate(code):
         name, counted = _operator_name(code.__name__.strip("_")), itertools.count()
-        numbers, owners = weakref.WeakKeyDictionary(), weakref.WeakValueDictionary()
+        numbers, owners, constants = weakref.WeakKeyDictionary(), weakref.WeakValueDictionary(), {}
+        alone = {}  # the numbers of calls without a module
 
         def tensors_of(owner):  # with their paths, first those that the owner holds itself
             values = {part: getattr(owner, part) for part in parts}
@@ -55,9 +59,12 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                 yield from value.named_parameters(part) if isinstance(value, torch.nn.Module) else ()
 
         @torch.compiler.assume_constant_result
-        def number_of(owner):
-            number = numbers.setdefault(owner, next(counted))
-            owners[number] = owner
+        def number_of(owner, others):
+            known = alone if owner is None else numbers.setdefault(owner, {})
+            number = known.setdefault(repr(others), next(counted))
+            constants[number] = others
+            if owner is not None:
+                owners[number] = owner
             return number
 
         @torch.compiler.assume_constant_result
@@ -73,26 +80,29 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             return dict(tensors_of(owner))[path] is tensor
 
         def packed(given):
-            tensors, sizes, form = [], [], []  # -1: an integer, -2: a tensor, -3: None, others: a list or tuple
-            for each in given:
-                if type(each) in (list, tuple):
+            tensors, sizes, floats, others, form = [], [], [], [], []
+            for each in given:  # -1: an integer, -2: a tensor, -3: a constant, -4: a float, others: several tensors
+                if isinstance(each, torch.Tensor):
+                    tensors.append(each)
+                    form.append(-2)
+                elif type(each) in (int, float):
+                    (sizes if type(each) is int else floats).append(each)
+                    form.append(-1 if type(each) is int else -4)
+                elif type(each) in (list, tuple) and all(isinstance(one, torch.Tensor) for one in each):
                     tensors.extend(each)
-                    form.append(len(each) if type(each) is list else -4 - len(each))
-                elif each is None:
+                    form.append(len(each) if type(each) is list else -5 - len(each))
+                else:
+                    others.append(each)
                     form.append(-3)
-                else:
-                    (tensors if isinstance(each, torch.Tensor) else sizes).append(each)
-                    form.append(-2 if isinstance(each, torch.Tensor) else -1)
-            return tensors, sizes, form
+            return tensors, sizes, floats, tuple(others), form
 
-        def unpacked(tensors, sizes, form):
+        def unpacked(tensors, sizes, floats, form, number):
+            kinds = iter(floats), iter(constants[number]), tensors, iter(sizes)
             for count in form:
-                if count in (-1, -2):
-                    yield next(sizes if count == -1 else tensors)
-                elif count == -3:
-                    yield None
+                if -5 < count < 0:
+                    yield next(kinds[count + 4])
                 else:
-                    several = itertools.islice(tensors, count if count >= 0 else -4 - count)
+                    several = itertools.islice(tensors, count if count >= 0 else -5 - count)
                     yield list(several) if count >= 0 else tuple(several)
 
         def flat(found):
@@ -110,17 +120,17 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                 taken.add(each.untyped_storage().data_ptr())
                 yield each
 
-        def call(tensors, sizes, form, number, autocast, again=False):
-            owner, device, tensors = owners[number], tensors[0].device, iter(tensors)
-            given = list(unpacked(tensors, iter(sizes), form))
+        def around(device, autocast):
+            return torch.autocast(device.type, autocast, autocast is not None, cache_enabled=False)
+
+        def call(tensors, sizes, floats, form, number, autocast, again=False):
+            owner, device, tensors = owners.get(number), tensors[0].device, iter(tensors)
+            given = list(unpacked(tensors, sizes, floats, form, number))
             if shapes is None:
                 given[0] = given[0].clone()
             held = [(path, new, own) for new, (path, own) in zip(tensors, tensors_of(owner))]
-            mode = contextlib.nullcontext()
-            if again or autocast is not None:
-                mode = torch.autocast(device.type, autocast, autocast is not None, cache_enabled=False)
-            with mode:
-                if not again and all(new is own for _, new, own in held):
+            with around(device, autocast) if again or autocast is not None else contextlib.nullcontext():
+                if owner is None or (not again and all(new is own for _, new, own in held)):
                     return list(flat(code(owner, *given)))
                 whole = torch.nn.ModuleDict({"owner": owner})
                 whole.forward = functools.partial(code, owner)
@@ -132,10 +142,11 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             found = call(tensors, *rest)
             return found if shapes is None else list(separate(found, *tensors))
 
-        def fake(tensors, sizes, form, number, autocast):
+        def fake(tensors, sizes, floats, form, number, autocast):
             if shapes is None:
                 return [torch.empty_like(tensors[0])]
-            found = shapes(owners[number], *unpacked(iter(tensors), iter(sizes), form))
+            with around(tensors[0].device, autocast):
+                found = shapes(owners.get(number), *unpacked(iter(tensors), sizes, floats, form, number))
             return [each.new_empty(each.shape) for each in found]
 
         def random_states(device):
@@ -150,11 +161,11 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             states = random_states(tensors[0].device)
             return fake(tensors, *rest), [torch.empty(len(each), dtype=each.dtype) for each in states]
 
-        def run_backward(tensors, sizes, form, number, autocast, grads, states, wanted):
+        def run_backward(tensors, sizes, floats, form, number, autocast, grads, states, wanted):
             def again(*chosen):
                 changed = dict(zip(wanted, chosen))
                 given = [changed.get(place, each) for place, each in enumerate(tensors)]
-                found = call(given, sizes, form, number, autocast, again=True)
+                found = call(given, sizes, floats, form, number, autocast, again=True)
                 return tuple(each for each in found if each.is_floating_point() or each.is_complex())
 
             device = tensors[0].device
@@ -172,8 +183,8 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
 
         def define(name, rest_of_schema, run, fake):
             tags = [getattr(torch.Tag, tag, None) for tag in ("cudagraph_unsafe", "nondeterministic_seeded")]
-            schema = "(Tensor[] tensors, SymInt[] sizes, int[] form, int number, ScalarType? autocast" + rest_of_schema
-            torch.library.define(name, schema, tags=[tag for tag in tags if tag is not None])
+            schema = "(Tensor[] tensors, SymInt[] sizes, float[] floats, int[] form, int number, ScalarType? autocast"
+            torch.library.define(name, schema + rest_of_schema, tags=[tag for tag in tags if tag is not None])
             torch.library.impl(name, "default", run)
             torch.library.register_fake(name, fake)
             space, _, short = name.partition("::")
@@ -182,15 +193,15 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
         def keep(ctx, inputs, output):
             tensors, *ctx.rest = inputs
             ctx.count = len(tensors)
-            ctx.floats = [each.is_floating_point() or each.is_complex() for each in output[0]]
+            ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output[0]]
             ctx.save_for_backward(*tensors, *output[1])
 
         def differentiate(ctx, grads, _):
-            grads = [each for each, floats in zip(grads, ctx.floats) if floats]
+            grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]
             tensors, states = ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
             wanted = [place for place, each in enumerate(ctx.needs_input_grad[0]) if each]
             found = dict(zip(wanted, backward(tensors, *ctx.rest, grads, states, wanted)))
-            numbers = [None if each else [] for each in ctx.rest[:2]]
+            numbers = [None if each else [] for each in ctx.rest[:3]]
             return [found.get(place) for place in range(ctx.count)], *numbers, None, None
 
         forward = define(name, ") -> Tensor[]", run, fake)
@@ -200,7 +211,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
         torch.library.register_autograd(f"{name}_trained", differentiate, setup_context=keep)
 
         def outlined(owner, *given):
-            tensors, sizes, form = packed(given)
+            tensors, sizes, floats, others, form = packed(given)
             kind, paths = tensors[0].device.type, () if untraced else paths_of(owner)
             autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
             if untraced:
@@ -210,7 +221,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                 if all(is_own(owner, path, operator.attrgetter(path)(owner)) for path in layers[:1] + layers[-1:]):
                     paths = [path for path in paths if "." not in path]  # the operator finds the others itself
             tensors += [operator.attrgetter(path)(owner) for path in paths]
-            all_given = tensors, sizes, form, number_of(owner), autocast
+            all_given = tensors, sizes, floats, form, number_of(owner, others), autocast
             return put(trained(*all_given)[0] if torch.is_grad_enabled() else forward(*all_given), nested)
 
         return outlined

@@ -1,0 +1,246 @@
+"""What a function does besides returning something, followed into the functions of its file: what it may change.
+
+For an operator, a function may write into what it made itself, raise, and draw from torch's generators. Everything else
+that lasts is a reason, and so are calls of what is not known.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import aliasing, speculation, torch_api
+from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, base
+
+_FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try)
+_NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.NamedExpr, ast.Match)
+_BUILTINS = torch_api.name_set(
+    """abs all any bool enumerate float int isinstance issubclass len list max min range reversed round slice sum tuple
+    zip set dict sorted str type divmod hasattr getattr"""
+)
+_COPIES = torch_api.name_set("item tolist size dim numel stride element_size format items keys values get is_complex")
+_SHARES = torch_api.name_set(
+    "to cpu cuda float double half bfloat16 int long short bool type type_as contiguous detach"
+)
+_FILLS = torch_api.name_set("append extend insert")
+_CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
+_MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
+_MODES = torch_api.name_set(
+    "set_grad_enabled set_default_dtype set_default_device use_deterministic_algorithms compile"
+)
+_DEEP = 6
+
+
+class FunctionEffects:
+    """The effects of functions of one file, asked at a site in it."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._known: dict[int, frozenset[str]] = {}
+
+    def changed(self, function: FunctionNode, depth: int = 0) -> frozenset[str]:
+        """Parameters whose memory the function may change. NotAnOperator for every other effect that lasts."""
+        if id(function) not in self._known:
+            if depth > _DEEP:
+                raise NotAnOperator(f"`{function.name}` calls functions that call further ones")
+            self._known[id(function)] = frozenset()  # what calls itself changes what it changes without that
+            self._known[id(function)] = frozenset(_Body(self, self._site, function, depth).changed())
+        return self._known[id(function)]
+
+    def called(self, call: ast.Call) -> FunctionNode | None:
+        """The function of this file that a call by its plain name calls."""
+        if not isinstance(call.func, ast.Name):
+            return None
+        found = [
+            each.node
+            for each in calls_in(self._site.source.text).definitions.values()
+            if each.qualname == call.func.id and not each.owner
+        ]
+        summary = self._site.summary
+        bound = [each for each in summary.bindings if each.name == call.func.id and each.kind != "function"]
+        written = any(each.name == call.func.id and not each.receiver for each in summary.writes)
+        return found[0] if len(found) == 1 and not found[0].decorator_list and not bound and not written else None
+
+
+class _Body:
+    def __init__(self, effects: FunctionEffects, site: Site, function: FunctionNode, depth: int) -> None:
+        self._effects = effects
+        self._site = site
+        self._depth = depth
+        self._parameters = {each.arg for each in parameters(function)}
+        self._nodes = [part for statement in function.body for part in walk(statement)]
+        self._stored = {
+            part.id for part in self._nodes if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
+        }
+        self._bound = list(self._bindings())
+
+    def changed(self) -> set[str]:
+        found: set[str] = set()
+        for node in self._nodes:
+            if isinstance(node, (*_FORBIDDEN, *_NESTED)):
+                raise NotAnOperator(f"`{speculation.short(node)}` is not supported inside a custom operator")
+            for written in self._written(node):
+                roots = self._roots(written)
+                if roots - self._parameters:
+                    raise NotAnOperator(f"`{speculation.short(node)}` may change state of the module")
+                found |= roots
+        return found
+
+    def _written(self, node: ast.AST) -> Iterator[ast.expr]:
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            raise NotAnOperator(f"the function changes `{speculation.short(node)}`")
+        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            yield node.value
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield ast.Name(node.target.id, ast.Load())
+        elif isinstance(node, ast.With):
+            for item in node.items:
+                self._check_context(item)
+        elif isinstance(node, ast.Call):
+            yield from self._of_call(node)
+
+    def _check_context(self, item: ast.withitem) -> None:
+        call = item.context_expr
+        plain = isinstance(call, ast.Call) and item.optional_vars is None
+        if not plain or (self._resolved(call.func) or "") not in _CONTEXTS:  # type: ignore[attr-defined]
+            raise NotAnOperator(f"`{speculation.short(call)}` is not supported inside a custom operator")
+
+    def _resolved(self, node: ast.expr) -> str | None:
+        name = base(node)
+        return None if name is None or name in self._stored | self._parameters else self._site.resolve_global(node)
+
+    def _of_call(self, call: ast.Call) -> Iterator[ast.expr]:
+        function = self._effects.called(call)
+        if function is not None:
+            changed = self._effects.changed(function, self._depth + 1)
+            yield from _given_as(function, call, changed)
+            return
+        effect = self._effect(call)
+        if effect is None:
+            return
+        if not effect.known:
+            raise NotAnOperator(f"`{speculation.short(call)}` may have side effects")
+        yield from effect.writes
+
+    def _effect(self, call: ast.Call) -> aliasing.Effect | None:
+        """What a call of something outside of this file does; None for nothing."""
+        qualified = self._resolved(call.func)
+        if qualified is not None:
+            return _of_function(qualified, call)
+        if not isinstance(call.func, ast.Attribute):
+            return aliasing.Effect(known=False)
+        method, owner = call.func.attr, call.func.value
+        if method in _COPIES:
+            return None
+        if method in _SHARES:
+            return aliasing.Effect(shares=(owner,))
+        if method in _FILLS:
+            return aliasing.Effect(writes=(owner,))
+        return aliasing.of_operator(method, call, owner)
+
+    # whose memory a value may share
+
+    def _bindings(self) -> Iterator[tuple[str, ast.expr]]:
+        for node in self._nodes:
+            if isinstance(node, ast.Assign):
+                pairs = [(target, node.value) for target in node.targets]
+            elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
+                pairs = [(node.target, node.value)]
+            elif isinstance(node, (ast.For, ast.comprehension)):
+                pairs = [(node.target, node.iter)]
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
+                pairs = [(node.func.value, argument) for argument in node.args]
+            else:
+                continue
+            for target, value in pairs:
+                yield from ((name, value) for name in self._holders(target))
+
+    def _holders(self, target: ast.expr) -> Iterator[str]:
+        """The names that refer to a value once `target` holds it; a tensor that it is written into does not."""
+        if isinstance(target, ast.Name):
+            yield target.id
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            for each in target.elts:
+                yield from self._holders(each)
+        elif isinstance(target, ast.Starred):
+            yield from self._holders(target.value)
+        elif isinstance(target, ast.Subscript):
+            name = base(target)
+            made = [
+                node.value
+                for node in self._nodes
+                if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+            ]
+            if name is not None and not (made and all(map(self._makes_tensor, made))):
+                yield name
+
+    def _makes_tensor(self, value: ast.expr) -> bool:
+        effect = self._effect(value) if isinstance(value, ast.Call) else None
+        return isinstance(value, (ast.BinOp, ast.Compare)) or (effect is not None and effect.known)
+
+    def _roots(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> set[str]:
+        """Parameters, and names of the module, whose memory the value of `node` may share."""
+        if isinstance(node, ast.Name):
+            if node.id in seen:
+                return set()
+            found = {node.id} if node.id in self._parameters or node.id not in self._stored else set()
+            for name, value in self._bound:
+                if name == node.id:
+                    found |= self._roots(value, seen | {name})
+            return found
+        if isinstance(node, (ast.Constant, ast.Compare, ast.JoinedStr, ast.UnaryOp)):
+            return set()
+        if isinstance(node, ast.BinOp):
+            lists = any(isinstance(part, (ast.List, ast.Tuple, ast.ListComp)) for part in (node.left, node.right))
+            parts = [node.left, node.right] if lists else []
+        elif isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES:
+            parts = []
+        elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+            parts = [node.value]
+        elif isinstance(node, ast.Call):
+            parts = self._shared(node)
+        else:
+            parts = [part for part in children(node) if isinstance(part, ast.expr)]
+        return {root for part in parts for root in self._roots(part, seen)}
+
+    def _shared(self, call: ast.Call) -> list[ast.expr]:
+        given = [*call.args, *(word.value for word in call.keywords)]
+        if self._effects.called(call) is not None:
+            return given
+        effect = self._effect(call)
+        if effect is None:
+            return []
+        return list(effect.shares) if effect.known else given
+
+
+def _of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
+    name = torch_api.torch_function(qualified)
+    if name in _MODES:
+        return aliasing.Effect(known=False)
+    if name is not None and "." not in name:
+        effect = aliasing.of_operator(name, call)
+        fine = effect.known or name in torch_api.RETURNS_TENSOR or name in {"is_tensor", "is_floating_point"}
+        return effect if effect.known else aliasing.Effect(shares=tuple(call.args), known=fine)
+    builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
+    if builtin in _BUILTINS or (qualified.startswith("numpy.") and not qualified.startswith("numpy.random.")):
+        return aliasing.Effect(shares=tuple(call.args))
+    known = builtin.endswith("Error") or qualified.startswith(_MODULES) or qualified in _CONTEXTS
+    known = known or qualified in {"torch.device", "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.Size"}
+    known = known or qualified == "torch._assert_async"
+    return aliasing.Effect(known=known)
+
+
+def _given_as(function: FunctionNode, call: ast.Call, names: frozenset[str]) -> Iterator[ast.expr]:
+    """What a call hands over for parameters of these names; everything where that is not plain."""
+    if not names:
+        return
+    if any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords):
+        yield from call.args
+        yield from (word.value for word in call.keywords)
+        return
+    positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    yield from (given for name, given in zip(positional, call.args, strict=False) if name in names)
+    yield from (word.value for word in call.keywords if word.arg in names)
