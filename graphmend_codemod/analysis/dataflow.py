@@ -57,7 +57,7 @@ class Flow:
         self._parents: tuple[ast.AST, ...] = ()
         self._blocks: tuple[tuple[Sequence[ast.stmt], int], ...] = ()
         self._handled = 0
-        self._likely = likely_tensors(scope.node, scope.outline)
+        self._likely = likely_tensors(scope.node, scope.outline, scope.resolve_global)
 
     def run(self) -> None:
         """Analyse the whole function."""

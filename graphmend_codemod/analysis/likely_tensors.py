@@ -7,7 +7,7 @@ tell, as one that is annotated: a hint for what to write, which the header of a 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import FunctionNode, Outline, parameters, walk_scope
@@ -24,19 +24,22 @@ _TAKES_TENSOR = torch_api.RETURNS_TENSOR - torch_api.NOT_FIRST_TENSOR
 _OF_TENSORS = _METHODS | _ATTRIBUTES | torch_api.PYTHON_ATTRIBUTES.keys() | torch_api.TENSOR_ATTRIBUTES | {
     *torch_api.CASTS, "to", "cpu", "cuda", "type", "detach", "clone", "contiguous", "index", "split", "copy_"
 }  # fmt: skip
-_TORCH = frozenset({"torch", "F"})
-_ARRAYS = frozenset({"np", "numpy", "scipy", "math", "random"})
+_ARRAYS = ("numpy.", "scipy.", "math.", "random.")
+Resolve = Callable[[str], "str | None"]
 
 
-def likely_tensors(function: FunctionNode, outline: Outline) -> Mapping[str, bool]:
-    """Local names that are used as tensors; True for those that the function compares with None."""
+def likely_tensors(function: FunctionNode, outline: Outline, resolve: Resolve) -> Mapping[str, bool]:
+    """Local names that are used as tensors; True for those that the function compares with None.
+
+    `resolve` gives the qualified name of a global one.
+    """
     known: Mapping[str, bool] | None = outline.notes.get("likely tensors")
     if known is None:
-        known = outline.notes["likely tensors"] = _look(function, outline)
+        known = outline.notes["likely tensors"] = _look(function, outline, resolve)
     return known
 
 
-def _look(function: FunctionNode, outline: Outline) -> Mapping[str, bool]:
+def _look(function: FunctionNode, outline: Outline, resolve: Resolve) -> Mapping[str, bool]:
     used: set[str] = set()
     others: set[str] = set()
     for call in outline.calls:
@@ -47,10 +50,11 @@ def _look(function: FunctionNode, outline: Outline) -> Mapping[str, bool]:
             used.update(_asked(called.value) if called.attr in _METHODS else ())
             continue
         owner, method = called.value.id, called.attr
-        if owner in _TORCH:
+        module = "" if owner in outline.names else f"{resolve(owner) or ''}."
+        if module.startswith("torch."):
             if method in _TAKES_TENSOR and call.args and isinstance(call.args[0], ast.Name):
                 used.add(call.args[0].id)
-        elif owner in _ARRAYS:
+        elif module.startswith(_ARRAYS):
             others.update(each.id for each in call.args if isinstance(each, ast.Name))
         elif method in _METHODS or (method.endswith("_") and method[:-1] in _METHODS):
             used.add(owner)

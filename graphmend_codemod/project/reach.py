@@ -167,6 +167,8 @@ class Search:
             owners = self._receivers.of(step.module, step.function, step.own, f"self.{head}")
             for owner in owners:
                 self._method(owner, method, step.via)
+            if not owners:
+                self._in_one_family(step, method, ref)
             if not owners or self._index.find_method(step.own, head.partition(".")[0]) is not None:
                 self._on_self(step, head, head)
         elif not self._method(step.own, rest, step.via):
@@ -210,7 +212,7 @@ class Search:
 
     def _in_one_family(self, step: Step, spelled: str, ref: str) -> None:
         """Reach a method by its name alone where one class of the project and its subclasses are all that have it."""
-        _, _, method = spelled.partition(".")
+        _, _, method = spelled.rpartition(".")
         definers = self._definers.get(method, ())
         if not definers or method in _OF_PYTHON or not ref.endswith("()"):
             return

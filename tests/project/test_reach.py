@@ -453,11 +453,14 @@ def test_a_method_of_something_unknown_is_that_of_the_only_family_that_has_it(tm
             def integrate(self, y): return self.step(y)
         class Walker:
             def step(self, y): return y
+        class Noise:
+            def drawn(self, x): return x
         class A(nn.Module):
+            def __init__(self, noise): self.noise = noise
             def forward(self, x, name):
                 solver = KINDS[name](x)
                 solver.step(x)
-                return solver.integrate(x)
+                return solver.integrate(self.noise.drawn(x))
         """,
     )
-    assert found == {"A.forward", "Solver.integrate", "Fast.integrate", "Solver.step"}
+    assert found == {"A.forward", "Solver.integrate", "Fast.integrate", "Solver.step", "Noise.drawn"}

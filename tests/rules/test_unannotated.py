@@ -85,3 +85,10 @@ def test_a_name_that_is_asked_for_none_may_be_none() -> None:
 )
 def test_nothing_is_silent(body: str, found: str) -> None:
     assert any(found in each.message for each in checked(model(body)).findings)
+
+
+def test_functions_of_torch_are_known_by_what_is_imported() -> None:
+    source = model("y = fn.relu(mask)\nif mask.sum() > 3:\n    x = x * 2")
+    imported = source.replace("import torch\n", "import torch\nimport torch.nn.functional as fn\n", 1)
+    assert "torch.where(mask.sum() > 3" in fixed(imported)[0]
+    assert "torch.where" not in fixed(imported.replace("torch.nn.functional", "math"))[0]

@@ -10,17 +10,16 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR
 
+Resolve = Callable[[str], "str | None"]
 _CHANGES = frozenset("append extend insert pop remove clear sort reverse __setitem__ __delitem__ __iadd__".split())
 _READS = frozenset("len sum min max list tuple range zip enumerate isinstance int float sorted print str repr".split())
 _LEVELS = 6
-_TORCH = frozenset({"torch", "F"})
-"""How files spell the modules whose functions are views of their first argument."""
 
 
 class ListChanges:
     """Asks for changes along the calls of one module. `resolve` tells what a dotted name means there."""
 
-    def __init__(self, calls: ModuleCalls, resolve: Callable[[str], str | None]) -> None:
+    def __init__(self, calls: ModuleCalls, resolve: Resolve) -> None:
         self._calls = calls
         self._resolve = resolve
 
@@ -51,7 +50,7 @@ class ListChanges:
 
     def _changes(self, function: Definition, names: set[str], first: int, last: int, levels: int) -> str | None:
         """The part of a function between two lines that may change what one of `names` holds."""
-        whole, parts = _aliases(function, names)
+        whole, parts = _aliases(function, names, self._resolve)
         for node in walk_scope(function.node):
             line = getattr(node, "lineno", 0)
             if not first < line <= last:
@@ -73,7 +72,7 @@ class ListChanges:
                 return True
             if root in whole | parts and called.attr.endswith("_") and not called.attr.endswith("__"):
                 return True
-        given = {_root(each) for part in _given(call) for each in _held(part)}
+        given = {_root(each) for part in _given(call) for each in _held(part, self._resolve)}
         if self._only_reads(call):
             return False
         callee = self._calls.callee(function, call)
@@ -122,14 +121,14 @@ def _end_of_loop(function: Definition, line: int) -> int:
     return max(ends, default=line)
 
 
-def _aliases(function: Definition, names: set[str]) -> tuple[set[str], set[str]]:
+def _aliases(function: Definition, names: set[str], resolve: Resolve) -> tuple[set[str], set[str]]:
     """Names that may hold the same object as one of `names`, and those that may hold a part of it."""
     whole, parts = set(names), set[str]()
     while True:
         known = len(whole) + len(parts)
         for node in walk_scope(function.node):
             for value, targets in _bound(node):
-                held = {_root(each) for each in _held(value)}
+                held = {_root(each) for each in _held(value, resolve)}
                 if not held.isdisjoint(whole) and not isinstance(value, (ast.Subscript, ast.Call)):
                     whole |= targets
                 elif not held.isdisjoint(whole | parts):
@@ -155,21 +154,21 @@ def _bound(node: ast.AST) -> Iterator[tuple[ast.expr, set[str]]]:
         yield node.subject, {part.name for part in patterns if isinstance(part, caught) and part.name is not None}
 
 
-def _held(value: ast.expr) -> Iterator[ast.expr]:
+def _held(value: ast.expr, resolve: Resolve) -> Iterator[ast.expr]:
     """The expressions whose object an assigned value is or holds."""
     if isinstance(value, (ast.Tuple, ast.List)):
         for each in value.elts:
-            yield from _held(each)
+            yield from _held(each, resolve)
     elif isinstance(value, ast.IfExp):
-        yield from (*_held(value.body), *_held(value.orelse))
+        yield from (*_held(value.body, resolve), *_held(value.orelse, resolve))
     elif isinstance(value, ast.BoolOp):
         for each in value.values:
-            yield from _held(each)
+            yield from _held(each, resolve)
     elif isinstance(value, (ast.Starred, ast.NamedExpr)):
-        yield from _held(value.value)
+        yield from _held(value.value, resolve)
     elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in VIEWS:
         yield value.func.value
-        if _root(value.func) in _TORCH:
+        if (resolve(dotted(value.func) or "") or "").startswith("torch."):
             yield from value.args[:1]
     elif isinstance(value, (ast.Name, ast.Subscript)):
         yield value
