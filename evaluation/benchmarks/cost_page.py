@@ -130,11 +130,12 @@ def _why(missed: Record, records: Sequence[Record]) -> str:
 _EXPERTS_HOW = (
     "Blocks of transformers with random weights, hidden size 256, 8 to 32 experts; their sizes are in "
     "`evaluation/benchmarks/cost_cases.py`. One that misses a target alone is measured *in a block* as well, and "
-    "judged by that: with the feed-forward layer of a transformer behind it (linear, GELU, linear). Alone, it shows "
-    "that the router is compiled, too: a break in a loop kept Dynamo from compiling the function that holds it. With one "
-    "token there is little else to compile: before, one graph for an expert; with prefill, each number of rows compiled "
-    "it again, and the ratio is below 1. A model has both, and layers around them: all of a small Jamba has a cold ratio "
-    "of 1.05 and a steady one of 0.84. So the fix stays a safe one, although its block alone misses the target here."
+    "judged by that: with the feed-forward layer of a transformer behind it (linear, GELU, linear). Alone, it "
+    "shows that the router is compiled, too: a break in a loop kept Dynamo from compiling the function that holds"
+    " it. With one token there is little else to compile: before, one graph for an expert; with prefill, each "
+    "number of rows compiled it again, and the ratio is below 1. A model has both, and layers around them: all of"
+    " a small Jamba has a cold ratio of 1.05 and a steady one of 0.84. So the fix stays a safe one, although its "
+    "block alone misses the target here."
 )
 _RULES_HOW = (
     "The first example of each rule's page, at realistic sizes: what such a statement takes alone, where one kernel of "

@@ -183,3 +183,10 @@ def test_an_empty_tensor_still_raises_where_a_flag_decides() -> None:
     after, _ = fixed(before)
     assert "x.numel() > 0" in after
     compiles(after, ["torch.ones(2, 3)", "torch.ones(0, 3)"], strict=False)
+
+
+@pytest.mark.parametrize("test", ["(x.sum() > 0) == True", "True != (x.sum() > 0)", "(x > 0).any() == (x > 2).any()"])
+def test_a_comparison_of_comparisons_keeps_its_brackets(test: str) -> None:
+    after, _ = fixed(model(f"if {test}:\n    raise ValueError('found')"))
+    assert "_assert_async" in after
+    compiles(after, INPUTS)

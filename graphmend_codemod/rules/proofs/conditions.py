@@ -14,6 +14,8 @@ from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin,
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.skipped_operands import asked_earlier, unwrapped, where_skipped
 
+_LOOSE = (ast.Compare, ast.BoolOp, ast.Not, ast.IfExp, ast.Lambda, ast.NamedExpr)
+"""Operands that keep their brackets: `(a > 0) != True`."""
 _IDENTITY = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
 
 
@@ -235,7 +237,13 @@ def _opposite(site: Site, node: ast.expr) -> str | None:
     if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
         return None
     sign = "!=" if isinstance(node.ops[0], ast.Eq) else "=="
-    return f"{site.text(node.left)} {sign} {site.text(node.comparators[0])}"
+    left, right = (
+        site.operand(side)
+        if isinstance(getattr(side, "op", side), _LOOSE) or isinstance(side, _LOOSE)
+        else site.text(side)
+        for side in (node.left, node.comparators[0])
+    )
+    return f"{left} {sign} {right}"
 
 
 def _scalar_comparison(site: Site, node: ast.expr) -> bool:
