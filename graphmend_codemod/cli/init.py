@@ -75,7 +75,12 @@ def run(args: argparse.Namespace) -> int:
         say(f"{os.path.relpath(one.path)}: {f'{would} {one.said}' if one.text is not None else one.said}")
         if one.text is not None and args.dry_run:
             say("".join(f"    {line}\n" for line in one.text.strip("\n").splitlines()), end="")
-    say("Next: `graphmend fix --diff` shows what would change, `graphmend migrate` puts all fixes on a branch.")
+    if fixable:
+        say("Next: `graphmend fix --diff` shows what would change, `graphmend migrate` puts all fixes on a branch.")
+    else:
+        say(
+            "Next: `graphmend check` says what to do by hand, `graphmend trace -- python your_script.py` what really breaks."
+        )
     return 0
 
 

@@ -174,7 +174,7 @@ def _trace(args: argparse.Namespace, settings: Settings) -> tuple[Trace, int]:
         options.print_notes(
             [(f"the program ended with exit code {outcome.exit_code}; the trace up to that point follows")]
         )
-    if not outcome.trace.totals.compilations:
+    elif not outcome.trace.totals.compilations:
         hint = "" if args.compile else "; `--compile auto` compiles the modules that it calls"
         options.print_notes(
             [f"nothing was compiled: no torch.compile was called in a Python that reads PYTHONPATH{hint}"]

@@ -15,6 +15,7 @@ from graphmend_codemod.core.findings import Finding, Safety, why_left
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.evaluation.port import Arm, ModelResult
 from graphmend_codemod.migrate.commit_message import before_and_after, breaks, measured_with
+from graphmend_codemod.migrate.helping import what_would_help
 from graphmend_codemod.migrate.outcome import Migration, RuleCommit
 from graphmend_codemod.reporting.markdown import code, escaped
 from graphmend_codemod.reporting.report import plural
@@ -28,6 +29,9 @@ _REASONS_SHOWN = 3
 def headline(outcome: Migration) -> str:
     """The answer in one line."""
     if not outcome.commits:
+        if outcome.taken_back:
+            taken = plural(len(outcome.taken_back), "fix") if len(outcome.taken_back) == 1 else "all fixes"
+            return f"Nothing kept in {plural(outcome.files, 'file')}, {taken} reverted{_break_totals(outcome)}"
         return f"Nothing to fix in {plural(outcome.files, 'file')}{_break_totals(outcome)}"
     would = "would be " if outcome.dry_run else ""
     return (
@@ -58,6 +62,10 @@ def lines(outcome: Migration, paint: Paint) -> Iterator[str]:
             where = f"{each.finding.path}:{each.finding.span.start_line}"
             yield f"  {paint.red(each.finding.code)} {printable(where)}: {printable(each.reason)}"
     yield from _left_lines(outcome, paint)
+    if help_lines := [*what_would_help(outcome)]:
+        yield ""
+        yield "What would help:"
+        yield from (f"  - {line}" for line in help_lines)
     yield ""
     if outcome.report is not None:
         yield f"Report: {printable(str(outcome.report / 'report.md'))}"
@@ -97,6 +105,8 @@ def markdown(outcome: Migration, folder: Path) -> str:
         parts.append("All measurements: [evaluation/report.md](evaluation/report.md) (also as report.html).")
     if outcome.remaining:
         parts += ["## Not fixed", *_left_sections(outcome, folder)]
+    if help_lines := [*what_would_help(outcome)]:
+        parts += ["## What would help", "\n".join(f"- {line}." for line in help_lines)]
     if outcome.problems:
         listed = "\n".join(f"- {code(problem.path)}: {escaped(problem.message)}" for problem in outcome.problems)
         parts += ["## Not checked", listed]

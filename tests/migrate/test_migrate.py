@@ -137,6 +137,17 @@ def test_nothing_to_fix_makes_no_branch_and_exits_with_0(
     assert "Nothing to fix in " in capsys.readouterr().out
 
 
+def test_a_migration_without_a_fix_says_what_would_help(
+    repository: Repository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.write("zoo/model.py", BROKEN.replace("y = y * 2", "y = print(y)"))
+    repository.commit()
+    assert run(repository, "--select", "GM101") == 0
+    told = capsys.readouterr().out
+    assert "What would help:\n  - `graphmend trace -- python your_script.py`" in told
+    assert "## What would help" in (report_of(repository) / "report.md").read_text()
+
+
 def test_a_dry_run_says_what_it_would_commit_and_writes_nothing(
     repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
