@@ -78,9 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if fixable:
         say("Next: `graphmend fix --diff` shows what would change, `graphmend migrate` puts all fixes on a branch.")
     else:
-        say(
-            "Next: `graphmend check` says what to do by hand, `graphmend trace -- python your_script.py` what really breaks."
-        )
+        say("Next: `graphmend check` says what to do by hand, `graphmend trace -- python train.py` what really breaks.")
     return 0
 
 

@@ -18,13 +18,13 @@ def what_would_help(outcome: Migration) -> Iterator[str]:
     still = sum(_NO_EFFECT in each.reason for each in outcome.taken_back)
     if still:
         yield (
-            f"{still} fix{'es' if still > 1 else ''} did not remove a break in the way that the model was run: a factory whose module is in "
-            "training mode, or gets other inputs, may show more; --keep keeps such fixes"
+            f"{still} fix{'es' if still > 1 else ''} did not remove a break in the way that the model was run: a "
+            "factory whose module is in training mode, or gets other inputs, may show more; --keep keeps such fixes"
         )
     unsafe = sum(each.edit is not None and each.safety is Safety.UNSAFE for each in outcome.remaining)
     if unsafe and not outcome.unsafe_fixes:
         yield f"--unsafe-fixes would fix {plural(unsafe, 'site')}: look at `graphmend fix --unsafe-fixes --diff`"
     named = [each for each in outcome.remaining if each.declined and "annotate" in each.declined]
     if named:
-        yield f"{plural(len(named), 'site')} only lack a type: add the annotations that the reasons name"
+        yield f"{plural(len(named), 'site')} without a known type: add the annotations that the reasons name"
     yield "`graphmend trace -- python your_script.py` shows which sites break in a real run, and what they cost"

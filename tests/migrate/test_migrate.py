@@ -144,8 +144,9 @@ def test_a_migration_without_a_fix_says_what_would_help(
     repository.commit()
     assert run(repository, "--select", "GM101") == 0
     told = capsys.readouterr().out
-    assert "What would help:\n  - `graphmend trace -- python your_script.py`" in told
-    assert "## What would help" in (report_of(repository) / "report.md").read_text()
+    assert "What would help:\n  - 1 site without a known type" in told
+    assert "  - `graphmend trace -- python your_script.py` shows" in told
+    assert "## What would help" in report_of(repository)[0]
 
 
 def test_a_dry_run_says_what_it_would_commit_and_writes_nothing(
