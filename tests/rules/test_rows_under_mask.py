@@ -184,3 +184,90 @@ def _outcome(call: str, names: dict[str, object]) -> object:
         return [each.tolist() for each in eval(call.replace("torch.rand", "torch.ones"), names)]
     except (RuntimeError, IndexError, ValueError) as error:
         return type(error), str(error)
+
+
+_LOSSES = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, y, logits, labels):
+        mask = labels != -1
+        error = (x[mask] - y[mask]).abs()
+        error = torch.where(error > 1, error, error * error)
+        loss = error.mean() + (error / 2).sum() + F.mse_loss(x[mask], y[mask])
+        loss = loss + F.cross_entropy(logits[mask], labels[mask], label_smoothing=0.25)
+        return loss + F.smooth_l1_loss(x[mask], y[mask], beta=0.5, reduction="sum")
+"""
+_FLAT = "torch.tensor([[1.5, float('nan')], [-2.0, 0.5]]), torch.zeros(2, 2), torch.randn(2, 2, 3), "
+
+
+def test_losses_of_chosen_rows_are_those_of_all_rows_under_the_mask() -> None:
+    after, result = fixed(_LOSSES, select=("GM510",))
+    assert len(result.fixes[0].applied) == 3
+    assert "torch.where(mask.flatten(), _rows_under(mask, labels), -100)" in after
+    inputs = [
+        f"{_FLAT}torch.tensor([[1, -1], [-100, 2]])",
+        f"{_FLAT}torch.full((2, 2), -1)",
+        "torch.ones(3).bfloat16(), torch.zeros(3).bfloat16(), torch.randn(3, 2), torch.tensor([0, -1, 1])",
+        "torch.randn(2, 2, 3), torch.ones(2, 2, 3), torch.randn(2, 2, 3), torch.tensor([[1, -1], [0, 2]])",
+    ]
+    behaves(_LOSSES, after, inputs[:1])
+    compiles(after, inputs, scenarios=[Scenario(), Scenario(gradients="leaves")])
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "F.cross_entropy(x[mask], y[mask], reduction='none').sum()",
+        "F.mse_loss(x[mask], y[mask], None)",
+        "F.mse_loss(x[mask], y[mask], weight=y)",
+        "F.mse_loss(x[mask], y)",
+        "F.cosine_similarity(x[mask], y[mask]).mean()",
+        "(x[mask] - x[mask].mean()).sum()",
+    ],
+)
+def test_losses_that_do_more_are_declined(loss: str) -> None:
+    found = _reasons(_LOSSES.replace('F.smooth_l1_loss(x[mask], y[mask], beta=0.5, reduction="sum")', loss))
+    assert sum(map(bool, found)) == 1
+
+
+def test_what_stands_between_may_not_change_shapes() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, w, mask: torch.Tensor):
+        chosen = x[mask]
+        w.squeeze_()
+        x[mask] = chosen * w[mask]
+        x[mask] = x[mask] * torch.where(x[mask] > 1)[0]
+        x[mask] = x[mask] * f"{x[mask]}"
+        return x
+"""
+    effect, mixed, where, text = _reasons(source)
+    assert "`w.squeeze_()` may have side effects" in effect
+    assert "combines rows with something other" in mixed
+    assert "may not process each row independently" in where
+    assert "combines rows with something other" in text
+
+
+def test_a_parameter_that_is_called_mask_may_be_one() -> None:
+    source = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, y, loss_mask: torch.Tensor):
+        return F.binary_cross_entropy_with_logits(x[loss_mask], y[loss_mask])
+"""
+    after, _ = fixed(source, select=("GM510",))
+    inputs = ["torch.randn(2, 3), torch.rand(2, 3), torch.tensor([True, False])"]
+    behaves(source, after, [*inputs, "torch.randn(3), torch.rand(3), torch.tensor([2, 0])"])
+    compiles(after, inputs)

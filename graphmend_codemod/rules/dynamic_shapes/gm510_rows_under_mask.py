@@ -1,10 +1,15 @@
-"""rows-under-mask (GM510): a computation on the rows that a mask chooses, written back under the same mask.
+"""rows-under-mask (GM510): a computation on the rows that a mask chooses, written back under it or reduced.
 
 `y[mask] = f(x[mask])` and `y[mask] += x[mask] * 2` make tensors of as many rows as the data says, and the graph breaks.
 Under `torch.compile` all rows are computed, and the mask selects which are written. In the place of a row that the mask
 does not choose stands one that it does: so no nan comes up that eager mode does not have, forward or backward, and what
 the function checks of all rows (`if x.min() < 0: raise`) says what it says of the chosen ones. Eager mode runs the
 original statements, word for word.
+
+Sums, means and losses of such rows are those of all rows under the mask: `F.mse_loss(x[mask], y[mask])`, and
+`F.cross_entropy(logits[mask], labels[mask])`, where what the mask leaves out has the label that the loss ignores. Sums
+add up in another order. Losses of float16 other than `cross_entropy` are left alone, since eager mode scales their
+gradients before it multiplies.
 
 Functions of the same file are followed. They may look at each element alone, or along the dimensions of a row: what
 mixes rows, multiplies matrices, or runs layers is a reason to decline, as is a check that may fail where no row is
@@ -26,9 +31,9 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, masked_by, region_at
-from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
-from graphmend_codemod.rules.proofs.untraced.subscripts import chosen
+from graphmend_codemod.rules.proofs.rowwise.masked_region import REDUCTIONS, NotWritten, region_at
+from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise, masked_by
+from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
 
 _SETUP = """
 import torch
@@ -112,6 +117,31 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.tensor([1.0, -2.0, 3.0])", "torch.tensor([[-1.0, -2.0]])"),
         ),
+        Example(
+            before="""
+            y = (x[mask] - y[mask]).abs().mean()
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and torch.is_tensor(mask)
+                and mask.dtype == torch.bool
+                and mask.dim() > 0
+                and mask.numel() > 0
+                and torch.is_tensor(x)
+                and x.shape[: mask.dim()] == mask.shape
+                and y.shape == x.shape
+            ):
+                # All rows, of which the mask keeps its own: how many it chooses depends on the data.
+                y = (
+                    _mean_under(mask, (_rows_under(mask, x) - _rows_under(mask, y)).abs())
+                )
+            else:
+                y = (x[mask] - y[mask]).abs().mean()
+            """,
+            setup=_SETUP,
+            inputs=("torch.tensor([1.0, -2.0, 3.0])", "torch.tensor([[-1.0, -2.0]])"),
+        ),
         Declined(
             source="""
             y[mask] = x[mask].cumsum(0)
@@ -146,18 +176,21 @@ def _reads(node: ast.AST) -> Iterator[ast.Subscript]:
 def _is_worth_asking(node: ast.stmt) -> bool:
     if isinstance(node, ast.AugAssign):
         return masked_by(node.target) is not None
-    return isinstance(node, ast.Assign) and next(_reads(node.value), None) is not None
+    value = node.value if isinstance(node, (ast.Assign, ast.Return)) else None
+    return value is not None and next(_reads(value), None) is not None
 
 
-@rule.on(ast.Assign, ast.AugAssign, when=_is_worth_asking)
-def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign) -> Verdict | None:
-    """`y[mask] = f(x[mask])`."""
+@rule.on(ast.Assign, ast.AugAssign, ast.Return, when=_is_worth_asking)
+def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> Verdict | None:
+    """`y[mask] = f(x[mask])`, `return (x[mask] - y[mask]).abs().mean()`."""
+    assert node.value is not None
     inside = [*([node.target] if isinstance(node, ast.AugAssign) else []), *_reads(node.value)]
-    found = next((each for each in inside if isinstance(each, ast.Subscript) and chosen(site, each) is not None), None)
+    found = next((each for each in inside if isinstance(each, ast.Subscript) and _is_chosen(site, each)), None)
     if found is None or (mask := masked_by(found)) is None or _only_copies(node):
         return None
     body, position = site.place.blocks[-1]
-    if not any(_writes(part, mask) for each in body[position:] for part in walk(each)):
+    parts = [part for each in body[position:] for part in walk(each)]
+    if not any(_writes(part, mask) or _reduces(part) for part in parts) or _is_plain_reduction(node):
         return None
     message = f"computes with rows from boolean-mask indexing (data-dependent shape): `{short(found)}`"
     if site.torch is None:
@@ -179,6 +212,29 @@ def _writes(node: ast.AST, mask: ast.expr) -> bool:
     written = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
     found = masked_by(node) if written else None
     return found is not None and ast.dump(found) == ast.dump(mask)
+
+
+def _is_chosen(site: Site, node: ast.Subscript) -> bool:
+    """True for `x[mask]`; the compile path asks whether it is a mask."""
+    return chosen(site, node) is not None or chosen_anywhere(site, node) is not None
+
+
+def _reduces(node: ast.AST) -> bool:
+    """True for `x.mean()`, `F.mse_loss(x, y)`."""
+    function = node.func if isinstance(node, ast.Call) else None
+    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return name in REDUCTIONS
+
+
+def _is_plain_reduction(node: ast.stmt) -> bool:
+    """True where all rows are those of `x[mask].sum()`, which needs no proof."""
+    reduced = [
+        part.func.value
+        for part in walk_in_layers(node)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in {"sum", "mean"}
+    ]
+    read = [each for each in _reads(node) if isinstance(each.ctx, ast.Load)]
+    return bool(read) and all(any(each is part for part in reduced) for each in read)
 
 
 def _region(site: Site, first: ast.stmt, mask: ast.expr) -> tuple[ast.stmt, ...]:

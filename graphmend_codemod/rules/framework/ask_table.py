@@ -133,6 +133,7 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
+        ("dynamic_shapes.gm510_rows_under_mask", 0, "", ""),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("dynamic_shapes.gm501_masked_rows", 0, "", "mean sum"),
         ("readback.gm411_fixed_size_form", 0, "", ""),

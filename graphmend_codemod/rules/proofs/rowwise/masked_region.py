@@ -9,43 +9,39 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from contextlib import suppress
+from itertools import product
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
-from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement
+from graphmend_codemod.core.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
-from graphmend_codemod.rules.proofs.cond.constant_floats import above
 from graphmend_codemod.rules.proofs.rowwise.row_functions import RowFunctions
-from graphmend_codemod.rules.proofs.rowwise.row_values import OTHER, Held, NotRowwise, What, elementwise, rows
+from graphmend_codemod.rules.proofs.rowwise.row_helpers import helpers_in
+from graphmend_codemod.rules.proofs.rowwise.row_values import (
+    OTHER,
+    Held,
+    NotRowwise,
+    What,
+    elementwise,
+    masked_by,
+    rows,
+)
+
+_MOST_TRIED = 4
+_REDUCED = {"sum": "_sum_under", "mean": "_mean_under"}
+_LOSSES = frozenset(
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits".split()
+)
+_CLASSES = frozenset({"cross_entropy", "nll_loss"})
+REDUCTIONS = _LOSSES | _CLASSES | _REDUCED.keys()
+"""What makes one element of the rows that a mask chooses."""
 
 COMMENT = "# All rows, of which the mask keeps its own: how many it chooses depends on the data."
-_READ = '''
-def _rows_under(mask, x):
-    """The rows of `x`, with one that the mask chooses (else zeros) in the place of those that it does not."""
-    x, mask = x.flatten(0, mask.dim() - 1), mask.flatten()
-    one = x.index_select(0, mask.int().argmax(0, keepdim=True)).detach()
-    mask = mask[(...,) + (None,) * (x.dim() - 1)]
-    return torch.where(mask, x, torch.where(mask.any(), one, torch.zeros_like(one)))
-'''
-_WRITE = '''
-def _write_under(mask, x, rows):
-    """`x[mask] = ...` with the rows of which the mask chooses some."""
-    chosen = mask[(...,) + (None,) * (x.dim() - mask.dim())]
-    x.copy_(torch.where(chosen, rows.unflatten(0, mask.shape), x))
-'''
-
-
-def masked_by(node: ast.AST) -> ast.expr | None:
-    """The name or attribute that chooses rows in `x[mask]`, `x[mask, :]`, if it is a mask."""
-    if not isinstance(node, ast.Subscript):
-        return None
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    plain = all(isinstance(each, ast.Slice) and ast.unparse(each) == ":" for each in parts[1:])
-    return parts[0] if parts and plain and isinstance(parts[0], (ast.Name, ast.Attribute)) else None
 
 
 class NotWritten(NotRowwise):
@@ -60,42 +56,50 @@ class Region(NamedTuple):
 
 
 def region_at(site: Site, statements: Sequence[ast.stmt], mask: ast.expr) -> Region:
-    """The shortest region that begins with the first statement; NotRowwise with the reason if there is none."""
-    reasons: list[NotRowwise] = []
-    for rank in (1, 2):
-        try:
-            return _Rewriter(site, mask, rank).region(statements)
-        except NotRowwise as why:
-            reasons.append(why)
-    raise reasons[0]
+    """The shortest region that begins with the first statement; NotRowwise with the reason if there is none.
+
+    How many dimensions a row has is tried out.
+    """
+    bare: dict[str, None] = {}
+    try:
+        return _Rewriter(site, mask, {}, bare).region(statements)
+    except NotRowwise as why:
+        first = why
+    for ranks in product((1, 2), repeat=min(len(bare), _MOST_TRIED)):
+        with suppress(NotRowwise):
+            return _Rewriter(site, mask, dict(zip(bare, ranks, strict=False)), {}).region(statements)
+    raise first
 
 
 class _Rewriter(RowFunctions):
-    """Follows the statements of a region and writes them anew; `rank` is that of `x[mask]`."""
+    """Follows the statements of a region and writes them anew.
 
-    def __init__(self, site: Site, mask: ast.expr, rank: int) -> None:
+    `ranks` are those of `x[mask]` by what is indexed, 1 if not given; `bare` collects what is indexed so.
+    """
+
+    def __init__(self, site: Site, mask: ast.expr, ranks: dict[str, int], bare: dict[str, None]) -> None:
         calls = calls_in(site.source.text)
         own = calls.at(site.evaluator.scope.node.lineno)
         if own is None:
             raise NotRowwise("it is in a function inside of a function")
         super().__init__(calls, own, site.resolve_global, {}, [])
-        self.site, self.mask, self.rank = site, mask, rank
+        self.site, self.mask, self.ranks, self.bare = site, mask, ranks, bare
         self.tensors: dict[str, tuple[ast.expr, int]] = {}
         self.numbers: dict[str, None] = {}
         self.lines: list[str] = []
         self.level = 0
         self.changes: dict[int, tuple[ast.expr, str]] = {}
         self.written: dict[str, None] = {}
-        self.reads = False
+        self.reads = self.reduced = self.fused = False
 
     def region(self, statements: Sequence[ast.stmt]) -> Region:
         """As many of the statements as need to be written anew."""
         for count, statement in enumerate(statements, 1):
             self.statement(statement)
             site = self.site.at(statement)
-            live = [name for name, held in self.env.items() if self._enter([held])]
+            live = [name for name, held in self.env.items() if self.enter([held])]
             if site is not None and not any(map(site.live_after, live)):
-                if not self.reads or not self.written:
+                if not self.reads or not (self.written or self.reduced):
                     break
                 return Region(tuple(statements[:count]), self._edit(statements[:count]))
         raise NotWritten(f"what `{self.site.text(self.mask)}` selects is not written back under it")
@@ -142,6 +146,9 @@ class _Rewriter(RowFunctions):
     def statement(self, node: ast.stmt) -> bool:
         if isinstance(node, ast.If):
             return self._if(node)
+        if isinstance(node, ast.Return) and node.value is not None and not self.enter([self.value(node.value)]):
+            self._emit_value("return ", node.value)
+            return False
         if not isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr, ast.Assert)):
             raise NotRowwise(f"`{short(node)}` comes before what is selected is written back")
         bound = [
@@ -158,16 +165,12 @@ class _Rewriter(RowFunctions):
             self._emit(self._text(node))
         return True
 
-    def _effect(self, node: ast.Expr) -> None:
-        if self._enter([self.value(node.value)]):
-            super()._effect(node)
-
     def _assigned(self, node: ast.Assign, target: ast.expr) -> None:
         held = self.value(node.value)
         parts = target.elts if isinstance(target, ast.Tuple) else [target]
         written = [each for each in parts if isinstance(each, ast.Subscript) and self._is_mask(each)]
-        if not written or not self._enter([held]):
-            if self._enter([held]) or any(isinstance(each, ast.Name) for each in parts):
+        if not written or not self.enter([held]):
+            if self.enter([held]) or any(isinstance(each, ast.Name) for each in parts):
                 self._bind_all(target, held, node)
             self._emit_value(f"{self._text(target)} = ", node.value)
             return
@@ -188,7 +191,7 @@ class _Rewriter(RowFunctions):
             raise NotRowwise(f"`{short(node)}` is not a plain assignment")
 
     def _bind_all(self, target: ast.expr, held: Held, node: ast.stmt) -> None:
-        if isinstance(target, ast.Tuple) and not self._enter([held]):
+        if isinstance(target, ast.Tuple) and not self.enter([held]):
             for part in walk_in_layers(target):
                 if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                     self.env[part.id] = OTHER
@@ -213,7 +216,7 @@ class _Rewriter(RowFunctions):
 
     def _if(self, node: ast.If) -> bool:
         test = self.value(node.test)
-        if self._enter([test]):
+        if self.enter([test]):
             raise NotRowwise(f"`{short(node.test)}` branches on the values of the selected rows")
         before, ends = dict(self.env), []
         for header, body in ((f"if {self._text(node.test)}:", node.body), ("else:", node.orelse)):
@@ -227,7 +230,7 @@ class _Rewriter(RowFunctions):
             ends.append(self.env)
         for name in ends[0].keys() | ends[1].keys():
             first, second = ends[0].get(name, OTHER), ends[1].get(name, OTHER)
-            if first != second and self._enter([first, second]):
+            if first != second and self.enter([first, second]):
                 raise NotRowwise(f"`{name}` holds selected rows in one branch alone")
             self.env[name] = first if first == second else OTHER
         return True
@@ -239,11 +242,60 @@ class _Rewriter(RowFunctions):
 
     def _read(self, node: ast.Subscript) -> Held:
         more = len(node.slice.elts) - 1 if isinstance(node.slice, ast.Tuple) else 0
-        rank = 1 + more if more else self.rank
-        mask = self.site.text(self.mask)
+        mask, base = self.site.text(self.mask), self.site.text(node.value)
+        if more:
+            self.looked.append(node)
+        else:
+            self.bare[base] = None
+        rank = 1 + more if more else self.ranks.get(base, 1)
         self.changes[id(node)] = (node, f"_rows_under({mask}, {self._tensor(node, rank)})")
         self.reads = True
         return rows(rank, boolean=self.site.value(node.value).dtype == BOOL)
+
+    def operator(self, node: ast.Call, name: str, first: Held, rest: list[Held], words: dict[str, Held]) -> Held:
+        if name in REDUCTIONS and first.what is What.ROWS and name not in self.env:
+            made = self._reduced(node, name, [first, *rest], words)
+            if made is not None:
+                return made
+        return super().operator(node, name, first, rest, words)
+
+    def _reduced(self, node: ast.Call, name: str, given: list[Held], words: dict[str, Held]) -> Held | None:
+        """`rows.mean()`, `F.mse_loss(rows, others)`: one element, made of the rows that the mask chooses."""
+        mask = self.site.text(self.mask)
+        if name in _REDUCED:
+            if len(given) + len(words) > 1:
+                return None
+            owner = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else node.args[0]
+            return self._make(node, f"{_REDUCED[name]}({mask}, {self._text(owner)})")
+        options = {word.arg or "": word.value for word in node.keywords}
+        kind = getattr(options.pop("reduction", ast.Constant("mean")), "value", None)
+        ranks = [each.rank for each in given if each.what is What.ROWS]
+        if len(node.args) != 2 or len(ranks) != 2 or kind not in _REDUCED:
+            return None
+        texts = list(map(self._text, node.args))
+        texts += [f"{word}={self._text(value)}" for word, value in options.items()]
+        function = self._text(node.func)
+        if name in _CLASSES:
+            ignored = options.get("ignore_index", ast.Constant(-100))
+            plain = isinstance(ignored, (ast.Constant, ast.UnaryOp, ast.Name, ast.Attribute))
+            if ranks != [2, 1] or not plain or not options.keys() <= {"ignore_index", "label_smoothing", "weight"}:
+                return None
+            self.looked.append(node)
+            texts[1] = f"{self.site.torch}.where({mask}.flatten(), {texts[1]}, {ast.unparse(ignored)})"
+            texts += [] if kind == "mean" else ['reduction="sum"']
+            return self._make(node, f"{function}({', '.join(texts)})")
+        if not options.keys() <= {"beta", "delta"}:
+            return None
+        elementwise([*given, *map(self.as_number, words.values())], short(node))
+        # Eager mode divides before it multiplies, which matters where a gradient is near the largest number.
+        self.fused = True
+        texts.append('reduction="none"')
+        return self._make(node, f"{_REDUCED[str(kind)]}({mask}, {function}({', '.join(texts)}))")
+
+    def _make(self, node: ast.expr, text: str) -> Held:
+        self.changes[id(node)] = (node, text)
+        self.reduced = True
+        return OTHER
 
     def followed(self, node: ast.Call, given: list[Held], words: dict[str, Held]) -> Held:
         root = (dotted(node.func) or "").partition(".")[0]
@@ -261,8 +313,10 @@ class _Rewriter(RowFunctions):
 
     def _emit_value(self, before: str, value: ast.expr) -> None:
         """A statement on several lines where one would be too long."""
-        if not isinstance(value, ast.Call):
-            self._emit(before + self._text(value))
+        if not isinstance(value, ast.Call) or id(value) in self.changes:
+            text = f"{before}{self._text(value)}"
+            long = "\n" not in text and self.site.is_too_long(self.site.indentation(1 + self.level) + len(text))
+            self._emit(f"{before}(\n    {self._text(value)}\n)" if long else text)
             return
         words = [
             f"{word.arg}={self._text(word.value)}" if word.arg else f"**{self._text(word.value)}"
@@ -273,21 +327,19 @@ class _Rewriter(RowFunctions):
 
     def _call(self, before: str, arguments: list[str]) -> str:
         """A call from the first column on, broken where it would be too long where it will stand."""
-        depth = 1 + self.level
-        return self.site.call(before, arguments, deeper=depth).replace("\n" + "    " * depth, "\n")
+        margin = "\n" + "    " * (1 + self.level)
+        return self.site.call(before, arguments, deeper=1 + self.level).replace(margin, "\n")
 
     def _edit(self, statements: Sequence[ast.stmt]) -> Edit:
         site, first, last = self.site, statements[0], statements[-1]
+        both = [each for each in self.numbers if each in {site.text(self.mask), *self.tensors}]
+        if both:
+            raise NotRowwise(f"`{both[0]}` stands beside selected rows without being selected")
         header = site.header("if", [site.compiling, *self._facts(), *self.conditions, *self._certain()])
         body = "\n    ".join([header, COMMENT, *self.lines])
         whole = site.span(first)._replace(end_line=site.span(last).end_line, end_column=site.span(last).end_column)
         parts = (f"{body}\nelse:\n    ", Original(whole, 1))
-        after = above(site, site.evaluator.scope.node.lineno)
-        helpers = [
-            Helper(name, text.strip("\n").replace("torch.", f"{site.torch}."), after=after, shared=True)
-            for name, text in (("_rows_under", _READ), ("_write_under", _WRITE))
-        ]
-        return Edit((Replacement(whole, parts),), imports=site.imports, helpers=tuple(helpers))
+        return Edit((Replacement(whole, parts),), imports=site.imports, helpers=helpers_in(site, body))
 
     def _certain(self) -> list[str]:
         certain = CertainCalls(self.site, self.calls)
@@ -306,13 +358,32 @@ class _Rewriter(RowFunctions):
         if value.dtype != BOOL or value.hint:
             facts.append(f"{mask}.dtype == {site.torch}.bool")
         facts += [f"{mask}.dim() > 0", f"{mask}.numel() > 0"]
-        for rank in sorted({rank for _, rank in self.tensors.values()}):
-            of_rank = [(text, site.value(node)) for text, (node, each) in self.tensors.items() if each == rank]
-            sure = all(known.is_tensor and not known.hint for _, known in of_rank)
-            shape = f"{{}}.shape{'' if rank == 1 else f'[:-{rank - 1}]'} == {mask}.shape"
-            facts += self._all(shape if sure else f"{tensor} and {shape}", [text for text, _ in of_rank])
+        facts += self._shapes(f"{site.torch}.is_tensor({{}})", mask)
+        facts += self._all(f"{{}}.dtype != {site.torch}.float16", list(self.tensors)) if self.fused else []
         facts += [f"0 not in {name}.stride()" for name in self.written if not site.sole_owner(name)]
         return facts + self._all("isinstance({}, (bool, int, float, str))", list(self.numbers))
+
+    def _shapes(self, tensor: str, mask: str) -> list[str]:
+        """That each tensor has a row for each element of the mask, of as many dimensions as was taken for granted."""
+        facts, ranks = [], {rank for _, rank in self.tensors.values()}
+        known = {text: self.site.value(node) for text, (node, _) in self.tensors.items()}
+        if len(ranks) == 1 and not self.looked:
+            first, *others = self.tensors
+            facts = [] if known[first].is_tensor and not known[first].hint else [tensor.format(first)]
+            facts.append(f"{first}.shape[: {mask}.dim()] == {mask}.shape")
+            groups = [(f"{{}}.shape == {first}.shape", others)]
+        else:
+            groups = [
+                (
+                    f"{{}}.shape{'' if rank == 1 else f'[:-{rank - 1}]'} == {mask}.shape",
+                    [text for text, (_, each) in self.tensors.items() if each == rank],
+                )
+                for rank in sorted(ranks)
+            ]
+        for shape, names in groups:
+            sure = all(known[each].is_tensor and not known[each].hint for each in names)
+            facts += self._all(shape if sure else f"{tensor} and {shape}", names)
+        return facts
 
     def _all(self, question: str, names: Sequence[str]) -> list[str]:
         """One condition for each name, or one for all of them, broken where it would be too long."""

@@ -9,6 +9,7 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.proofs.rowwise.row_values import (
+    ELEMENTWISE,
     NUMBER,
     OTHER,
     Held,
@@ -30,11 +31,15 @@ _OF_ROWS = frozenset({"dtype", "device", "is_cuda"})
 
 
 class RowExpressions:
-    """What expressions hold, given what names do. `qualify` resolves what the top level of the module binds."""
+    """What expressions hold, given what names do. `qualify` resolves what the top level of the module binds.
+
+    `looked` are expressions that depend on how many dimensions a row has.
+    """
 
     def __init__(self, qualify: Callable[[ast.expr], str | None]) -> None:
         self.qualify = qualify
         self.env: dict[str, Held] = {}
+        self.looked: list[ast.expr] = []
 
     def qualified(self, node: ast.expr) -> str | None:
         """The qualified name of what an expression spells at the top level of the module."""
@@ -84,8 +89,6 @@ class RowExpressions:
             return self._comparison(node)
         if isinstance(node, ast.BoolOp):
             return self._test(node)
-        if isinstance(node, ast.JoinedStr):
-            return NUMBER
         return self.unread(node)
 
     def as_number(self, held: Held) -> Held:
@@ -159,6 +162,7 @@ class RowExpressions:
         held = self.value(node.value)
         if held.what is not What.ROWS:
             return held if held.what in {What.NUMBER, What.OTHER} else self.unread(node)
+        self.looked.append(node)
         if node.attr == "shape":
             return Held(What.SHAPE, held.rank)
         if node.attr == "ndim":
@@ -183,6 +187,7 @@ class RowExpressions:
 
     def _part(self, held: Held, node: ast.Subscript) -> Held:
         parts = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        self.looked.append(node)
         for part in parts:
             bounds = [part.lower, part.upper, part.step] if isinstance(part, ast.Slice) else []
             if any(self.value(each).what is not What.NUMBER for each in bounds if each is not None):
@@ -208,22 +213,26 @@ class RowExpressions:
             if owner.what is What.ROWS:
                 return self._method(node, owner, given, words)
         all_given = [*given, *words.values()]
-        if name is not None and given and self._enter(all_given):
-            return self._operator(node, name, given[0], given[1:], words)
-        if not self._enter(all_given):
+        if name is not None and given and self.enter(all_given):
+            return self.operator(node, name, given[0], given[1:], words)
+        if not self.enter(all_given):
             return self.without_rows(node, qualified, all_given)
         words = {name: self.as_number(each) for name, each in words.items()}
         return self.followed(node, [self.as_number(each) for each in given], words)
 
-    def _enter(self, held: Sequence[Held]) -> bool:
+    def enter(self, held: Sequence[Held]) -> bool:
+        """True when rows, or what says something of all of them, are among what is held."""
         return any(
-            each.what in {What.ROWS, What.DECIDES, What.SHAPE} or (each.parts and self._enter(each.parts))
+            each.what in {What.ROWS, What.DECIDES, What.SHAPE} or (each.parts and self.enter(each.parts))
             for each in held
         )
 
-    def _operator(self, node: ast.Call, name: str, first: Held, rest: list[Held], words: dict[str, Held]) -> Held:
+    def operator(self, node: ast.Call, name: str, first: Held, rest: list[Held], words: dict[str, Held]) -> Held:
+        """What an operator of torch gives, `first` among its arguments."""
         rest = [self.as_number(each) for each in rest]
         words = {word: self.as_number(each) for word, each in words.items()}
+        if name.rstrip("_") not in ELEMENTWISE:
+            self.looked.append(node)
         held = operator(name, self.as_number(first), rest, words, node, short(node))
         if held.what is What.DECIDES and name in {"min", "max", "amin", "amax"}:
             self.env[SOME] = NUMBER  # of no rows there is none, and eager mode raises
@@ -239,6 +248,8 @@ class RowExpressions:
     def _method(self, node: ast.Call, owner: Held, given: list[Held], words: dict[str, Held]) -> Held:
         assert isinstance(node.func, ast.Attribute)
         name = node.func.attr
+        if name in {"dim", "size"}:
+            self.looked.append(node)
         if name == "dim" and not given:
             return constant(owner.rank)
         if name == "size" and not words:
@@ -247,7 +258,7 @@ class RowExpressions:
                 return Held(What.SHAPE, owner.rank)
             if number is not None and 0 < (number + owner.rank if number < 0 else number) < owner.rank:
                 return NUMBER
-        return self._operator(node, name, owner, given, words)
+        return self.operator(node, name, owner, given, words)
 
     def _asks_for_tensor(self, node: ast.Call) -> Held:
         held = self.value(node.args[0])

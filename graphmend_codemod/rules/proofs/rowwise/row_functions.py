@@ -217,5 +217,6 @@ class RowFunctions(RowExpressions):
             raise NotRowwise(f"`{short(node)}` may not process each row independently")
         self.links.append(Link(self.caller, node, callee))
         inner = RowFunctions(self.calls, callee, self.qualify, self.conditions, self.links, self.depth + 1)
+        inner.looked = self.looked
         arguments = dict(zip(callee.parameters, given, strict=False)) | words
         return inner.result(arguments, some=SOME in self.env)

@@ -83,6 +83,15 @@ NUMBER = Held(What.NUMBER)
 OTHER = Held(What.OTHER)
 
 
+def masked_by(node: ast.AST) -> ast.expr | None:
+    """The name or attribute that chooses rows in `x[mask]`, `x[mask, :]`, if it is a mask."""
+    if not isinstance(node, ast.Subscript):
+        return None
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    plain = all(isinstance(each, ast.Slice) and ast.unparse(each) == ":" for each in parts[1:])
+    return parts[0] if parts and plain and isinstance(parts[0], (ast.Name, ast.Attribute)) else None
+
+
 def rows(rank: int, *, boolean: bool = False) -> Held:
     """Rows of `rank` dimensions, the number of rows among them."""
     return Held(What.ROWS, rank, boolean=boolean)
@@ -175,7 +184,7 @@ def operator(name: str, first: Held, rest: list[Held], words: dict[str, Held], c
     if "out" in given:
         raise NotRowwise(f"`{text}` writes into another tensor")
     stem = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    if stem in ELEMENTWISE:
+    if stem in ELEMENTWISE and (stem != "where" or len(rest) == 2):
         held = [each for each in (first, *rest, *words.values()) if each.what is not What.TUPLE]
         return elementwise(held, text, boolean=stem in BOOLEAN)
     if first.what is not What.ROWS or any(each.what is What.ROWS for each in words.values()):

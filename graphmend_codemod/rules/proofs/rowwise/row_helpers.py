@@ -1,0 +1,49 @@
+"""Functions that a file gets where it works on all rows in the place of those that a mask chooses."""
+
+from __future__ import annotations
+
+from graphmend_codemod.core.findings import Helper
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.cond.constant_floats import above
+
+_READ = '''
+def _rows_under(mask, x):
+    """The rows of `x`, with one that the mask chooses (else zeros) in the place of those that it does not."""
+    x, mask = x.flatten(0, mask.dim() - 1), mask.flatten()
+    one = x.index_select(0, mask.int().argmax(0, keepdim=True)).detach()
+    mask = mask[(...,) + (None,) * (x.dim() - 1)]
+    return torch.where(mask, x, torch.where(mask.any(), one, torch.zeros_like(one)))
+'''
+_WRITE = '''
+def _write_under(mask, x, rows):
+    """`x[mask] = ...` with the rows of which the mask chooses some."""
+    chosen = mask[(...,) + (None,) * (x.dim() - mask.dim())]
+    x.copy_(torch.where(chosen, rows.unflatten(0, mask.shape), x))
+'''
+
+
+_SUM = '''
+def _sum_under(mask, rows):
+    """The sum of the rows that the mask chooses."""
+    return torch.where(mask.flatten()[(...,) + (None,) * (rows.dim() - 1)], rows, 0).sum()
+'''
+_MEAN = '''
+def _mean_under(mask, rows):
+    """The mean of the rows that the mask chooses; half precision adds up in float32, as in eager mode."""
+    if not (rows.is_floating_point() or rows.is_complex()):
+        return rows.mean()
+    wide = torch.float32 if rows.dtype in (torch.float16, torch.bfloat16) else rows.dtype
+    chosen = torch.where(mask.flatten()[(...,) + (None,) * (rows.dim() - 1)], rows, 0)
+    return (chosen.sum(dtype=wide) / (mask.sum() * (rows.numel() // mask.numel()))).to(rows.dtype)
+'''
+_HELPERS = {"_rows_under": _READ, "_write_under": _WRITE, "_sum_under": _SUM, "_mean_under": _MEAN}
+
+
+def helpers_in(site: Site, body: str) -> tuple[Helper, ...]:
+    """The helpers that the text of a compile path calls."""
+    after = above(site, site.evaluator.scope.node.lineno)
+    return tuple(
+        Helper(name, text.strip("\n").replace("torch.", f"{site.torch}."), after=after, shared=True)
+        for name, text in _HELPERS.items()
+        if f"{name}(" in body
+    )
