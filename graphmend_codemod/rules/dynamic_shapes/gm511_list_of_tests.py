@@ -1,0 +1,141 @@
+"""list-of-tests (GM511): indexing by a list of bools (data-dependent shape).
+
+`x[..., [kind == "circular" for kind in kinds], 0]` reads where the list has True. Dynamo makes a mask of the list,
+whose elements it does not know any more, and the graph breaks. Under `torch.compile` the numbers of these places index
+instead, which are Python integers. Eager mode runs the original statement, word for word.
+
+The path is taken for a list of bools as long as the dimension that it indexes, which Dynamo knows while it traces.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.untraced.evidence import is_list_of_tests
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, kinds=("a", "b")):
+        y = x * 2
+        chosen = [kind == "b" for kind in kinds]
+        ...
+        return y
+"""
+
+rule = Rule(
+    code="GM511",
+    slug="list-of-tests",
+    title="index with integers instead of a list of bools under torch.compile",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(cost=Cost.NONE),
+    examples=(
+        Example(
+            before="""
+            y[..., chosen, -1] = y[..., chosen, 0]
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(chosen, list)
+                and all(isinstance(each, bool) for each in chosen)
+                and len(chosen) == y.shape[-2]
+            ):
+                places = [place for place, each in enumerate(chosen) if each]
+                y[..., places, -1] = y[..., places, 0]
+            else:
+                y[..., chosen, -1] = y[..., chosen, 0]
+            """,
+            setup=_SETUP,
+            inputs=("torch.arange(12.0).view(2, 2, 3)", "torch.ones(2, 3), ('b', 'b')"),
+        ),
+        Declined(
+            source="""
+            y = (y + 1)[chosen]
+            """,
+            because="`y + 1` would be computed twice",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            y[..., 0] = y[..., [0, 1]].sum(-1)
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+
+def _indexed(node: ast.stmt) -> Iterator[tuple[ast.Subscript, list[ast.expr]]]:
+    for part in walk_in_layers(node):
+        if isinstance(part, ast.Subscript):
+            yield part, list(part.slice.elts) if isinstance(part.slice, ast.Tuple) else [part.slice]
+
+
+def _may_read(node: ast.Assign | ast.Return) -> bool:
+    return any(
+        isinstance(each, ast.Name) and isinstance(part.ctx, ast.Load)
+        for part, index in _indexed(node)
+        for each in index
+    )
+
+
+@rule.on(ast.Assign, ast.Return, when=_may_read)
+def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+    """`x[..., flags, 0]` where `flags = [kind == "b" for kind in kinds]`."""
+    found = [
+        (part, index, position)
+        for part, index in _indexed(node)
+        for position, each in enumerate(index)
+        if is_list_of_tests(site, each) and not site.value(part.value).is_python
+    ]
+    if not any(isinstance(part.ctx, ast.Load) for part, _, _ in found):
+        return None
+    name = found[0][1][found[0][2]]
+    message = f"boolean-mask indexing by a list of bools (data-dependent shape): `{short(found[0][0])}`"
+    if site.torch is None:
+        return Verdict(message, declined=name_taken())
+    flags, facts, places = site.text(name), [], site.free_name("places")
+    written: dict[int, tuple[ast.expr, str]] = {}
+    for part, index, position in found:
+        if dotted(part.value) is None:
+            text = short(part.value)
+            return Verdict(message, declined=f"`{text}` would be computed twice; assign it to a variable first")
+        dimension = _dimension(index, position)
+        if dimension is None or site.text(index[position]) != flags:
+            return Verdict(message, declined=f"cannot infer which dimension `{site.text(index[position])}` indexes")
+        facts.append(f"len({flags}) == {site.text(part.value)}.shape[{dimension}]")
+        written[id(index[position])] = (index[position], places)
+    bools = [f"isinstance({flags}, list)", f"all(isinstance(each, bool) for each in {flags})"]
+    header = site.header("if", [site.compiling, *bools, *dict.fromkeys(facts)])
+    lines = [
+        header,
+        f"{places} = [place for place, each in enumerate({flags}) if each]",
+        site.but(written=written).text(node),
+    ]
+    parts = ("\n    ".join(lines) + "\nelse:\n    ", site.original(node, 1))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+
+
+def _dimension(index: list[ast.expr], position: int) -> int | None:
+    """The number of the dimension that a part of an index is for; None where that depends on more than the index."""
+    plain = all(isinstance(each, (ast.Name, ast.Slice, ast.UnaryOp)) or _is_whole(each) for each in index)
+    wide = [number for number, each in enumerate(index) if isinstance(each, ast.Constant) and each.value is Ellipsis]
+    if not plain or len(wide) > 1 or sum(isinstance(each, ast.Name) for each in index) > 1:
+        return None
+    return position - len(index) if wide and wide[0] < position else position
+
+
+def _is_whole(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and (node.value is Ellipsis or type(node.value) is int)
