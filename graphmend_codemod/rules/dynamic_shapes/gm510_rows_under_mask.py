@@ -75,9 +75,8 @@ rule = Rule(
                 and mask.dim() > 0
                 and mask.numel() > 0
                 and torch.is_tensor(x)
-                and x.shape == mask.shape
-                and torch.is_tensor(y)
-                and y.shape == mask.shape
+                and x.shape[: mask.dim()] == mask.shape
+                and y.shape == x.shape
             ):
                 # All rows, of which the mask keeps its own: how many it chooses depends on the data.
                 _write_under(mask, y, squash(_rows_under(mask, x), 2.0))
@@ -101,9 +100,8 @@ rule = Rule(
                 and mask.dim() > 0
                 and mask.numel() > 0
                 and torch.is_tensor(x)
-                and x.shape == mask.shape
-                and torch.is_tensor(y)
-                and y.shape == mask.shape
+                and x.shape[: mask.dim()] == mask.shape
+                and y.shape == x.shape
             ):
                 # All rows, of which the mask keeps its own: how many it chooses depends on the data.
                 rows = _rows_under(mask, x)
