@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import aliasing, annotated, effects, torch_api
+from graphmend_codemod.analysis.shape_needs import is_whole
 from graphmend_codemod.analysis.values import (
     BOOL,
     INT64,
@@ -290,7 +291,23 @@ def _reduction(evaluator: Evaluator, name: str, base: Value, node: ast.Call, res
         dtype = BOOL if is_certainly_no_byte(base.dtype) else f"bool:{evaluator.names.new('dtype')}"
     if dtype is None and (base.is_floating or name in {"max", "min", "amax", "amin", "median"}):
         dtype = base.dtype
-    return evaluator.names.tensor(dtype, None if dimension else SCALAR, grad=base.grad, fresh=True)
+    shape = _kept_shape(evaluator, base, node, rest) if dimension else SCALAR
+    return evaluator.names.tensor(dtype, shape, grad=base.grad, fresh=True)
+
+
+def _kept_shape(evaluator: Evaluator, base: Value, node: ast.Call, rest: list[ast.expr]) -> str | None:
+    """One name for the shape that `keepdim=True` gives all reductions of a shape over the same dimensions."""
+    words = {word.arg: word.value for word in node.keywords}
+    over = rest[0] if len(rest) == 1 and "dim" not in words else words.get("dim") if not rest else None
+    kept = words.get("keepdim")
+    if base.shape is None or not isinstance(kept, ast.Constant) or kept.value is not True or over is None:
+        return None
+    if isinstance(over, ast.Attribute) and isinstance(over.value, ast.Name):
+        fact = evaluator.scope.attribute(over.attr) if over.value.id == evaluator.scope.self_name else None
+        fixed = fact is not None and fact.kind.value != "changed"
+    else:
+        fixed = all(map(is_whole, over.elts if isinstance(over, (ast.Tuple, ast.List)) else [over]))
+    return f"kept:{base.shape}:{ast.unparse(over)}" if fixed and set(words) <= {"dim", "keepdim"} else None
 
 
 def _cast_dtype(evaluator: Evaluator, node: ast.Call, env: Env, base: Value) -> str | None:

@@ -157,7 +157,8 @@ class Evaluator:
         if origin is not None:
             return python(Origin(origin))
         if name in torch_api.TENSOR_ATTRIBUTES:
-            return self.names.tensor(base.dtype, grad=base.grad and name != "data", hint=base.hint)
+            shape = base.shape if name == "data" else None
+            return self.names.tensor(base.dtype, shape, grad=base.grad and name != "data", hint=base.hint)
         return UNKNOWN
 
     # operators

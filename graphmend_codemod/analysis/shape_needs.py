@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import SCALAR, Value
 
 _ALONG = frozenset("softmax log_softmax cumsum cumprod normalize argmax argmin prod count_nonzero".split())
@@ -40,6 +41,9 @@ def of_call(node: ast.Call, name: str, first: ast.expr, tensor: Value) -> frozen
     if len(given) != 1 or not all(each.arg == "keepdim" and isinstance(each.value, ast.Constant) for each in others):
         return None
     dimensions = _dimensions(given[0], name)
+    if dimensions is None and name in _OVER - _NOT_FOR_EMPTY and (text := dotted(given[0])) is not None:
+        listed = f"[*{text}] == [each for each in range({{0}}.dim()) if each in {text}]"
+        return _needs(tensor, [f"isinstance({text}, (list, tuple)) and {listed}"])
     if dimensions is None:
         return None
     rank = max(each + 1 if each >= 0 else -each for each in dimensions)
@@ -126,3 +130,8 @@ def _whole(node: ast.expr) -> int | None:
         number = _whole(node.operand)
         return None if number is None else -number
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+
+def is_whole(node: ast.expr) -> bool:
+    """True for an integer that is written out."""
+    return _whole(node) is not None

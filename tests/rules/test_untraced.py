@@ -192,7 +192,7 @@ def test_dynamo_does_refuse_it(refuses: Callable[[torch.Tensor], object]) -> Non
 
 
 @pytest.mark.parametrize("test", ["self.started", "not self.started", "x.dim() > 2 and self.started"])
-def test_a_buffer_that_is_tested_alone_is_named(test: str) -> None:
+def test_a_buffer_that_is_tested_alone_is_a_tensor(test: str) -> None:
     source = f"""
 import torch
 from torch import nn
@@ -205,9 +205,10 @@ class Model(nn.Module):
 
     def forward(self, x: torch.Tensor):
         if {test}:
-            x = x + 1
+            x = x + 1.0
         return x
 """
     (finding,) = checked(source).findings
-    assert "`self.started` is a buffer" in (finding.declined or "")
+    assert finding.code == "GM101"
+    assert finding.edit is not None
     assert not checked(source.replace(f"if {test}", "if self.started is not None")).findings

@@ -10,6 +10,11 @@ A branch without `else` selects between the new value and the one that the attri
 longest input (dynamic rotary embeddings) is computed for every input, and kept where it would not be replaced. A Python
 number that the same call gives is written in any case.
 
+A branch that initialises parameters or buffers once, under a flag that is kept in a buffer
+(`if not self.done: self.scale.data = 1 / x.std(0); self.done.fill_(True)`), is computed for every input, and each
+tensor gets the selected value where it fits; otherwise the branch runs as it did. Statements of the branch must be
+cheap, draw no random numbers, and be unable to raise where eager mode skips them.
+
 A value that a branch caches for itself (`if not hasattr(self, "a"): self.a = ...`) is computed in the graph instead of
 stored, where every call would compute the same one and nothing else in the project reads it. An attribute that a branch
 only moves to a device is moved there for the select alone.
@@ -28,9 +33,10 @@ from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions import Condition, split
+from graphmend_codemod.rules.proofs.conditions import Condition, is_registered, split
 from graphmend_codemod.rules.proofs.memory.cached_values import cached_value, why_it_is_needed, why_it_may_change
 from graphmend_codemod.rules.proofs.memory.growing_state import NotGrowing, alike, growing_edit, larger_of
+from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, NotInitialising, initialising_edit
 from graphmend_codemod.rules.proofs.select.identity import why_attributes_must_stay
 
 _SETUP = """
@@ -229,10 +235,32 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
             and site.torch is not None
             and condition.verdict.impure is condition.skipped is None
         ):
-            return Verdict(message, edit=growing_edit(site, node, own))
+            return Verdict(message, edit=_alone(site, node, condition, own))
         return Verdict(message, edit=_edit(site, node, condition))
-    except (_NotWritable, NotGrowing) as reason:
+    except (_NotWritable, NotGrowing, NotInitialising) as reason:
         return Verdict(message, declined=str(reason))
+
+
+def _alone(site: Site, node: ast.If, condition: Condition, own: str) -> Edit:
+    """A branch without `else`: state that grows, or that is initialised once."""
+    try:
+        return growing_edit(site, node, own)
+    except NotGrowing:
+        if not any(_fills(site, part) for statement in node.body for part in walk(statement)):
+            raise
+    return initialising_edit(site, node, condition, own)
+
+
+def _fills(site: Site, node: ast.AST) -> bool:
+    """`self.a.data = x`, `self.a.copy_(x)`, `self.a.data.fill_(1)`."""
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr == "data":
+        return _attribute(site, node.value) is not None
+    called = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(called, ast.Attribute) or called.attr not in FILLS:
+        return False
+    filled = called.value
+    inner = filled.value if isinstance(filled, ast.Attribute) and filled.attr == "data" else filled
+    return _attribute(site, inner) is not None
 
 
 def _replaced(site: Site, node: ast.If) -> set[str]:
@@ -278,7 +306,7 @@ def _writes_state(site: Site, statement: ast.stmt) -> bool:
     for node in walk(statement):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _attribute(site, node):
             return True
-        if isinstance(node, ast.Call) and _attribute(site, node.func) == "register_buffer":
+        if (isinstance(node, ast.Call) and _attribute(site, node.func) == "register_buffer") or _fills(site, node):
             return True
     return False
 
@@ -306,7 +334,7 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     for name in sorted(taken.writes.keys() ^ other.writes.keys()):
         raise _NotWritable(f"`self.{name}` is written in only one branch")
     lines = [*taken.lines, *other.lines]
-    facts, selects = list(condition.facts), []
+    facts, selects = [*_asked_of_buffers(site, condition), *condition.facts], []
     for name, write in taken.writes.items():
         both = [
             _named(site, f"{first}{name}", each, lines) for first, each in (("", write), ("other_", other.writes[name]))
@@ -314,6 +342,13 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
         facts.append(alike(*both))
         selects.append(_selected(site, name, condition.text, both[0], both[1], write, other.writes[name]))
     return site.computed_in_front(node, [], lines, facts, selects)
+
+
+def _asked_of_buffers(site: Site, condition: Condition) -> list[str]:
+    """A buffer that is tested by itself may have been made None."""
+    tested = [part for tensor in condition.tensors for part in walk(tensor) if isinstance(part, ast.Attribute)]
+    own = dict.fromkeys(site.text(part) for part in tested if is_registered(site, part))
+    return [f"isinstance({each}, {site.torch}.Tensor)" for each in own]
 
 
 def _named(site: Site, name: str, write: _Write, lines: list[str]) -> str:

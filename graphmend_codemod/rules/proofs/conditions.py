@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin, is_bool_or_byte
+from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.skipped_operands import asked_earlier, unwrapped, where_skipped
 
@@ -56,8 +57,17 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
     value = site.value(inner)
     if isinstance(inner, (ast.Name, ast.Attribute)) and value.kind is Kind.TENSOR:
         # `if output_attentions:` with a wrong annotation is common; a real tensor of several elements would raise.
-        return value.shape == SCALAR or is_bool_or_byte(value.dtype)
+        return value.shape == SCALAR or is_bool_or_byte(value.dtype) or is_registered(site, inner)
     return value.kind is Kind.TENSOR
+
+
+def is_registered(site: Site, node: ast.expr) -> bool:
+    """True for a buffer or parameter of the instance: nothing else is registered as one."""
+    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    if not own or node.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
+        return False
+    fact = site.evaluator.scope.attribute(node.attr)  # type: ignore[attr-defined]
+    return fact is not None and fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
 
 
 def asks_identity(node: ast.Compare) -> bool:
@@ -317,7 +327,8 @@ def number_of(site: Site, node: ast.expr) -> ast.expr | None:
             inner = inner.args[0]
         else:
             break
-    return inner if inner is not node and site.value(inner).is_single else None
+    known = site.value(inner).is_single or is_registered(site, inner)
+    return inner if inner is not node and known else None
 
 
 def _numbers_compared(site: Site, node: ast.expr) -> _Part | None:
@@ -328,6 +339,9 @@ def _numbers_compared(site: Site, node: ast.expr) -> _Part | None:
     found = [number_of(site, side) for side in sides]
     if found == [None, None]:
         return None
+    flags = [inner for inner in found if inner is not None and not site.value(inner).is_single]
+    if flags and not any(isinstance(side, ast.Constant) and side.value in range(128) for side in sides):
+        return None  # what a buffer of unknown dtype may not hold exactly
     if any(site.value(inner).is_floating for inner in found if inner is not None):
         exact = isinstance(node.ops[0], (ast.Eq, ast.NotEq))
         if not exact or not any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
@@ -351,7 +365,7 @@ def _numbers_compared(site: Site, node: ast.expr) -> _Part | None:
     whole = all(site.value(inner).dtype in (BOOL, INT64) for inner in found if inner is not None)
     if not whole and sign not in {"==", "!="}:
         inverse = f"~({text})"  # nan is neither more nor less
-    return _Part(text, f"({text})", inverse, verdict=verdict, facts=tuple(facts))
+    return _Part(text, f"({text})", inverse, verdict=verdict, facts=tuple(facts), any_shape=bool(flags))
 
 
 def _whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:

@@ -1,0 +1,88 @@
+"""GM105: state that a branch initialises once, under a flag that is kept in a buffer."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.compiled import compiles
+from tests.tools.fixes import declined, fixed
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.over = [0]
+        self.scale = nn.Parameter(torch.ones(1, 3))
+        self.shift = nn.Parameter(torch.zeros(1, 3))
+        self.register_buffer("done", torch.tensor(0.0))
+
+    def forward(self, x: torch.Tensor):
+        if {test}:
+{body}
+        return (x + self.shift) * self.scale
+"""
+_REPLACED = [
+    "assert self.scale is not None and self.shift is not None",
+    "found = -torch.log(x.std(dim=self.over, keepdim=True) + 1e-6)",
+    "self.scale.data = found.data",
+    "self.shift.data = (-x.mean(dim=self.over, keepdim=True) * torch.exp(self.scale)).data",
+    "self.done = torch.tensor(1.0)",
+]
+_FILLED = [
+    "with torch.no_grad():",
+    "    self.shift.copy_(-x.mean(dim=0, keepdim=True))",
+    "self.done.fill_(1)",
+]
+_INPUTS = ["torch.rand(4, 3)", "torch.rand(4, 3) + 1", "torch.rand(2, 3)"]
+
+
+def _model(test: str, body: list[str]) -> str:
+    return _MODEL.replace("{test}", test).replace("{body}", "\n".join(f"            {line}" for line in body))
+
+
+@pytest.mark.parametrize(
+    ("test", "body"),
+    [
+        ("not self.done > 0.0", _REPLACED),
+        ("not self.done", _FILLED),
+        ("not self.training and self.done.item() == 0", _FILLED),
+    ],
+)
+def test_what_the_first_call_writes_is_selected(test: str, body: list[str]) -> None:
+    after, _ = fixed(_model(test, body))
+    compiles(after, _INPUTS)
+
+
+def test_what_does_not_fit_is_left_to_the_branch() -> None:
+    after, _ = fixed(_model("not self.done", [_FILLED[1].strip().replace("self.shift", "self.shift.data"), _FILLED[2]]))
+    assert "new_shift.shape" in after
+    # The mean of three dimensions has another shape than the parameter, which `copy_` would make fit.
+    compiles(after, ["torch.rand(2, 1, 3)", "torch.rand(2, 1, 3)"], strict=False)
+
+
+@pytest.mark.parametrize(
+    ("body", "because"),
+    [
+        (["self.shift.data.copy_(torch.randn(1, 3))", "self.done.fill_(1)"], "draws random numbers"),
+        (["self.shift.data.copy_(x.view(7, -1).mean(0, keepdim=True))", "self.done.fill_(1)"], "may raise"),
+        (["self.shift.data = x.data", "self.done.fill_(1)"], "may share memory"),
+        (["self.scale.data.fill_(2)", "self.shift.data.copy_(-self.shift)"], "may share memory"),
+        (["x = x * 2", "self.done.fill_(1)"], "is read after the branch"),
+        (["print(x)", "self.done.fill_(1)"], "may have side effects"),
+        (["self.done.fill_(self.scale.sum())"], "fills with something"),
+        (["self.shift.fill_(1)"], "requires a gradient"),
+        (["self.done = self.scale.sum()", "self.shift.data.fill_(1)"], "would keep the graph"),
+    ],
+)
+def test_what_more_is_done_is_the_reason(body: list[str], because: str) -> None:
+    declined(_model("not self.done", body), because)
+
+
+def test_a_fraction_that_a_flag_may_not_hold_exactly_is_no_test_of_a_tensor() -> None:
+    source = _model("self.done.item() < 0.1", _FILLED)
+    after, _ = fixed(source)
+    assert after == source
