@@ -121,6 +121,19 @@ def test_what_cannot_be_traced_is_named(statements: str, does: str) -> None:
     assert any(code == "GM703" and does in message for code, message in found(written(statements)))
 
 
+def test_a_number_that_its_annotation_allows_to_be_a_tensor_may_break() -> None:
+    source = written("if other > 1:\n    x = x * 2\nx = x * float(other)").replace("other=None", "other: Scalar = 0.0")
+    assert "GM703" not in {code for code, _ in found(source)}
+    messages = {message for code, message in found(f"{_ALIAS}{source}") if code == "GM703"}
+    assert messages == {
+        "may be a data-dependent branch: `other > 1`",
+        "converts a tensor to a Python scalar (device sync): `float(other)`",
+    }
+
+
+_ALIAS = "from typing import Union\nfrom torch import Tensor\nScalar = Union[float, Tensor]\n"
+
+
 def test_the_reason_of_a_rule_comes_before_advice() -> None:
     source = written("for row in ids:\n    if row.sum() > 3:\n        x = x + row.nonzero()[0]")
     codes = {finding.span.start_line: finding.code for finding in checked(source).findings}

@@ -72,6 +72,8 @@ def _parameters(site: Site, function: FunctionNode) -> list[str]:
 
 def _check_gradient(site: Site, function: FunctionNode) -> None:
     for part in walk(function):
+        if isinstance(part, ast.keyword) and part.arg == "requires_grad":
+            raise NotAnOperator("it makes a tensor that requires gradients, which an operator does not hand out")
         if isinstance(part, ast.Attribute) and part.attr in _ARRAYS and not site.no_grad:
             raise NotAnOperator(f"a gradient cannot run `.{part.attr}()` again; write `.tolist()`")
 

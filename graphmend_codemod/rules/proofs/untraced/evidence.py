@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import asks_identity
@@ -64,6 +65,28 @@ def absent_parameters(site: Site) -> frozenset[str]:
     pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
     pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
     return frozenset(each.arg for each, value in pairs if isinstance(value, ast.Constant) and value.value is None)
+
+
+def is_tensor_or_number(site: Site, node: ast.expr) -> bool:
+    """True for a parameter that its annotation allows to be a tensor and to be a number: `time: float | Tensor`."""
+    if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN:
+        return False
+    scope = site.evaluator.scope
+    arguments = scope.node.args
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    annotation = next((each.annotation for each in every if each.arg == node.id), None)
+    if annotation is None or any(each.lineno < site.place.statement.lineno for each in assigned(site, node.id)):
+        return False
+    named = (each for each in ast.walk(annotation) if isinstance(each, (ast.Name, ast.Attribute)))
+    return any(_says_both(site, scope.resolve_global(dotted(each) or "")) for each in named)
+
+
+def _says_both(site: Site, annotation: str | None) -> bool:
+    """True for the alias of a union with tensors and numbers: `Scalar = Union[float, torch.Tensor]`."""
+    home, _, name = (annotation or "").rpartition(".")
+    fact = site.evaluator.scope.index.global_fact(home, name) if home else None
+    words = set(re.findall(r"\w+", fact.text)) if fact is not None else set()
+    return "Tensor" in words and not words.isdisjoint({"float", "int"})
 
 
 def _is_parameter(site: Site, name: str) -> bool:

@@ -13,7 +13,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import asks_identity, reads_tensor
 from graphmend_codemod.rules.proofs.numbers.elements import may_be_tensor
 from graphmend_codemod.rules.proofs.untraced.calls import ordered
-from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_mask
+from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_mask, is_tensor_or_number
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
@@ -77,7 +77,10 @@ def _number_tested(site: Site, test: ast.expr) -> Untraced | None:
         return None
     number, other = test.left, test.comparators[0]
     plain = isinstance(other, ast.Constant) and type(other.value) in {int, float}
-    if not plain or not isinstance(number, ast.Name) or not may_be_tensor(site, number):
+    if not isinstance(number, ast.Name):
+        return None
+    either = is_tensor_or_number(site, number) and (plain or is_tensor_or_number(site, other))
+    if not either and not (plain and may_be_tensor(site, number)):
         return None
     return Untraced(
         test,
