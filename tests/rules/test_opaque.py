@@ -214,9 +214,10 @@ def test_numbers_and_words_are_other_operators_or_other_calls() -> None:
         ("helper.last = x[x > 0]\nreturn x * 2", "changes `helper.last`"),
         ("global LAST\nLAST = x[x > 0]\nreturn x * 2", "not supported"),
         ("if x.sum() > len(x[x > 0]):\n    return x\nreturn x[:1]", "depends on data"),
-        ("y = x[:1]\nfor each in x[x > 0]:\n    y = torch.cat([y, x])\nreturn y", "may depend on"),
+        ("y = x[:1]\nfor each in x[x > 0]:\n    y = torch.cat([y, x])\nreturn y", "`y`"),
         ("return torch.zeros(int(x.max()))", "depend"),
         ("return torch.ones(x.shape[1], requires_grad=True)", "requires gradients"),
+        ("chosen = x[x > 0]\nreturn chosen.sum(), factor", "cannot infer that the result `factor` is a Tensor"),
     ],
 )
 def test_what_lasts_or_has_sizes_that_data_decides_is_left_alone(body: str, because: str) -> None:

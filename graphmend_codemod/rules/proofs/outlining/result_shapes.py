@@ -10,7 +10,7 @@ import ast
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import speculation, torch_api
-from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_in_layers
+from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
@@ -155,13 +155,30 @@ class ResultShapes:
             made.append(value)
         return ast.Return(ast.List(made, ast.Load()))
 
-    def _is_tensor(self, value: ast.expr, node: ast.stmt) -> bool:
+    def _is_tensor(self, value: ast.expr, node: ast.stmt, seen: frozenset[str] = frozenset()) -> bool:
+        """True for what is certainly a tensor where `node` runs: an operator returns nothing else."""
         site = self._site.at(node)
         if site is None or site.value(value).is_python:
             return False
-        if site.value(value).is_tensor or isinstance(value, ast.Name):
+        if site.value(value).is_tensor:
             return True
-        return isinstance(value, (ast.Call, ast.UnaryOp, ast.BinOp, ast.Subscript))
+        if isinstance(value, ast.UnaryOp):
+            return self._is_tensor(value.operand, node, seen)
+        if isinstance(value, ast.BinOp):
+            return any(self._is_tensor(side, node, seen) for side in (value.left, value.right))
+        if isinstance(value, ast.Subscript):
+            return self._is_inverse(value.slice) or self._is_tensor(value.value, node, seen)
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            return value.func.attr in torch_api.RETURNS_TENSOR and self._is_tensor(value.func.value, node, seen)
+        if not isinstance(value, ast.Name) or value.id in seen:
+            return False
+        made = [each for each in _assignments(self._function) if value.id in _bound(each)]
+        others = any(each.arg == value.id for each in parameters(self._function))
+        return not others and bool(made) and all(self._is_made(each, seen | {value.id}) for each in made)
+
+    def _is_made(self, node: ast.Assign, seen: frozenset[str]) -> bool:
+        """True where an assignment gives its one name a tensor."""
+        return isinstance(node.targets[0], ast.Name) and self._is_tensor(node.value, node, seen)
 
     def _branch(self, node: ast.If, needed: set[str]) -> list[ast.stmt]:
         after, other = set(needed), set(needed)
