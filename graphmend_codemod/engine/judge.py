@@ -422,7 +422,7 @@ def _judge(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdi
 def _rank(rule: Rule, verdict: Verdict, asked: bool) -> int:
     """How much the verdict of a rule without a fix of its own says, the least for the most."""
     if rule.safety is not Safety.OPAQUE:
-        return 2 if rule.safety is Safety.ADVICE else 1
+        return 3 if rule.safety is Safety.ADVICE else 1
     if verdict.edit is not None:
-        return 0 if asked else 1
-    return 1 if asked else 3
+        return 0 if asked else 2
+    return 1 if asked else 4

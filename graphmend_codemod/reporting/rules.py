@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.findings import Safety
@@ -152,24 +152,30 @@ def markdown(rule: Rule) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def markdown_index(rules: Sequence[Rule]) -> str:
-    """The list of all pages, by family."""
+def markdown_index(rules: Sequence[Rule], seen: Mapping[str, tuple[int, int]] | None = None, projects: int = 0) -> str:
+    """The list of all pages, by family.
+
+    `seen` says for a code in how many places, and in how many of the `projects` that were looked at, a rule has a fix.
+    """
     parts = [
         "# Rules",
         "Each page says what the rule finds, what it writes, and when it leaves the code alone.",
         "Cost is the extra work of compiled code after the fix:",
         "\n".join(f"- *{kind.value}*: {words}" for kind, words in COSTS.items()),
+        f"*Places* is how many fixes a rule has in the code of {projects} projects (`seen.json` names them), "
+        "*projects* in how many of these it has one.",
     ]
     for name in dict.fromkeys(family(rule) for rule in rules):
         rows = [
             f"| [{rule.code}]({page_name(rule)}) | {rule.slug} | {rule.safety.value} | {rule.contract.cost.value} "
-            f"| {_cell(summary(rule))} |"
+            f"| {' | '.join(map(str, (seen or {}).get(rule.code, (0, 0))))} | {_cell(summary(rule))} |"
             for rule in rules
             if family(rule) == name
         ]
         parts += [
             f"## {name[:1].upper()}{name[1:]}",
-            "| code | name | fix | cost | finds |\n|---|---|---|---|---|\n" + "\n".join(rows),
+            "| code | name | fix | cost | places | projects | finds |\n|---|---|---|---|---:|---:|---|\n"
+            + "\n".join(rows),
         ]
     return "\n\n".join(parts) + "\n"
 

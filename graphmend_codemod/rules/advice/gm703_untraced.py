@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.unbacked import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.tests import asserted, tested
 
@@ -51,7 +52,7 @@ rule = Rule(
     examples=(
         Declined(
             source="""
-            x = x[ids.nonzero()[:, 0]]
+            x = x + torch.unique(ids).sum()
             """,
             because="no static-shape rewrite",
             setup=_SETUP,
@@ -59,7 +60,7 @@ rule = Rule(
         Declined(
             source="""
             inside = (other > 0) & (other < 1)
-            x = other[inside]
+            x = other[inside] * torch.bincount(ids).sum()
             """,
             because="compute all elements and select with `torch.where`",
             setup=_SETUP,
@@ -83,7 +84,7 @@ rule = Rule(
             source="""
             if ids.sum() > 4:
                 print("long")
-            x = x[: ids.max()]
+            x = x[: ids.max()] + torch.unique(ids).sum()
             """,
             because="`ids.max()` is a tensor",
             setup=_SETUP,
@@ -130,6 +131,8 @@ _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, a
 @rule.on(*_STATEMENTS, lines=untraced.lines)
 def not_traced(site: Site, statement: ast.stmt) -> Verdict | None:
     """The first break site that the statement itself evaluates, in order of the source."""
+    if site.function in HELPERS:
+        return None
     for node in untraced.suspects(site).of(statement):
         each = untraced.break_at(site, node)
         if each is not None and any(part is node for part in untraced.evaluated(site, statement)):

@@ -2,11 +2,12 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM505", "GM506", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM703", "GM801")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM106", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM505", "GM506", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM703", "GM801", "GM802")
 
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
     "AnnAssign": (
+        ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
@@ -27,6 +28,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 1, "test", ""),
     ),
     "Assign": (
+        ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
@@ -62,6 +64,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "AugAssign": (
+        ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
@@ -72,6 +75,7 @@ QUESTIONS = {
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "Expr": (
+        ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
@@ -130,6 +134,7 @@ QUESTIONS = {
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
     ),
     "Return": (
+        ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),

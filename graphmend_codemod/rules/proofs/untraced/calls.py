@@ -142,16 +142,15 @@ def sized(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`torch.arange(t)`, `x.view(t, -1)`."""
     if not isinstance(node.func, ast.Attribute) or node.func.attr not in _TAKES_SIZES:
         return None
-    each = sized_by(site, node, _sizes(node, called))
+    each = sized_by(site, node, sizes(node, called))
     if each is not None and torch_api.torch_function(called) is None and site.value(node.func.value).is_python:
         return None
     return each
 
 
-def _sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
+def sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
     """Expressions that say how large the result is, if what is called is a function of torch or a method of tensors."""
-    assert isinstance(node.func, ast.Attribute)
-    method = node.func.attr
+    method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
     name = torch_api.torch_function(called)
     given: list[ast.expr] = []
     if called == "torch.nn.functional.one_hot":

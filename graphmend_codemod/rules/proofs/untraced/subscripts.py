@@ -52,8 +52,13 @@ def _masked(node: ast.Subscript) -> Untraced:
 
 def cut(site: Site, node: ast.Subscript) -> Untraced | None:
     """`x[:t]`."""
-    bounds = [each for part in _parts(node) if isinstance(part, ast.Slice) for each in (part.lower, part.upper)]
-    return sized_by(site, node, [each for each in bounds if each is not None])
+    return sized_by(site, node, bounds(node))
+
+
+def bounds(node: ast.Subscript) -> list[ast.expr]:
+    """Where the slices of an index begin and end."""
+    found = [each for part in _parts(node) if isinstance(part, ast.Slice) for each in (part.lower, part.upper)]
+    return [each for each in found if each is not None]
 
 
 def sized_by(site: Site, node: ast.expr, sizes: Iterable[ast.expr]) -> Untraced | None:

@@ -1,0 +1,123 @@
+"""unbacked-value (GM802): a number or a size that only the data tells, which the graph can carry as a symbol.
+
+`x.item()`, `int(x.max())`, `x[mask]` and `x.nonzero()` break the graph, for Dynamo does not by default put into it what
+has a value or a size that only the data tells. Two small operators of the module do: one gives the number, the other
+the places that are not zero, and torch.compile has an unbacked symbol for what they give. The graph goes on behind
+them. The device is waited for as before, and eager mode runs the author's statement.
+
+These operators are *opaque*, so only `graphmend fix --opaque` or the setting `opaque = true` writes them. What comes
+later may ask for the number while it is traced: then the graph breaks there, or the backend refuses to compile. They
+also take what PyTorch does not promise to keep: how a fake tensor gets such a size. `graphmend evaluate` compiles the
+model and says what holds. Numbers with a fraction and booleans break the graph as before.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.unbacked import HELPERS, captured, rewritten
+from graphmend_codemod.rules.proofs.untraced import places as untraced
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, lengths: torch.LongTensor):
+        ...
+        return x
+"""
+_INPUTS = (
+    "torch.ones(2, 3), torch.tensor([1, 2])",
+    "torch.ones(2, 3) - 1, torch.tensor([3, 3])",
+)
+
+rule = Rule(
+    code="GM802",
+    slug="unbacked-value",
+    title="keep numbers and sizes that the data tells in the graph",
+    documentation=__doc__,
+    safety=Safety.OPAQUE,
+    contract=Contract(
+        cost=Cost.NONE,
+        compiled_exceptions="kept, but that a mask is larger or smaller than what it selects from is not noticed",
+    ),
+    examples=(
+        Example(
+            before="""
+            longest = int(lengths.max())
+            x = x + torch.arange(longest).sum()
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                longest = int(_number_in_graph(lengths.max()))
+            else:
+                longest = int(lengths.max())
+            x = x + torch.arange(longest).sum()
+            """,
+            setup=_SETUP,
+            inputs=_INPUTS,
+        ),
+        Example(
+            before="""
+            rows = x[lengths > 1, :2]
+            x = x + rows.square().sum()
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                rows = x[(*_places_in_graph(lengths > 1), slice(None, 2))]
+            else:
+                rows = x[lengths > 1, :2]
+            x = x + rows.square().sum()
+            """,
+            setup=_SETUP,
+            inputs=_INPUTS,
+        ),
+        Declined(
+            source="""
+            rows = x[lengths > 1]
+            if len(rows) > 2:
+                x = x + rows.sum()
+            """,
+            because="`rows` decides what runs next",
+            setup=_SETUP,
+        ),
+        Clean(
+            source="""
+            x = x[:, : x.shape[1] // 2]
+            """,
+            setup=_SETUP,
+        ),
+    ),
+)
+
+_STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+
+
+@rule.on(*_STATEMENTS, lines=untraced.lines)
+def read_back(site: Site, statement: ast.stmt) -> Verdict | None:
+    """All that the statement reads from the data, if the graph can carry it."""
+    found = None if site.function in HELPERS else captured(site, statement)
+    if found is None:
+        return None
+    if found.decides is not None:
+        reason = (
+            f"`{found.decides}` decides what runs next or is kept, and the graph breaks there; "
+            "manually compute all elements and select with `torch.where`"
+        )
+        return Verdict(found.first.message, declined=reason)
+    if site.torch is None or not site.torch_at_import:
+        reason = name_taken() if site.torch is None else "`torch` may not be bound when the module is imported"
+        return Verdict(found.first.message, declined=reason)
+    path = (f"if {site.compiling}:\n    ", *rewritten(site, statement, found, 1), "\nelse:\n    ")
+    edit = Edit(
+        (Replacement(site.span(statement), (*path, site.original(statement, 1))),),
+        imports=site.imports,
+        helpers=found.helpers,
+    )
+    return Verdict(found.first.message, edit=edit)

@@ -1,0 +1,295 @@
+"""Numbers and sizes that only the data tells, in a form that Dynamo keeps in the graph as symbols."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeGuard
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.core.findings import Helper, Original, Span
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import asks_identity
+from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
+from graphmend_codemod.rules.proofs.untraced import places as untraced
+from graphmend_codemod.rules.proofs.untraced.calls import sizes
+from graphmend_codemod.rules.proofs.untraced.evidence import is_number, may_be_mask
+from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
+from graphmend_codemod.rules.proofs.untraced.subscripts import bounds
+
+_SCHEMAS = {"_nonzero_as_operator": "(Tensor x) -> Tensor", "_number_as_operator": "(Tensor x) -> SymInt"}
+_NONZERO = '''
+{operator}
+def _nonzero_as_operator(x: {torch}.Tensor) -> {torch}.Tensor:
+    """`x.nonzero()`, which torch.compile calls as one operator: how many there are is a symbol in the graph."""
+    return x.nonzero().contiguous()
+'''
+_NONZERO_FAKE = """
+@_nonzero_as_operator.register_fake
+def _nonzero_fake(x):
+    if x.nonzero_memo is None:
+        shapes = {torch}.library.get_ctx()._shape_env
+        x.nonzero_memo = {torch}._library.fake_impl.allocate_size(shapes, 0, None)
+    return x.new_empty((x.nonzero_memo, x.dim()), dtype={torch}.int64)
+"""
+_PLACES = '''
+def _places_in_graph(mask):
+    """The indices that a boolean mask stands for, in a form that torch.compile keeps in one graph."""
+    if not isinstance(mask, {torch}.Tensor) or mask.dtype not in ({torch}.bool, {torch}.uint8) or mask.dim() == 0:
+        return (mask,)
+    return _nonzero_as_operator(mask).unbind(1)
+'''
+_NUMBER = '''
+{operator}
+def _number_as_operator(x: {torch}.Tensor) -> int:
+    """`int(x)`, which torch.compile calls as one operator: the number is a symbol in the graph."""
+    return int(x)
+'''
+_NUMBER_FAKE = """
+@_number_as_operator.register_fake
+def _number_fake(x):
+    return {torch}.library.get_ctx()._shape_env.create_unbacked_symint()
+"""
+_IN_GRAPH = '''
+def _number_in_graph(x):
+    """`x.item()` of a whole number in a form that torch.compile keeps in one graph, and any other number as it is."""
+    if not isinstance(x, {torch}.Tensor):
+        return x
+    if x.dtype == {torch}.bool or x.is_floating_point() or x.is_complex() or x.numel() != 1:
+        return x.item()
+    return _number_as_operator(x)
+'''
+_SELECT = '''
+def _masked_select_in_graph(x, mask):
+    """`torch.masked_select(x, mask)` in a form that torch.compile keeps in one graph."""
+    x, mask = {torch}.broadcast_tensors(x, mask)
+    return x[_places_in_graph(mask)]
+'''
+_LIST = '''
+def _numbers_in_graph(x):
+    """`x.tolist()` of whole numbers in a form that torch.compile keeps in one graph."""
+    return [_number_in_graph(each) for each in x.unbind(0)] if x.dim() == 1 else x.tolist()
+'''
+_TEXTS = {
+    "_nonzero_as_operator": (_NONZERO, ("_nonzero_fake",)),
+    "_nonzero_fake": (_NONZERO_FAKE, ()),
+    "_places_in_graph": (_PLACES, ("_nonzero_as_operator", "_nonzero_fake")),
+    "_masked_select_in_graph": (_SELECT, ("_places_in_graph", "_nonzero_as_operator", "_nonzero_fake")),
+    "_number_as_operator": (_NUMBER, ("_number_fake",)),
+    "_number_fake": (_NUMBER_FAKE, ()),
+    "_number_in_graph": (_IN_GRAPH, ("_number_as_operator", "_number_fake")),
+    "_numbers_in_graph": (_LIST, ("_number_in_graph", "_number_as_operator", "_number_fake")),
+}
+HELPERS = frozenset(_TEXTS)
+"""Functions of the module that the rewritten statements call."""
+
+_READS = {"item": "_number_in_graph", "tolist": "_numbers_in_graph"}
+_CASTS = frozenset({"builtins.int"})
+_HOW_LARGE = frozenset({"shape", "size", "numel"})
+_ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
+
+
+class Captured(NamedTuple):
+    """What a statement reads from the data: the first such place, and what is `written` in the place of nodes.
+
+    `decides` is what it binds that decides what runs next, or is kept: the graph breaks there in any case.
+    """
+
+    first: Untraced
+    decides: str | None
+    written: tuple[tuple[ast.expr, str], ...]
+    helpers: tuple[Helper, ...]
+
+
+def captured(site: Site, statement: ast.stmt) -> Captured | None:
+    """What the statement reads that a graph can carry as symbols; None where it reads nothing of the kind.
+
+    None also where the graph breaks at the statement in any case.
+    """
+    evaluated = {id(part) for part in untraced.evaluated(site, statement)}
+    breaks = [
+        found
+        for node in untraced.suspects(site).of(statement)
+        if id(node) in evaluated and (found := untraced.break_at(site, node)) is not None
+    ]
+    written = list(_stores(site, statement))
+    for each in breaks:
+        texts = _in_graph(site, each.node)
+        if not texts:
+            return None
+        written += texts
+    if not written or not _can_be_exchanged(statement, written):
+        return None
+    names = {name for name in HELPERS if any(f"{name}(" in text for _, text in written)}
+    is_number = any("number" in name for name in names)
+    first = breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", "")
+    return Captured(first, _decides(site, statement, is_number=is_number), tuple(written), _helpers(site, names))
+
+
+def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> Iterator[str | Original]:
+    """The statement with what is `written` in it, `deeper` levels further to the right."""
+    whole = site.span(statement)
+    line, column = whole.start_line, whole.start_column
+    for node, text in sorted(found.written, key=lambda each: (each[0].lineno, each[0].col_offset)):
+        span = site.span(node)
+        yield Original(Span(line, column, span.start_line, span.start_column), deeper)
+        yield text
+        line, column = span.end_line, span.end_column
+    yield Original(Span(line, column, whole.end_line, whole.end_column), deeper)
+
+
+def _helpers(site: Site, names: set[str]) -> tuple[Helper, ...]:
+    needed = names | {other for name in names for other in _TEXTS[name][1]}
+    found = [naming(site)]
+    for name, (text, _) in _TEXTS.items():
+        if name in needed:
+            lines = decorator(site, name.strip("_"), _SCHEMAS[name]) if name in _SCHEMAS else []
+            source = text.format(torch=site.torch, operator="\n".join(lines)).strip("\n")
+            found.append(Helper(name, source, shared=True))
+    return tuple(found)
+
+
+def _stores(site: Site, statement: ast.stmt) -> Iterator[tuple[ast.expr, str]]:
+    """`x[mask] = rows`, whose gradient for the rows selects by the mask."""
+    if not isinstance(statement, ast.Assign) or not site.value(statement.value).is_tensor:
+        return
+    for target in statement.targets:
+        if isinstance(target, ast.Subscript) and not site.value(statement.value).is_single:
+            text = _indexed(site, target)
+            if text is not None:
+                yield target, text
+
+
+def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
+    """What is written for a node that reads a number or a size from the data; nothing where a graph cannot carry it."""
+    if isinstance(node, ast.Subscript):
+        text = _indexed(site, node)
+        return [(node, text)] if text is not None else _counted(site, bounds(node))
+    if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
+        return []
+    called = site.resolve(node.func)
+    if called in _CASTS and len(node.args) == 1:
+        return [(node, f"int(_number_in_graph({site.text(node.args[0])}))")]
+    owner = node.func.value if isinstance(node.func, ast.Attribute) and called is None else None
+    if owner is not None and node.func.attr in _READS and not node.args:  # type: ignore[attr-defined]
+        return [(node, f"{_READS[node.func.attr]}({site.text(owner)})")]  # type: ignore[attr-defined]
+    text = _found(site, node, torch_api.torch_function(called), owner)
+    return [(node, text)] if text is not None else _counted(site, sizes(node, called))
+
+
+def _counted(site: Site, sizes: Iterable[ast.expr]) -> list[tuple[ast.expr, str]]:
+    """Sizes that are tensors, as numbers."""
+    return [(each, f"_number_in_graph({site.text(each)})") for each in sizes if is_number(site, each)]
+
+
+def _found(site: Site, node: ast.Call, name: str | None, owner: ast.expr | None) -> str | None:
+    """`nonzero`, and what is spelled otherwise and is the same."""
+    operands = node.args if owner is None else [owner, *node.args]
+    if owner is not None and isinstance(node.func, ast.Attribute):
+        name = node.func.attr
+    words = {word.arg: word.value for word in node.keywords}
+    as_tuple = words.pop("as_tuple", None)
+    if name == "masked_select" and len(operands) == 2 and not words:
+        return f"_masked_select_in_graph({', '.join(map(site.text, operands))})"
+    known = as_tuple is None or isinstance(as_tuple, ast.Constant)
+    if len(operands) != 1 or words or not known or name not in {"nonzero", "argwhere", "where"}:
+        return None
+    text = f"_nonzero_as_operator({site.text(operands[0])})"
+    apart = name == "where" or (isinstance(as_tuple, ast.Constant) and bool(as_tuple.value))
+    return f"{text}.unbind(1)" if apart else text
+
+
+def _indexed(site: Site, node: ast.Subscript) -> str | None:
+    """`x[_places_in_graph(mask)]` for `x[mask]`."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    masks = [each for each in parts if may_be_mask(site, each)]
+    if not masks or any(isinstance(each, ast.Starred) for each in parts):
+        return None
+    owner = site.operand(node.value)
+    while parts and _is_everything(parts[-1]):
+        parts = parts[:-1]
+    if len(parts) == 1:
+        return f"{owner}[_places_in_graph({site.text(parts[0])})]"
+    inside = [
+        f"*_places_in_graph({site.text(each)})" if any(each is mask for mask in masks) else _index(site, each)
+        for each in parts
+    ]
+    return f"{owner}[({', '.join(inside)})]"
+
+
+def _is_everything(node: ast.expr) -> bool:
+    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
+
+
+def _index(site: Site, node: ast.expr) -> str:
+    """An index as an element of a tuple, in which no slice can be spelled with colons."""
+    if not isinstance(node, ast.Slice):
+        return site.text(node)
+    bounds = ["None" if each is None else site.text(each) for each in (node.lower, node.upper)]
+    return f"slice({', '.join([*bounds, *([site.text(node.step)] if node.step is not None else [])])})"
+
+
+def _can_be_exchanged(statement: ast.stmt, written: Sequence[tuple[ast.expr, str]]) -> bool:
+    """False where one of the nodes is part of another, or something cannot be written twice."""
+    nodes = [node for node, _ in written]
+    if any(part is not node and any(part is other for other in nodes) for node in nodes for part in walk(node)):
+        return False
+    return not any(isinstance(part, _ONCE) for part in walk(statement))
+
+
+def _decides(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
+    """What the statement binds that decides what runs next, or is kept; None where there is nothing of the kind."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    bound = [part for each in targets if each is not None for part in walk(each) if _is_stored(part)]
+    kept = next((part for part in bound if isinstance(part, ast.Attribute)), None)
+    if kept is not None and is_number:
+        return short(kept)
+    names = {part.id for part in bound if isinstance(part, ast.Name)}
+    if not names:
+        return None
+    handlers = [node for node in walk(site.evaluator.scope.node) if isinstance(node, ast.ExceptHandler)]
+    failing = {id(part) for handler in handlers for part in walk(handler)}
+    for node in walk(site.evaluator.scope.node):
+        for test in _deciding(node) if id(node) not in failing else ():
+            asked = _counted_in(test) if not is_number else [test]
+            read = (part.id for each in asked for part in walk(each) if isinstance(part, ast.Name))
+            name = next((name for name in read if name in names), None)
+            if name is not None:
+                return name
+    return None
+
+
+def _counted_in(test: ast.expr) -> list[ast.expr]:
+    """Those parts of a test that ask how large a tensor is."""
+    return [
+        part
+        for part in walk(test)
+        if (isinstance(part, ast.Attribute) and part.attr in _HOW_LARGE)
+        or (isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "len")
+    ]
+
+
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute]:
+    return isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
+
+
+def _deciding(node: ast.AST) -> list[ast.expr]:
+    """The expressions whose values decide what runs next."""
+    if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+        return _operands(node.test)
+    if isinstance(node, ast.For):
+        return [node.iter]
+    if isinstance(node, ast.comprehension):
+        return [node.iter, *(part for test in node.ifs for part in _operands(test))]
+    return []
+
+
+def _operands(test: ast.expr) -> list[ast.expr]:
+    """What is tested on its own in a test, without what asks for None."""
+    if isinstance(test, ast.BoolOp):
+        return [part for each in test.values for part in _operands(each)]
+    if isinstance(test, ast.UnaryOp):
+        return _operands(test.operand)
+    return [] if isinstance(test, ast.Compare) and asks_identity(test) else [test]

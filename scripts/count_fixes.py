@@ -1,0 +1,65 @@
+"""Count how often each rule has a fix in the code of real projects; `docs/rules/index.md` shows it.
+
+python scripts/count_fixes.py transformers=FOLDER diffusers=FOLDER ...     write docs/rules/seen.json
+
+A place is a finding of `graphmend check` that can be fixed, unsafe fixes included. The projects' own lowest torch is
+not asked for: all are read as if they needed the newest one, so that a rule is not counted by its age.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from datetime import date
+from pathlib import Path
+
+SEEN = Path(__file__).resolve().parent.parent / "docs" / "rules" / "seen.json"
+_TARGET = "2.13"
+_COULD_NOT = 2
+
+
+def main(arguments: list[str]) -> int:
+    """Count, and write the file. Exit code 2 where a project cannot be read."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("projects", nargs="+", metavar="NAME=FOLDER", help="a name for the list, and the code")
+    parser.add_argument("--out", type=Path, default=SEEN, help="the file to write [default: docs/rules/seen.json]")
+    options = parser.parse_args(arguments)
+    places: Counter[str] = Counter()
+    projects: defaultdict[str, set[str]] = defaultdict(set)
+    names = []
+    for project in options.projects:
+        name, equals, folder = project.partition("=")
+        if not equals or not Path(folder).is_dir():
+            parser.error(f"{project}: write NAME=FOLDER, with a folder that exists")
+        found = _fixable(Path(folder))
+        names.append(name)
+        places += found
+        for code in found:
+            projects[code].add(name)
+        print(f"{name}: {found.total()} places, {len(found)} rules", file=sys.stderr)
+    rules = {code: {"places": places[code], "projects": len(projects[code])} for code in sorted(places)}
+    record = {"date": date.today().isoformat(), "projects": sorted(names), "rules": rules}
+    options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+def _fixable(folder: Path) -> Counter[str]:
+    """Places by code. Exits where graphmend could not read the project."""
+    with tempfile.TemporaryDirectory() as empty:
+        settings = Path(empty) / "pyproject.toml"
+        settings.write_text(f'[tool.graphmend]\ntarget-torch = "{_TARGET}"\n', encoding="utf-8")
+        command = [sys.executable, "-m", "graphmend_codemod", "check", str(folder), "--config", str(settings)]
+        command += ["--output-format", "json", "--no-cache", "--exit-zero"]
+        run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode >= _COULD_NOT:
+        sys.exit(f"{folder}: {run.stderr.strip().splitlines()[-1]}")
+    findings = json.loads(run.stdout)["findings"]
+    return Counter(each["code"] for each in findings if each["fixable"])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,123 @@
+"""Numbers and sizes that only the data tells, carried through one graph as symbols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.tools.behaviour import FEW_SCENARIOS, behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import checked, fixed
+from tests.tools.observe import Scenario
+from tests.tools.subject import forget, load, register
+
+_CODE = {"select": ("GM802",), "opaque": True}
+_TRAINING = (Scenario(False, "off"), Scenario(True, "leaves"))
+
+
+def _model(*lines: str) -> str:
+    body = "\n".join(f"        {line}" for line in lines)
+    head = "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n"
+    head += "    def forward(self, x: torch.Tensor, given: torch.Tensor, lengths: torch.LongTensor):\n"
+    return f"{head}        mask = ~given\n{body}\n"
+
+
+_INPUTS = (
+    "torch.randn(3, 4), torch.tensor([True, False, True]), torch.tensor([2, 1, 3])",
+    "torch.randn(3, 4), torch.tensor([False, True, True]), torch.tensor([4, 4, 1])",
+)
+_NOTHING = "torch.randn(3, 4), torch.tensor([False, False, False]), torch.tensor([0, 0, 1])"
+
+_ROWS = _model(
+    "rows = x[mask]",
+    "scaled, twice = (2 * x)[mask, :2], rows * rows",
+    "out = torch.zeros_like(x)",
+    "out[mask] = twice.exp()",
+    "return out + (scaled.sum() + rows[:, :2].mean(0)).sum()",
+)
+_NUMBERS = _model(
+    "longest = int(lengths.max())",
+    "sizes = lengths.tolist()",
+    "parts = torch.zeros(sum(sizes), 2) + x.sum()",
+    "return parts.sum() + torch.arange(longest).sum() + x[:, : lengths.min()].sum()",
+)
+_FOUND = _model(
+    "places = mask.nonzero()",
+    "rows, = torch.where(mask)",
+    "chosen = torch.masked_select(x, mask.view(-1, 1))",
+    "return x[places[:, 0]].sum(0) + x[rows].exp().sum() + chosen.sin().sum()",
+)
+
+
+@pytest.mark.parametrize("source", [_ROWS, _NUMBERS, _FOUND], ids=["rows", "numbers", "found"])
+def test_one_graph_serves_whatever_the_data_says(source: str) -> None:
+    after, result = fixed(source, **_CODE)
+    assert result.fixes
+    assert fixed(after, **_CODE)[0] == after
+    behaves(source, after, [*_INPUTS, _NOTHING], scenarios=FEW_SCENARIOS)
+    compiles(after, _INPUTS, scenarios=_TRAINING)
+
+
+def test_rows_of_two_tensors_under_one_mask_are_known_to_be_as_many() -> None:
+    source = _model("a = x[mask]", "b = (x + 1)[mask]", "return (a * b).sum(0) + x[0]")
+    compiles(fixed(source, **_CODE)[0], [*_INPUTS, _NOTHING], scenarios=_TRAINING)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_inductor_takes_sizes_that_only_the_data_tells() -> None:
+    source = register(fixed(_ROWS, **_CODE)[0])
+    try:
+        model = load(source).Model()
+        x, lengths = torch.randn(3, 4, requires_grad=True), torch.tensor([2, 1, 3])
+        compiled: Any = torch.compile(model, backend="inductor")
+        for mask in (torch.tensor([True, False, True]), torch.tensor([False, True, False])):
+            found, wanted = compiled(x, mask, lengths), model(x, mask, lengths)
+            torch.testing.assert_close(found, wanted)
+            torch.testing.assert_close(*(torch.autograd.grad(each.sum(), x)[0] for each in (found, wanted)))
+    finally:
+        forget(source)
+
+
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")
+@pytest.mark.parametrize(
+    "index",
+    ["[254, 255, 254], dtype=torch.uint8", "[True, False, True]", "[2, 0]", "True", "[[True] * 4] * 3", "[False] * 3"],
+    ids=["bytes", "bools", "integers", "one bool", "whole", "nothing"],
+)
+def test_an_index_of_another_kind_means_what_it_meant(index: str) -> None:
+    after, result = fixed(_model("return x[mask].exp().sum() + x[0]"), **_CODE)
+    assert result.fixes
+    compiles(after, [f"torch.randn(3, 4), torch.tensor({index}), torch.tensor([2])"], strict=False)
+
+
+def test_a_number_with_a_fraction_is_read_as_before() -> None:
+    after, _ = fixed(_model("scale = x.max().item()", "return x * min(scale, 2.0)"), **_CODE)
+    assert "_number_in_graph(x.max())" in after
+    compiles(after, _INPUTS, strict=False)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("count = int(lengths.max())", "for i in range(count):", "    x = x + i", "return x"),
+        ("count = int(lengths.max())", "return x + 1 if count > 2 else x"),
+        ("self.count = int(lengths.max())", "return x"),
+        ("rows = x[mask]", "if mask is not None and len(rows):", "    x = x + rows.sum()", "return x"),
+    ],
+    ids=["range", "test", "kept", "length"],
+)
+def test_what_decides_what_runs_next_is_left_alone(lines: tuple[str, ...]) -> None:
+    assert not [each for each in checked(_model(*lines), **_CODE).findings if each.edit is not None]
+
+
+def test_a_test_for_none_or_of_the_dtype_decides_nothing() -> None:
+    source = _model(
+        "rows = x[mask]", "if rows is not None and rows.dtype == x.dtype:", "    x = x + rows.sum()", "return x"
+    )
+    compiles(fixed(source, **_CODE)[0], _INPUTS)
+
+
+def test_nothing_is_written_unless_unsafe_fixes_are_asked_for() -> None:
+    assert fixed(_ROWS)[0] == _ROWS
