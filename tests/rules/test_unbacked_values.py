@@ -114,7 +114,10 @@ def test_what_decides_what_runs_next_is_left_alone(lines: tuple[str, ...]) -> No
 
 def test_a_test_for_none_or_of_the_dtype_decides_nothing() -> None:
     source = _model(
-        "rows = x[mask]", "if rows is not None and rows.dtype == x.dtype:", "    x = x + rows.sum()", "return x"
+        "rows = x[mask]",
+        "if rows is not None and rows.dtype == x.dtype:",
+        "    x = x + rows.cumsum(0).sum()",
+        "return x",
     )
     compiles(fixed(source, **_CODE)[0], _INPUTS)
 
