@@ -30,12 +30,16 @@ def write_atomically(path: Path, before: bytes, after: bytes, *, root: Path | No
     """Replace a file's content in one step, keeping its mode, owner and extended attributes.
 
     Refuses with SourceError, leaving everything as it was, when the content is no longer `before`, the file is
-    read-only, or a symbolic link leads out of `root` (without `root`: out of the folder of `path`). A link stays a link
-    and its target is written; other hard links to the same content keep the old content.
+    read-only, or a symbolic link leads out of `root` (without `root`, and for a path outside of it: out of the folder
+    of `path`). A link stays a link and its target is written; other hard links to the same content keep the old one.
     """
     try:
         target = path.resolve(strict=True)
-        if not target.is_relative_to((root or path.parent).resolve(strict=True)):
+        named = Path(os.path.abspath(path))  # a file outside of the project is one that the user named
+        inside = root is not None and (
+            named.is_relative_to(os.path.abspath(root)) or named.is_relative_to(root.resolve())
+        )
+        if not target.is_relative_to((root if root is not None and inside else path.parent).resolve(strict=True)):
             raise SourceError(f"is a link to {target}, outside the project; skipped")
         status = os.stat(target)
         if not status.st_mode & 0o222 or not os.access(target, os.W_OK):

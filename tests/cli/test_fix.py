@@ -30,6 +30,20 @@ def test_files_are_fixed_and_a_second_run_changes_nothing(project: Path, after: 
     assert capsys.readouterr().out == "Nothing to fix in 2 files (1 declined, see graphmend check).\n"
 
 
+def test_a_folder_beside_the_current_project_is_fixed(
+    tmp_path: Path, before: str, after: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    current, other = tmp_path / "current", tmp_path / "other"
+    current.mkdir()
+    other.mkdir()
+    (current / "pyproject.toml").write_text("[tool.graphmend]\n")
+    (other / "model.py").write_text(before)
+    monkeypatch.chdir(current)
+    main(["fix", "../other", "--no-cache"])
+    assert "is a link" not in capsys.readouterr().err
+    assert (other / "model.py").read_text() == after
+
+
 def test_exit_zero_is_for_those_who_do_not_want_to_be_stopped(project: Path, capsys: Captured) -> None:
     assert main(["fix", "--exit-zero"]) == 0
 

@@ -323,6 +323,20 @@ def test_a_symbolic_link_out_of_the_project_is_not_followed(tmp_path: Path) -> N
     assert target.read_bytes() == b"old\n"
 
 
+def test_a_file_that_is_named_outside_of_the_project_is_written_and_a_link_there_is_not_followed(
+    tmp_path: Path,
+) -> None:
+    project, other = tmp_path / "project", tmp_path / "other"
+    project.mkdir()
+    other.mkdir()
+    (other / "module.py").write_bytes(b"old\n")
+    write_atomically(project / ".." / "other" / "module.py", b"old\n", b"new\n", root=project)
+    assert (other / "module.py").read_bytes() == b"new\n"
+    (tmp_path / "elsewhere.py").write_bytes(b"old\n")
+    (other / "link.py").symlink_to(tmp_path / "elsewhere.py")
+    assert "outside the project" in refused(other / "link.py", b"old\n", root=project)
+
+
 def test_a_symlink_loop_cannot_be_written(tmp_path: Path) -> None:
     loop = tmp_path / "loop.py"
     loop.symlink_to(loop)
