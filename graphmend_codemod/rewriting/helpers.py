@@ -162,10 +162,14 @@ def new_helpers(blocks: Blocks, needed: Sequence[Helper], imports: Sequence[Inse
     `imports` are those that will be inserted as well.
     """
     found = []
+    places: dict[str, int] = {}
     for helper in needed:
-        after = [new.at for new in imports if not _needs(helper).isdisjoint(new.binds)]
+        needs = _needs(helper)
+        after = [new.at for new in imports if not needs.isdisjoint(new.binds)]
+        after += [at for name, at in places.items() if name in needs or name in helper.after]
+        places[helper.name] = max([_place(blocks, helper), *after])
         text = render(blocks.layout, (helper.source,), "").text
-        found.append(Insertion(max([_place(blocks, helper), *after]), text, before=2, after=2))
+        found.append(Insertion(places[helper.name], text, before=2, after=2))
     return found
 
 

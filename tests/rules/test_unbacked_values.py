@@ -98,15 +98,26 @@ def test_a_number_with_a_fraction_is_read_as_before() -> None:
     compiles(after, _INPUTS, strict=False)
 
 
+def test_arrays_of_numpy_answer_as_before() -> None:
+    source = _model(
+        "array = np.asarray([[3, 0], [0, 2]])",
+        "first, second = array.nonzero()",
+        "return x + len(array.tolist()) + array[0, 0].item() + int(array[1, 1]) + float(second[0])",
+    ).replace("import torch\n", "import numpy as np\nimport torch\n", 1)
+    after, _ = fixed(source, **_CODE)
+    compiles(after, _INPUTS, strict=False)
+
+
 @pytest.mark.parametrize(
     "lines",
     [
         ("count = int(lengths.max())", "for i in range(count):", "    x = x + i", "return x"),
         ("count = int(lengths.max())", "return x + 1 if count > 2 else x"),
         ("self.count = int(lengths.max())", "return x"),
+        ("rows = x[mask]", "for row in rows:", "    x = x + row", "return x"),
         ("rows = x[mask]", "if mask is not None and len(rows):", "    x = x + rows.sum()", "return x"),
     ],
-    ids=["range", "test", "kept", "length"],
+    ids=["range", "test", "kept", "rows", "length"],
 )
 def test_what_decides_what_runs_next_is_left_alone(lines: tuple[str, ...]) -> None:
     assert not [each for each in checked(_model(*lines), **_CODE).findings if each.edit is not None]

@@ -34,6 +34,11 @@ def _nonzero_fake(x):
         x.nonzero_memo = {torch}._library.fake_impl.allocate_size(shapes, 0, None)
     return x.new_empty((x.nonzero_memo, x.dim()), dtype={torch}.int64)
 """
+_FOUND = '''
+def _nonzero_in_graph(x):
+    """`x.nonzero()` in a form that torch.compile keeps in one graph, if it is a tensor."""
+    return _nonzero_as_operator(x) if isinstance(x, {torch}.Tensor) else x.nonzero()
+'''
 _PLACES = '''
 def _places_in_graph(mask):
     """The indices that a boolean mask stands for, in a form that torch.compile keeps in one graph."""
@@ -56,7 +61,7 @@ _IN_GRAPH = '''
 def _number_in_graph(x):
     """`x.item()` of a whole number in a form that torch.compile keeps in one graph, and any other number as it is."""
     if not isinstance(x, {torch}.Tensor):
-        return x
+        return x.item() if hasattr(x, "item") else x
     if x.dtype == {torch}.bool or x.is_floating_point() or x.is_complex() or x.numel() != 1:
         return x.item()
     return _number_as_operator(x)
@@ -70,11 +75,14 @@ def _masked_select_in_graph(x, mask):
 _LIST = '''
 def _numbers_in_graph(x):
     """`x.tolist()` of whole numbers in a form that torch.compile keeps in one graph."""
-    return [_number_in_graph(each) for each in x.unbind(0)] if x.dim() == 1 else x.tolist()
+    if not isinstance(x, {torch}.Tensor) or x.dim() != 1:
+        return x.tolist()
+    return [_number_in_graph(each) for each in x.unbind(0)]
 '''
 _TEXTS = {
     "_nonzero_as_operator": (_NONZERO, ("_nonzero_fake",)),
     "_nonzero_fake": (_NONZERO_FAKE, ()),
+    "_nonzero_in_graph": (_FOUND, ("_nonzero_as_operator", "_nonzero_fake")),
     "_places_in_graph": (_PLACES, ("_nonzero_as_operator", "_nonzero_fake")),
     "_masked_select_in_graph": (_SELECT, ("_places_in_graph", "_nonzero_as_operator", "_nonzero_fake")),
     "_number_as_operator": (_NUMBER, ("_number_fake",)),
@@ -196,9 +204,9 @@ def _found(site: Site, node: ast.Call, name: str | None, owner: ast.expr | None)
     known = as_tuple is None or isinstance(as_tuple, ast.Constant)
     if len(operands) != 1 or words or not known or name not in {"nonzero", "argwhere", "where"}:
         return None
-    text = f"_nonzero_as_operator({site.text(operands[0])})"
     apart = name == "where" or (isinstance(as_tuple, ast.Constant) and bool(as_tuple.value))
-    return f"{text}.unbind(1)" if apart else text
+    operand = site.text(operands[0])
+    return f"_nonzero_as_operator({operand}).unbind(1)" if apart else f"_nonzero_in_graph({operand})"
 
 
 def _indexed(site: Site, node: ast.Subscript) -> str | None:
@@ -253,7 +261,8 @@ def _decides(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
     failing = {id(part) for handler in handlers for part in walk(handler)}
     for node in walk(site.evaluator.scope.node):
         for test in _deciding(node) if id(node) not in failing else ():
-            asked = _counted_in(test) if not is_number else [test]
+            whole = is_number or isinstance(node, (ast.For, ast.comprehension))
+            asked = [test] if whole else _counted_in(test)
             read = (part.id for each in asked for part in walk(each) if isinstance(part, ast.Name))
             name = next((name for name in read if name in names), None)
             if name is not None:
