@@ -91,7 +91,7 @@ class Arms:
             (folder / arm).mkdir(parents=True, exist_ok=True)
         source = folder / "before" / "case.py"
         source.write_text(case.source, encoding="utf-8")
-        settings = Settings(root=source.parent)._replace(select=(case.name,), unsafe_fixes=True)
+        settings = Settings(root=source.parent)._replace(select=(case.name,), unsafe_fixes=True, opaque=True)
         result = api.fix_text(case.source.encode(), source, settings)
         if not result.fixes:
             reasons = "; ".join(str(each.declined) for each in result.remaining)

@@ -114,6 +114,12 @@ _SIZES: Mapping[str, _Sizes] = {
     "GM507": _Sizes(("torch.randint(0, 50, (8, 512))",)),
     "GM508": _Sizes(("torch.randn(16, 512), torch.randint(0, 512, (16,))",)),
     "GM509": _Sizes(_ROWS),
+    "GM510": _Sizes(_ROWS),
+    "GM511": _Sizes(("torch.randn(256, 2, 512)",)),
+    "GM801": _Sizes(
+        ("torch.randn(32, 64, 256)",), (("nn.LSTM(4, 5, batch_first=True)", "nn.LSTM(256, 256, batch_first=True)"),)
+    ),
+    "GM802": _Sizes(("torch.randn(256, 512), torch.arange(256)",)),
     "GM111": _Sizes(("torch.randn(64, 512)",), (("nn.Linear(4, 4)", "nn.Linear(512, 512)"),)),
     "GM203": _Sizes(
         ("torch.randn(64, 512)",), (("nn.Linear(4, 4)", "nn.Linear(512, 512)"), ("torch.ones(4)", "torch.ones(512)"))

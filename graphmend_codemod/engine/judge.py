@@ -87,15 +87,19 @@ def _seen(settings: Settings, path: str) -> Mapping[str, frozenset[str]]:
 
 
 def _uncovered(findings: list[Finding]) -> list[Finding]:
-    """The findings without advice, and without reasons, on text for which another one writes a compile path."""
+    """The findings without advice, reasons and opaque operators on text for which another one writes a compile path."""
     edits = [finding.edit for finding in findings if finding.edit is not None]
     edited = [each.span for edit in edits for each in edit.replacements]
     eager = [each.span for edit in edits if _writes_path(edit) for each in edit.replacements]
-    return [
-        each
-        for each in findings
-        if each.edit is not None or not _is_inside(each.span, edited if each.code.startswith(_ADVICE) else eager)
-    ]
+    plain = [each.edit for each in findings if each.edit is not None and each.safety is not Safety.OPAQUE]
+    traced = [each.span for edit in plain if _writes_path(edit) for each in edit.replacements]
+
+    def covered(finding: Finding) -> bool:
+        if finding.edit is not None:
+            return finding.safety is Safety.OPAQUE and _is_inside(finding.span, traced)
+        return _is_inside(finding.span, edited if finding.code.startswith(_ADVICE) else eager)
+
+    return [finding for finding in findings if not covered(finding)]
 
 
 def _writes_path(edit: Edit) -> bool:

@@ -27,6 +27,18 @@ NUMBERS = (
     "chosen = {t}.argmax(-1)\nspread = torch.zeros_like({t})\nfor i, expert in enumerate(self.experts):\n"
     "    spread[chosen == i] = expert({t}[chosen == i])\n{t} = {t} + spread",
     "{t} = {t}.reshape({t}.shape[0], np.prod({t}.shape[1:]))",
+    "steps = {m}.sum()\n{t} = torch.roll({t}, -int(steps), -1)",
+    "steps = {t}.argmax()\n{t} = torch.roll({t}, int(steps), 0)",
+    "place = {t}.sum(0).argmax()\n{t} = {t} + {t}[:, place].relu().unsqueeze(1)",
+    "spread, chosen = torch.zeros_like({t}), {t} > {n}\nspread[chosen] = torch.exp({t}[chosen] * 0.1)\n"
+    "{t} = spread + {t}",
+    "sides = ['left', 'right']\npicked = [side == 'left' for side in sides]\ntable = torch.ones(3, 2)\n"
+    "table[..., picked] = table[..., picked] * 2\n{t} = {t} * table.sum()",
+    "sides = ['left', 'right', 'left']\npicked = [side == 'left' for side in sides]\n"
+    "{t} = {t} * torch.ones(2, 3)[:, picked].sum()",
+    "sides = ['a', 'b']\npicked = [side != 'b' for side in sides]\ntable = {t}.new_ones(2)\n"
+    "{t} = {t} + table[picked].sum()",
+    "if flag and not torch.all({m} == 1):\n    {t} = {t} * {m}",
     "steps = np.ceil(np.log1p({t}.shape[0])).astype(int).item()\n{t} = {t} * steps",
     "spread = torch.zeros_like({t})\ntorch._dynamo.mark_static_address(spread)\n{t} = {t} + spread",
     "torch._dynamo.maybe_mark_dynamic({t}, 0)\ntorch._dynamo.maybe_mark_dynamic({u}, 0)",

@@ -59,14 +59,6 @@ rule = Rule(
         ),
         Declined(
             source="""
-            inside = (other > 0) & (other < 1)
-            x = other[inside] * torch.bincount(ids).sum()
-            """,
-            because="compute all elements and select with `torch.where`",
-            setup=_SETUP,
-        ),
-        Declined(
-            source="""
             x = self.rnn(other[0])[0]
             """,
             because="allow_rnn",

@@ -19,6 +19,8 @@ from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining import opaque_function
+from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
 from graphmend_codemod.rules.proofs.outlining.unbacked import HELPERS, captured, rewritten
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
@@ -103,7 +105,7 @@ _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 def read_back(site: Site, statement: ast.stmt) -> Verdict | None:
     """All that the statement reads from the data, if the graph can carry it."""
     found = None if site.function in HELPERS else captured(site, statement)
-    if found is None:
+    if found is None or _is_taken_whole(site):
         return None
     if found.decides is not None:
         reason = (
@@ -121,3 +123,16 @@ def read_back(site: Site, statement: ast.stmt) -> Verdict | None:
         helpers=found.helpers,
     )
     return Verdict(found.first.message, edit=edit)
+
+
+def _is_taken_whole(site: Site) -> bool:
+    """True in a function that becomes one operator as a whole."""
+
+    def look() -> bool:
+        try:
+            opaque_function.edit(site)
+        except NotAnOperator:
+            return False
+        return True
+
+    return site.remembered("taken whole", site.evaluator.scope.node, look, anywhere=True)

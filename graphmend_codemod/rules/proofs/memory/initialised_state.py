@@ -113,7 +113,7 @@ class _Branch:
         kept = statement.value
         while isinstance(kept, (ast.Attribute, ast.Call)) and (under := _detached(kept)) is not None:
             kept = under
-        if not self.site.evaluator.value(kept, self.env).fresh:
+        if not self.site.is_fresh(self.site.evaluator.value(kept, self.env)):
             raise NotInitialising(f"`{speculation.short(statement.value)}` may share memory with another tensor")
         self._write(name, "rebound" if inner is target else "data", statement.value, detached=not graph)
         self._exact[name] = None
