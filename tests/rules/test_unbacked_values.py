@@ -114,10 +114,11 @@ def test_arrays_of_numpy_answer_as_before() -> None:
         ("count = int(lengths.max())", "for i in range(count):", "    x = x + i", "return x"),
         ("count = int(lengths.max())", "return x + 1 if count > 2 else x"),
         ("self.count = int(lengths.max())", "return x"),
+        ("return int(lengths.max())",),
         ("rows = x[mask]", "for row in rows:", "    x = x + row", "return x"),
         ("rows = x[mask]", "if mask is not None and len(rows):", "    x = x + rows.sum()", "return x"),
     ],
-    ids=["range", "test", "kept", "rows", "length"],
+    ids=["range", "test", "kept", "returned", "rows", "length"],
 )
 def test_what_decides_what_runs_next_is_left_alone(lines: tuple[str, ...]) -> None:
     assert not [each for each in checked(_model(*lines), **_CODE).findings if each.edit is not None]

@@ -248,7 +248,16 @@ def _can_be_exchanged(statement: ast.stmt, written: Sequence[tuple[ast.expr, str
 
 
 def _decides(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
-    """What the statement binds that decides what runs next, or is kept; None where there is nothing of the kind."""
+    """What the statement binds that decides what runs next, or is kept; None where there is nothing of the kind.
+
+    A number that a function returns may come to code of Python alone, for which it has no value while Dynamo traces.
+    """
+    if (
+        isinstance(statement, ast.Return)
+        and is_number
+        and not (statement.value and site.value(statement.value).is_tensor)
+    ):
+        return short(statement)
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     bound = [part for each in targets if each is not None for part in walk(each) if _is_stored(part)]
     kept = next((part for part in bound if isinstance(part, ast.Attribute)), None)
