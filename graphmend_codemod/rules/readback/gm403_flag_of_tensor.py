@@ -20,6 +20,7 @@ from graphmend_codemod.analysis.torch_api import SINCE
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.registry import worth_asking
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
@@ -151,6 +152,8 @@ def flag(site: Site, node: ast.Assign) -> Verdict | None:
     reason = _why_not(site, target.id)
     if reason is None and not site.value(tensor).is_single:
         reason = f"cannot infer that `{speculation.short(tensor)}` is a 0-dim Tensor"
+    if reason is None:
+        reason = _left_to_python(site, target.id, tensor)
     if reason is not None:
         return Verdict(message, declined=reason)
     try:
@@ -272,6 +275,34 @@ def _why_not(site: Site, name: str) -> str | None:
             around = next((node for node in walk(function) if each in children(node)), each)
             return f"`{name}` is used as a Python value in `{speculation.short(around)}`"
     return None if reads else f"`{name}` is never read"
+
+
+def _left_to_python(site: Site, name: str, tensor: ast.expr) -> str | None:
+    """Why a test on the flag would break the graph if the flag were a tensor: then the break would only move there."""
+    value = site.value(tensor)._replace(dtype=BOOL)
+    function = next(each for each in site.summary.functions if each.qualname == site.function)
+    for node in walk_scope(site.evaluator.scope.node):
+        if not isinstance(node, (ast.If, ast.Assert)) or name not in {
+            part.id for part in walk_in_layers(node.test) if isinstance(part, ast.Name)
+        }:
+            continue
+        there = site.at(node)
+        if there is None or there.value(node.test).compiling:
+            continue
+        asked = worth_asking(node.__class__.__name__, function.candidates, site.evaluator.scope.outline.words)
+        as_tensor = there.with_env({**there.place.env, name: value})
+        verdicts = [verdict for rule, each in asked if (verdict := _safe(rule, each.match(as_tensor, node)))]
+        if any(verdict.edit is not None for verdict in verdicts):
+            continue
+        if verdicts or isinstance(node, ast.If):
+            why = f": {verdicts[0].declined}" if verdicts else ""
+            return f"`{speculation.short(node.test)}` would break the graph in its place{why}"
+    return None
+
+
+def _safe(rule: Rule, verdict: Verdict | None) -> Verdict | None:
+    """The verdict of a rule that can fix what it finds, and is not asked for apart."""
+    return verdict if verdict is not None and rule.safety_of(verdict) is Safety.SAFE else None
 
 
 def _selects(statement: ast.stmt) -> bool:
