@@ -17,7 +17,7 @@ from graphmend_codemod.analysis.likely_tensors import guessed_parameters, likely
 from graphmend_codemod.analysis.list_provenance import Origins
 from graphmend_codemod.analysis.program_points import LeaksUnknown, Place, State
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, bound_in, parameters, walk_scope
-from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, python
+from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, flags_kept, python
 
 _LOOP_PASSES = 4
 _LOCKSTEP = frozenset({"builtins.enumerate", "builtins.zip"})
@@ -265,7 +265,11 @@ class Flow:
         elif test.compiling is True and after_body is not None:
             self.splits = self.splits or self._differs(node.orelse, env, after_body.env)
         self._parents = self._parents[:-1]
-        return self._join(after_body, after_else)
+        joined = self._join(after_body, after_else)
+        if test.compiling is True and joined is not None and after_body is not None and after_else is not None:
+            env = {**joined.env, **flags_kept(after_body.env, after_else.env)}
+            return State(env, joined.leaked)
+        return joined
 
     def _differs(self, eager: Sequence[ast.stmt], env: Env, compiled: Env) -> bool:
         """True when a name that is a tensor after the compile path may be none in eager mode."""

@@ -6,6 +6,7 @@ A value is a tensor with facts, a Python object, or unknown. Unknown never becom
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -190,6 +191,18 @@ class Names:
             token=one.token if one.token == other.token else self.new("tensor"),
             hint=one.hint or other.hint,
         )
+
+
+def flags_kept(compiled: Mapping[str, Value], eager: Mapping[str, Value]) -> dict[str, Value]:
+    """Names that a compile path with conditions keeps as 0-dim bool tensors, and that are Python flags without it.
+
+    They are tensors where a header asks for one: `isinstance(flag, torch.Tensor)`.
+    """
+    return {
+        name: value._replace(hint=True)
+        for name, value in compiled.items()
+        if value.is_single and value.dtype == BOOL and not eager.get(name, UNKNOWN).is_tensor
+    }
 
 
 def _join_roots(one: Value, other: Value) -> frozenset[str] | None:
