@@ -397,7 +397,7 @@ def _explained(backend: str, kind: str, text: str, codes: Sequence[str]) -> Diff
     """The difference with the sentence of a rule's contract that tells of it."""
     from tests.tools.pages import sentence
 
-    return Difference(backend, kind, text, sentence(kind, codes))
+    return Difference(backend, kind, text, sentence(kind, codes, text))
 
 
 def _diff(before: Any, after: Any) -> str:

@@ -21,7 +21,13 @@ from graphmend_codemod.core.findings import Edit, Finding, Safety, Span
 from graphmend_codemod.core.settings import Settings, selects
 from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.engine.function_trees import functions_of, outermost, parse_function
-from graphmend_codemod.engine.other_breaks import Judged, asks_for_compiler, breaking_tests, without_idle_fixes
+from graphmend_codemod.engine.other_breaks import (
+    Judged,
+    asks_for_compiler,
+    breaking_tests,
+    uncaught,
+    without_idle_fixes,
+)
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary.records import ModuleSummary
 from graphmend_codemod.rules.framework.ask_table import CODES
@@ -218,7 +224,7 @@ def _findings_in(
             if found is None:
                 continue
             rule, verdict = found
-            verdict = _uncontradicted(_within_target(verdict, settings), site)
+            verdict = uncaught(_uncontradicted(_within_target(verdict, settings), site), rule, site)
             verdict = _scriptable(_importable(verdict, unit, summary), rule, site)
             safety = rule.safety_of(verdict)
             finding = Finding(

@@ -35,6 +35,12 @@ COSTS = {
     Cost.OUTLINED: "a region runs as one operator, which the compiler does not look into; "
     "where gradients go through it, its forward is computed again",
 }
+ERRORS = (
+    "one graph where there were two raises what torch raises for an input when it is compiled, as a "
+    "`TorchRuntimeError`, or ends as a whole. No `try` inside of compiled code catches it, so rules leave code alone "
+    "whose exceptions something in the project may catch."
+)
+"""What every page's "kept" means for exceptions that torch itself raises."""
 
 
 def summary(rule: Rule) -> str:
@@ -162,6 +168,7 @@ def markdown_index(rules: Sequence[Rule], seen: Mapping[str, tuple[int, int]] | 
         "Each page says what the rule finds, what it writes, and when it leaves the code alone.",
         "Cost is the extra work of compiled code after the fix:",
         "\n".join(f"- *{kind.value}*: {words}" for kind, words in COSTS.items()),
+        f"Exceptions: {ERRORS}",
         f"*Places* is how many fixes a rule has in the code of {projects} projects (`seen.json` names them), "
         "*projects* in how many of these it has one.",
     ]

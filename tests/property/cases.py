@@ -202,7 +202,7 @@ def _compiled_complaints(program: Program, fixed: Fixed, expected: list[tuple[st
             continue
         for found in compiled_differences(after, inputs, name=name, scenarios=[scenario]):
             where, _, _ = found.partition(": ")
-            page = sentence(kind_of(found, where), fixed.applied)
+            page = sentence(kind_of(found, where), fixed.applied, found)
             if not page:
                 yield f"compiled: {found}"
                 break

@@ -67,8 +67,12 @@ def test_a_flag_between_branches_that_no_select_takes_is_read_back(branch: str, 
 
 
 def test_a_flag_that_is_tested_once_inside_try_is_read_back() -> None:
-    test = '        try:\n            if masked:\n                raise ValueError("masked")\n        except ValueError:\n'
-    source = _GUARD.replace('        if masked:\n            raise ValueError("masked")\n', f"{test}            x = x + 1\n")
+    test = (
+        '        try:\n            if masked:\n                raise ValueError("masked")\n        except ValueError:\n'
+    )
+    source = _GUARD.replace(
+        '        if masked:\n            raise ValueError("masked")\n', f"{test}            x = x + 1\n"
+    )
     assert test in source
     declined(source, "inside `try`")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from graphmend_codemod.reporting.rules import ERRORS
 from graphmend_codemod.rules.framework.registry import all_rules
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, FLOAT_WARNING
 
 _CONTRACT = {
     "messages": ("compiled_logs", ""),
@@ -16,6 +18,14 @@ _CONTRACT = {
     "inputs": ("compiled_state", ""),
 }
 """For each kind of difference the field of a contract that may tell of it, and words that it must have."""
+
+
+_SHOWN = {
+    FLOAT_WARNING: r"Converting a tensor with requires_grad=True to a scalar",
+    ASKS_CLASSES: r"^[^:]*, call \d+: state\.[\d.]+: \(\('str', ",
+}
+"""What a difference must look like for a sentence that tells of one thing alone."""
+_BY_THE_COMPILER = r"became \('torch\._dynamo\.exc\.TorchRuntimeError'"
 
 
 def kind_of(complaint: str, where: str) -> str:
@@ -32,12 +42,14 @@ def kind_of(complaint: str, where: str) -> str:
     return re.split(r"[.:]", rest)[0]
 
 
-def sentence(kind: str, codes: Iterable[str]) -> str:
-    """What the contract of one of the applied rules says of such a difference; empty when none does."""
+def sentence(kind: str, codes: Iterable[str], text: str) -> str:
+    """What the contract of one of the applied rules says of the difference `text`; empty when none does."""
+    if kind == "exception" and re.search(_BY_THE_COMPILER, text):
+        return f"index: {ERRORS}"
     name, words = _CONTRACT.get(kind, ("", ""))
     applied = frozenset(codes)
     for rule in all_rules():
         said = getattr(rule.contract, name) if name and rule.code in applied else "kept"
-        if said != "kept" and re.search(words, said):
+        if said != "kept" and re.search(words, said) and re.search(_SHOWN.get(said, ""), text):
             return f"{rule.code}: {said}"
     return ""

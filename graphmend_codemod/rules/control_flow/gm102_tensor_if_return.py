@@ -13,7 +13,16 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    FLOAT_WARNING,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Example,
+    Rule,
+    Verdict,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 from graphmend_codemod.rules.proofs.select.select_proof import Facts, judge
@@ -36,7 +45,9 @@ rule = Rule(
     title="select the returned value with torch.where",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="both results are computed, and one is selected"),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS, cost_note="both results are computed, and one is selected", compiled_logs=FLOAT_WARNING
+    ),
     examples=(
         Example(
             before="""

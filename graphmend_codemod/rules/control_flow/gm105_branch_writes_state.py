@@ -31,7 +31,16 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    FLOAT_WARNING,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Example,
+    Rule,
+    Verdict,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, is_registered, split
 from graphmend_codemod.rules.proofs.memory.cached_values import cached_value, why_it_is_needed, why_it_may_change
@@ -89,6 +98,7 @@ rule = Rule(
         cost=Cost.BOTH_ARMS,
         cost_note="what each branch would write is always computed, and one is selected",
         compiled_state="the selected tensor is written; values that a branch caches are not stored",
+        compiled_logs=FLOAT_WARNING,
     ),
     examples=(
         Example(

@@ -39,7 +39,7 @@ from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
 from graphmend_codemod.rules.proofs.cond import constant_floats
@@ -85,6 +85,7 @@ rule = Rule(
         cost=Cost.BOTH_ARMS,
         cost_note="both forms are compiled, and one of them runs",
         compiled_exceptions="an input that one of both forms does not take raises one, whichever runs",
+        compiled_state=ASKS_CLASSES,
     ),
     examples=(
         Example(

@@ -31,7 +31,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.all_ones_test import Question, of_dtype, question_of
 from graphmend_codemod.rules.proofs.masks.mask_products import Products
@@ -108,7 +108,11 @@ rule = Rule(
     title="keep a mask that may be all ones",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="products and sums with the mask are always computed"),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS,
+        cost_note="products and sums with the mask are always computed",
+        compiled_state=ASKS_CLASSES,
+    ),
     examples=(
         Example(
             before="""

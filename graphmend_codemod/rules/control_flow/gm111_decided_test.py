@@ -19,7 +19,16 @@ import re
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    FLOAT_WARNING,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Example,
+    Rule,
+    Verdict,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.deciding import Decision, decision, only_tested
 
@@ -47,7 +56,9 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(
-        cost=Cost.NONE, compiled_exceptions="an exception that the skipped test itself would raise is not raised"
+        cost=Cost.NONE,
+        compiled_exceptions="an exception that the skipped test itself would raise is not raised",
+        compiled_logs=FLOAT_WARNING,
     ),
     examples=(
         Example(

@@ -23,7 +23,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
 from graphmend_codemod.rules.proofs.proven import Unproven, tensor_facts
@@ -110,7 +110,9 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.UNSAFE,
     contract=Contract(
-        cost=Cost.MULTIPLIED, cost_note="the branch computes all rows: rows / selected rows times the work"
+        cost=Cost.MULTIPLIED,
+        cost_note="the branch computes all rows: rows / selected rows times the work",
+        compiled_state=ASKS_CLASSES,
     ),
     examples=(
         Example(

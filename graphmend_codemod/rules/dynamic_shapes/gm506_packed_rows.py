@@ -23,7 +23,7 @@ import ast
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
 from graphmend_codemod.rules.proofs.cond.cond_flag import choices
@@ -103,6 +103,7 @@ rule = Rule(
     contract=Contract(
         cost=Cost.MULTIPLIED,
         cost_note="all columns are packed: columns / longest row times the work",
+        compiled_state=ASKS_CLASSES,
     ),
     examples=(
         Example(

@@ -29,11 +29,18 @@ class Cost(enum.Enum):
     OUTLINED = "outlined"
 
 
+FLOAT_WARNING = "kept, but for torch's own warning about `float()` of a tensor that needs gradients"
+ASKS_CLASSES = "kept; asking for the class of a layer reads its attribute once more"
+"""What several contracts say."""
+
+
 class Contract(NamedTuple):
     """What holds under `torch.compile`; in eager mode everything is kept, always, and costs the same.
 
     `cost` says what the compiled code does more, `cost_note` in what way, in one line. Each other field is one of
-    `kept`, `once per compilation`, `dropped`, or a sentence.
+    `kept`, `once per compilation`, `dropped`, or a sentence. `may_raise` is False where the rule itself asks who
+    catches its exceptions, or what it leaves to compiled code raises none: other fixes are left to code in which no
+    `try` catches.
     """
 
     cost: Cost
@@ -41,6 +48,7 @@ class Contract(NamedTuple):
     compiled_exceptions: str = "kept"
     compiled_logs: str = "kept"
     compiled_state: str = "kept"
+    may_raise: bool = True
 
 
 class Example(NamedTuple):

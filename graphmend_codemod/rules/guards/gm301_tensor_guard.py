@@ -36,7 +36,16 @@ from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    FLOAT_WARNING,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Example,
+    Rule,
+    Verdict,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, fails_early, split
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
@@ -65,6 +74,9 @@ rule = Rule(
         cost=Cost.NONE,
         cost_note="the check runs on the device",
         compiled_exceptions="RuntimeError, on CUDA at the next synchronisation; none with guards = skip",
+        may_raise=False,
+        compiled_logs=FLOAT_WARNING,
+        compiled_state="kept; where the check fails, attributes that the call wrote before it keep their old values",
     ),
     examples=(
         Example(

@@ -38,7 +38,7 @@ rule = Rule(
     title="check the Python list that a tensor was built from",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE),
+    contract=Contract(cost=Cost.NONE, may_raise=False),
     examples=(
         Example(
             before="""

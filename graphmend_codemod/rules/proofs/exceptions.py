@@ -27,6 +27,21 @@ _PASSES_ON = frozenset(
 """Context managers outside of torch that let every exception through."""
 
 
+def caught(site: Site) -> str | None:
+    """Why something may catch what the statement raises: around it, or around a call that leads to its function.
+
+    Compiled code runs as one piece: what it raises, no `try` inside of it catches.
+    """
+    if site.place.in_try:
+        return "inside `try`, and its exception may be caught"
+    manager = swallowing(site)
+    if manager is not None:
+        return f"inside `with {manager}`, which may catch its exception; move it above the `with`"
+    scope = site.evaluator.scope
+    catcher = scope.index.caught(site.summary.path, site.function, scope.node.lineno)
+    return None if catcher is None else f"called where its exception may be caught: {catcher}"
+
+
 def swallowing(site: Site) -> str | None:
     """The source of a context manager around the statement that may catch an exception, None if none may."""
     for parent in site.place.parents:

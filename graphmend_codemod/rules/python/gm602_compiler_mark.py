@@ -39,7 +39,9 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(
-        cost=Cost.NONE, compiled_state="the mark is not set on tensors that are made while Dynamo traces"
+        cost=Cost.NONE,
+        compiled_state="the mark is not set on tensors that are made while Dynamo traces",
+        may_raise=False,
     ),
     examples=(
         Example(

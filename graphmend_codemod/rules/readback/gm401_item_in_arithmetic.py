@@ -20,7 +20,16 @@ from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scop
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor, name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    FLOAT_WARNING,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Example,
+    Rule,
+    Verdict,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import number_of
 from graphmend_codemod.rules.proofs.proven import Unproven, asked_below, own_memory, tensor_facts
@@ -42,7 +51,7 @@ rule = Rule(
     title="keep the 0-dim tensor instead of its number",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE),
+    contract=Contract(cost=Cost.NONE, compiled_logs=FLOAT_WARNING),
     examples=(
         Example(
             before="""

@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.list_provenance import Numbers, iterated_name, w
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
 from graphmend_codemod.rules.proofs.numbers.kept_lists import KeptLists, is_parameter
@@ -75,7 +75,11 @@ rule = Rule(
     title="take sizes from the list that a tensor was built from",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE, cost_note="sizes are constants: another list of sizes may recompile"),
+    contract=Contract(
+        cost=Cost.NONE,
+        cost_note="sizes are constants: another list of sizes may recompile",
+        compiled_state=ASKS_CLASSES,
+    ),
     examples=(
         Example(
             before="""

@@ -21,7 +21,17 @@ from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.registry import worth_asking
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import (
+    ASKS_CLASSES,
+    FLOAT_WARNING,
+    Clean,
+    Contract,
+    Cost,
+    Declined,
+    Example,
+    Rule,
+    Verdict,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
 from graphmend_codemod.rules.proofs.cond import constant_floats
@@ -56,7 +66,12 @@ rule = Rule(
     title="keep a flag as a tensor",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.BOTH_ARMS, cost_note="the code under the flag is compiled for both values"),
+    contract=Contract(
+        cost=Cost.BOTH_ARMS,
+        cost_note="the code under the flag is compiled for both values",
+        compiled_logs=FLOAT_WARNING,
+        compiled_state=ASKS_CLASSES,
+    ),
     examples=(
         Example(
             before="""

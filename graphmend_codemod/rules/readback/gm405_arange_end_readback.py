@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
@@ -53,7 +53,11 @@ rule = Rule(
     title="keep the end of a torch.arange as a Python number",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE, compiled_exceptions="kept, but for an empty range, which has the size 0"),
+    contract=Contract(
+        cost=Cost.NONE,
+        compiled_exceptions="kept, but for an empty range, which has the size 0",
+        compiled_state=ASKS_CLASSES,
+    ),
     examples=(
         Example(
             before="""

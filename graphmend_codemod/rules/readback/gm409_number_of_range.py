@@ -22,7 +22,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
@@ -58,7 +58,7 @@ rule = Rule(
     title="read single positions from a Python range",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE),
+    contract=Contract(cost=Cost.NONE, compiled_state=ASKS_CLASSES),
     examples=(
         Example(
             before="""

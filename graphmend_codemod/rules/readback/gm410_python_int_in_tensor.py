@@ -22,7 +22,7 @@ from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
-from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
@@ -56,7 +56,7 @@ rule = Rule(
     title="keep the bounds of slices in a list",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE),
+    contract=Contract(cost=Cost.NONE, compiled_state=ASKS_CLASSES),
     examples=(
         Example(
             before="""

@@ -51,7 +51,9 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(
-        cost=Cost.NONE, compiled_logs="dropped; once per compilation where the setting `log-calls` asks for it"
+        cost=Cost.NONE,
+        compiled_logs="dropped; once per compilation where the setting `log-calls` asks for it",
+        may_raise=False,
     ),
     examples=(
         Example(

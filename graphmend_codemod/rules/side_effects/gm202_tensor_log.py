@@ -43,6 +43,7 @@ rule = Rule(
         cost=Cost.NONE,
         compiled_logs="dropped",
         compiled_exceptions="an exception that its arguments or its test would raise is not raised",
+        may_raise=False,
     ),
     examples=(
         Example(

@@ -57,7 +57,9 @@ rule = Rule(
     title="set requires_grad only where it changes",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE, compiled_state="a tensor that `forward` made and dropped keeps no gradient"),
+    contract=Contract(
+        cost=Cost.NONE, compiled_state="a tensor that `forward` made and dropped keeps no gradient", may_raise=False
+    ),
     examples=(
         Example(
             before="""
