@@ -48,8 +48,9 @@ def uncaught(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
     """
     if verdict.edit is None or not rule.contract.may_raise:
         return verdict
-    why = caught(site)
-    return verdict if why is None else verdict._replace(edit=None, declined=f"it is {why}, which compiled code ignores")
+    catcher = caught(site)
+    reason = f"an exception that it raises may be caught, and in compiled code is not: {catcher}"
+    return verdict if catcher is None else verdict._replace(edit=None, declined=reason)
 
 
 def breaking_tests(site: Site) -> tuple[BreakingTest, ...]:

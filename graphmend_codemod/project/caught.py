@@ -49,6 +49,9 @@ class _Caught(Search):
         """What catches the exceptions of the functions found."""
         return {place: step.via for place, (step, _) in self._found.items()}
 
+    def _offered(self) -> Iterable[Step]:
+        return ()  # that a package exports a function says nothing of who catches its exceptions
+
     def _roots(self, module: Module) -> None:
         for function in module.summary.functions:
             if not function.caught:

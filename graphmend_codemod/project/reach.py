@@ -65,8 +65,11 @@ class Search:
                     self._definers.setdefault(name, []).append(qualified)
         for module in self._modules:
             self._roots(module)
-        for step in offered(self._index, self._modules):
+        for step in self._offered():
             self._add(*step)
+
+    def _offered(self) -> Iterable[Step]:
+        return offered(self._index, self._modules)
 
     def run(self) -> None:
         """Follow everything to its end."""

@@ -66,6 +66,9 @@ class _Scripts(Search):
         self._instances: set[str] = set()
         super().__init__(index, modules)
 
+    def _offered(self) -> Iterable[Step]:
+        return ()  # that a package exports a function says nothing of who compiles it as a script
+
     def _roots(self, module: Module) -> None:
         name = module.summary.name
         for item in module.summary.classes:

@@ -1,4 +1,4 @@
-"""GM301: a guard whose exception a caller may catch, in this file or another, is left alone."""
+"""Code whose exceptions a caller may catch, in this file or another, is left to eager mode."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
+from graphmend_codemod.rules.framework.registry import all_rules, rule_by_code
+from graphmend_codemod.rules.framework.rule import Example
+from tests.tools.fixes import embedded, fixed_among
 
 _GUARD = """
 import torch
@@ -199,3 +203,85 @@ def test_a_script_that_expects_the_exception_counts(tmp_path: Path) -> None:
 )
 def test_what_is_given_or_decorated_may_be_caught(tmp_path: Path, body: str, tail: str, by: str) -> None:
     assert by in _finding(tmp_path, body, f"\n\n{tail}\n" if tail else "")
+
+
+_OUTER = """
+import contextlib
+
+from torch import nn
+
+import model
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = model.Model()
+
+    def forward(self, *args):
+        with contextlib.suppress(Exception):
+            return self.inner(*args)
+"""
+
+
+def _first_example(code: str) -> str:
+    rule = rule_by_code(code)
+    assert rule is not None
+    example = next(each for each in rule.examples if isinstance(each, Example))
+    return embedded(example.before, example.setup)
+
+
+_CODES = [
+    rule.code
+    for rule in all_rules()
+    if rule.contract.may_raise and rule.safety in (Safety.SAFE, Safety.UNSAFE) and rule.examples
+]
+
+
+@pytest.mark.parametrize("code", _CODES)
+def test_no_rule_takes_an_exception_away_from_a_caller_that_catches_it(tmp_path: Path, code: str) -> None:
+    source = _first_example(code)
+    if "class Model(" not in source:
+        pytest.skip("the example is no module")
+    unsafe = code in {"GM505", "GM506"}
+    alone, _ = fixed_among(tmp_path, source, {}, select=(code,), unsafe_fixes=unsafe)
+    assert alone != source
+    after, reasons = fixed_among(tmp_path, source, {"outer.py": _OUTER}, select=(code,), unsafe_fixes=unsafe)
+    assert after == source
+    assert any("`with contextlib.suppress" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("around", ["try:", "with contextlib.suppress(ValueError):"])
+def test_a_select_under_a_statement_that_catches_is_left_alone(tmp_path: Path, around: str) -> None:
+    handler = "\n        except ValueError:\n            pass" if around == "try:" else ""
+    source = (
+        "import contextlib\nimport torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n"
+        f"    def forward(self, x: torch.Tensor):\n        {around}\n            if x.sum() > 0:\n"
+        f"                x = x + x.mean(){handler}\n        return x\n"
+    )
+    after, reasons = fixed_among(tmp_path, source, {})
+    assert after == source
+    assert any("in compiled code is not" in reason for reason in reasons)
+
+
+def test_that_a_package_exports_a_function_does_not_make_anybody_catch_its_exceptions(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("from package.guard import checked\n")
+    (package / "guard.py").write_text(_GUARD)
+    found = api.check([tmp_path], Settings(tmp_path), cache=False)
+    (guard,) = (each for each in found.findings if each.code == "GM301")
+    assert guard.declined is None
+
+
+def test_that_a_package_exports_a_function_does_not_make_a_script_of_it(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").write_text("from package.numbers import scaled\nfrom package.script import small\n")
+    text = "import torch\n\n\ndef scaled(x: torch.Tensor):\n    scale = x.max().item()\n    return x / scale\n"
+    (package / "numbers.py").write_text(text)
+    script = "import torch\n\n\ndef small(x: torch.Tensor):\n    return x + 1\n\n\nscripted = torch.jit.script(small)\n"
+    (package / "script.py").write_text(script)
+    found = api.check([tmp_path], Settings(tmp_path), cache=False)
+    (number,) = (each for each in found.findings if each.code == "GM401")
+    assert number.declined is None

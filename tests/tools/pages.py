@@ -12,7 +12,7 @@ from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, FLOAT_WARNING
 _CONTRACT = {
     "messages": ("compiled_logs", ""),
     "exception": ("compiled_exceptions", "RuntimeError"),
-    "exception lost": ("compiled_exceptions", "no error|empty range|is not raised|guards = skip, none"),
+    "exception lost": ("compiled_exceptions", "no error|empty range|is not raised|guards = skip, none|kept, but"),
     "exception added": ("compiled_exceptions", "raises one"),
     "state": ("compiled_state", ""),
     "inputs": ("compiled_state", ""),

@@ -28,18 +28,14 @@ _PASSES_ON = frozenset(
 
 
 def caught(site: Site) -> str | None:
-    """Why something may catch what the statement raises: around it, or around a call that leads to its function.
-
-    Compiled code runs as one piece: what it raises, no `try` inside of it catches.
-    """
+    """What may catch what the statement raises: around it, or around a call that leads to its function."""
     if site.place.in_try:
-        return "inside `try`, and its exception may be caught"
+        return "`try` around it"
     manager = swallowing(site)
     if manager is not None:
-        return f"inside `with {manager}`, which may catch its exception; move it above the `with`"
+        return f"`with {manager}` around it"
     scope = site.evaluator.scope
-    catcher = scope.index.caught(site.summary.path, site.function, scope.node.lineno)
-    return None if catcher is None else f"called where its exception may be caught: {catcher}"
+    return scope.index.caught(site.summary.path, site.function, scope.node.lineno)
 
 
 def swallowing(site: Site) -> str | None:
