@@ -76,7 +76,7 @@ def join(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
     by_path: dict[str, list[Finding]] = {}
     for finding in found:
         by_path.setdefault(finding.path, []).append(finding)
-    return Joined(trace, tuple(_answer(site, by_path, settings) for site in trace.sites))
+    return Joined(trace, tuple(answer(site, by_path, settings) for site in trace.sites))
 
 
 def matching(place: Place, findings: Iterable[Finding], settings: Settings) -> Finding | None:
@@ -105,7 +105,8 @@ def _rank(finding: Finding, settings: Settings) -> tuple[object, ...]:
     )
 
 
-def _answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Settings) -> Answer:
+def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Settings) -> Answer:
+    """What the findings, by path, say of one site."""
     finding = None if site.own is None else matching(site.own, by_path.get(site.own.path, ()), settings)
     if finding is None:
         verdict = Verdict.NONE if site.where == OWN else Verdict.LIBRARY

@@ -394,3 +394,22 @@ class OpaqueOperator(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         result: Tensor = opaque(opaque(x.sin()) + 1)
         return result
+
+
+class _Doubled(nn.Module):
+    def __init__(self) -> None:
+        super(_Doubled, self).__init__()  # noqa: UP008 - the spelling that Dynamo cannot trace
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+class MakesModulesInLoop(nn.Module):
+    """The loop cannot go on behind a break, so Dynamo leaves `forward` and meets `__init__` by itself."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(1):
+            if x.sum() > 0:
+                x = x + 1
+            x = _Doubled()(x)
+        return x

@@ -186,7 +186,13 @@ def test_output_tells_of_sites_while_the_program_runs_and_of_all_behind(done: su
 
 
 @pytest.mark.parametrize(
-    "cls", [counted_models.TensorIfInHelper, counted_models.PrintOneDeep, counted_models.ItemInTry]
+    "cls",
+    [
+        counted_models.TensorIfInHelper,
+        counted_models.PrintOneDeep,
+        counted_models.ItemInTry,
+        counted_models.MakesModulesInLoop,
+    ],
 )
 def test_trace_lists_the_strict_counter_s_events_one_by_one(cls: type[nn.Module]) -> None:
     from graphmend_evaluation import trace

@@ -8,7 +8,9 @@ leaves what it had. No tensor values, no environment and no arguments of the com
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib.util
+import itertools
 import json
 import logging
 import os
@@ -117,7 +119,9 @@ class Recorder(logging.Handler):
         artifact = metadata.get("artifact")
         if isinstance(artifact, dict) and isinstance(payload, str):
             if artifact.get("name") == BREAK:
-                facts = _facts_at_break(sys.exc_info()[2])
+                facts: dict[str, Any] = {}
+                with contextlib.suppress(Exception):  # facts are hints: what goes wrong with them costs no event
+                    facts = _facts_at_break(sys.exc_info()[2])
                 yield {"e": "break", **place, "a": metadata.get("attempt", 0), "text": _shortened(payload)} | facts
             elif artifact.get("name") == RECOMPILE:
                 yield {"e": "recompile", **place, "text": payload}
@@ -167,7 +171,10 @@ class Recorder(logging.Handler):
     def _complain(self, error: Exception) -> None:
         self._lost += 1
         if self._lost == 1:
-            print(f"graphmend: note: a record was lost: {type(error).__name__}: {error}", file=sys.stderr)
+            print(
+                f"graphmend: note: a record was lost: {type(error).__name__}: {str(error).partition(chr(10))[0]}",
+                file=sys.stderr,
+            )
 
 
 def _gaps_module() -> Any:
@@ -228,7 +235,8 @@ def _facts_at_break(traceback: TracebackType | None) -> dict[str, Any]:
     tracer = None
     while traceback is not None:
         candidate = traceback.tb_frame.f_locals.get("self")
-        if hasattr(candidate, "symbolic_locals") and hasattr(candidate, "f_code"):
+        # By its dictionary: to ask a lazy variable of Dynamo's for an attribute makes it real, which may raise.
+        if {"symbolic_locals", "f_code"} <= _own(candidate).keys():
             tracer = candidate
         traceback = traceback.tb_next
     if tracer is None:
@@ -241,12 +249,35 @@ def _facts_at_break(traceback: TracebackType | None) -> dict[str, Any]:
             fact = None
         if fact:
             facts[str(name)] = fact
+        if name == "self":
+            with contextlib.suppress(Exception):
+                facts.update(itertools.islice(_attributes(variable, tracer.f_code.co_names), _LOCALS_KEPT))
     return {"locals": facts} if facts else {}
+
+
+def _attributes(variable: Any, names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a module holds of what the function names: classes of layers, options, tensors."""
+    held = _own(variable)
+    held = _own(held["_cache"]) if "_cache" in held else held
+    module = _own(held.get("value"))
+    for name in names:
+        for every in (module, *(module.get(kind) or {} for kind in ("_modules", "_parameters", "_buffers"))):
+            fact = _of_value(every[name]) if name in every else None
+            if fact:
+                yield f"self.{name}", fact
+
+
+def _own(value: Any) -> Mapping[str, Any]:
+    """The attributes that an object holds itself, without asking it."""
+    try:
+        return object.__getattribute__(value, "__dict__") or {}
+    except AttributeError:
+        return {}
 
 
 def _fact(variable: Any) -> dict[str, Any] | None:
     kind = type(variable).__name__
-    if kind == "LazyVariableTracker":
+    if any(each.__name__ == "LazyVariableTracker" for each in type(variable).__mro__):
         if not variable.is_realized():
             return _of_value(getattr(variable, "_cache").value)  # noqa: B009
         variable = variable.realize()
