@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.trace import document, join
@@ -98,10 +99,10 @@ def _judged(model: str, target: Path, root: Path) -> list[Judged]:
     return found
 
 
-def _bare(sites: Sequence[Site], settings: Settings) -> dict[str, list[join.Finding]]:
+def _bare(sites: Sequence[Site], settings: Settings) -> dict[str, list[Finding]]:
     """What `check` finds without a trace, by path."""
     paths = sorted({settings.root / site.own.path for site in sites if site.own is not None})
-    found: dict[str, list[join.Finding]] = {}
+    found: dict[str, list[Finding]] = {}
     for finding in api.check(paths, settings, cache=False).findings:
         found.setdefault(finding.path, []).append(finding)
     return found
