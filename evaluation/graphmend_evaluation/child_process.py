@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -27,6 +29,12 @@ def parser(module: str, description: str, *, one_model: bool = True) -> argparse
     made.add_argument("--out", type=Path, required=True, help="a folder for the result")
     add_memory_option(made)
     return made
+
+
+def add_pipes(made: argparse.ArgumentParser) -> None:
+    """What `serve` needs."""
+    made.add_argument("--requests", type=int, help="a pipe to read from")
+    made.add_argument("--answers", type=int, help="a pipe to write to")
 
 
 def add_memory_option(made: argparse.ArgumentParser) -> None:
@@ -63,6 +71,14 @@ def outcome(work: Callable[[], Any]) -> dict[str, Any]:
         return {"failed": f"the model called sys.exit({error.code!r})"}
     except BaseException as error:  # the model is the user's code: whatever it raises costs its own row
         return {"failed": f"{type(error).__name__}: {one_line(str(error))}"}
+
+
+def serve(requests: int, answers: int, answer: Callable[[dict[str, Any]], Any]) -> None:
+    """Answer requests from one pipe to another, one line of JSON each, until the first is closed."""
+    with os.fdopen(requests) as asked, os.fdopen(answers, "w") as said:
+        for line in asked:
+            said.write(json.dumps(outcome(functools.partial(answer, json.loads(line)))) + "\n")
+            said.flush()
 
 
 def one_line(text: str) -> str:

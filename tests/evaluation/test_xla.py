@@ -15,9 +15,10 @@ import pytest
 
 from graphmend_evaluation.isolation import Policy
 from graphmend_evaluation.results import Status, from_json, to_json
+from graphmend_evaluation.speed.statistics import difference
 from graphmend_evaluation.xla import __main__ as command
 from graphmend_evaluation.xla import page
-from graphmend_evaluation.xla.correlation import correlation
+from graphmend_evaluation.xla.correlation import correlation, interval
 from graphmend_evaluation.xla.measuring import measure_xla
 from graphmend_evaluation.xla.metrics import classify, read_report
 from graphmend_evaluation.xla.results import Split, XlaArm, XlaRow, XlaRun
@@ -55,7 +56,7 @@ Counter: aten::nonzero
 Counter: MarkStep
   Value: 1
 """
-WHOLE = XlaRun("lazy", 0, 0, 1, 1.0, 0.0, 0.0, (), 0.001, 0.1)
+WHOLE = XlaRun("lazy", 0, 0, 1, 1.0, 0.0, 0.0, (), 0.002, 0.1)
 COMPILED = XlaRun("openxla", 1, 0, 1, 1.0, 0.0, 0.0, (), 0.001, 0.1)
 
 
@@ -145,6 +146,17 @@ def test_many_models_that_disagree_are_told_so() -> None:
     assert "more goes with less" in found.words
 
 
+def test_the_interval_of_a_correlation_narrows_with_more_models() -> None:
+    # By hand: atanh(0.5) = 0.5493, and 1.96 * sqrt(1.125 / 21) = 0.4537.
+    assert interval(0.5, 24) == pytest.approx((0.0954, 0.7633), abs=1e-3)
+    assert interval(0.5, 4) is None
+    few, many = interval(0.5, 6), interval(0.5, 60)
+    assert few is not None
+    assert many is not None
+    assert few[0] < 0 < many[0]
+    assert "(95 %: " in correlation("a, and b", list(range(12)), [0, 2, 1, 3, 5, 4, 6, 8, 7, 9, 11, 10]).words
+
+
 @pytest.mark.parametrize(
     ("first", "second", "why"),
     [([1.0, 2.0], [1.0, 2.0], "fewer than three models"), ([1.0] * 4, [1.0, 2.0, 3.0, 4.0], "the same for all models")],
@@ -161,7 +173,9 @@ def row() -> XlaRow:
     before = XlaArm(Status.OK, "", broken, WHOLE, splits, words)
     after = XlaArm(Status.OK, "", COMPILED, WHOLE, (), "one graph")
     versions = (("torch", "2.9.1"), ("torch_xla", "2.9.0"))
-    return XlaRow("package.models:scale", before, after, versions, "CPU", "2026-11-21T05:25Z")
+    faster = difference([1.0, 1.1, 1.0, 1.1, 1.0, 1.1], [0.5, 0.52, 0.5, 0.52, 0.5, 0.52])
+    same = difference([1.0, 1.1, 1.0, 1.1, 1.0, 1.1], [1.1, 1.0, 1.1, 1.0, 1.1, 1.0])
+    return XlaRow("package.models:scale", before, after, versions, "CPU", "2026-11-21T05:25Z", faster, same)
 
 
 def test_a_row_travels_as_json() -> None:
@@ -173,6 +187,8 @@ def test_the_page_has_a_line_for_each_arm_and_the_number_of_models() -> None:
     text = page.markdown([row(), replace(row(), after=failed)], "a machine")
     assert "| scale | before | 1 | 2 | 1 / 1 | 2 / 1 | 0 / 0 | split in Dynamo only: 2 FX graphs" in text
     assert "| scale | after | 0 | 1 | 1 / 1 | 1 / 1 | 0 / 0 | one graph |" in text
+    assert "| scale | 1 ms ±10 % | 1 ms ±10 % | -51 % (" in text
+    assert "| 2 ms ±10 % | 2 ms ±10 % | no difference |" in text
     assert "lazy: no result after 600 s" in text
     assert "not defined for n=1" in text
     assert "torch_xla 2.9.0, PJRT device CPU; a machine." in text
@@ -225,6 +241,7 @@ def test_a_tiny_model_is_split_by_dynamo_before_and_whole_after(tmp_path: Path) 
         policy=Policy(),
         python=Path(os.environ.get("GRAPHMEND_XLA_PYTHON", sys.executable)),
     )
+    assert found.before.ok, found.before.message
     assert found.before.splits == (Split.DYNAMO,)
     assert found.after.words == "one graph"
     assert found.before.openxla is not None

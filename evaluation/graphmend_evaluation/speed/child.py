@@ -10,8 +10,6 @@ requests, one line of JSON each, on the pipes `--requests` and `--answers`. The 
 from __future__ import annotations
 
 import argparse
-import functools
-import json
 import os
 import sys
 from collections.abc import Mapping
@@ -93,26 +91,22 @@ class Child:
 
     def steady(self) -> None:
         """Answer requests until the pipe is closed."""
-        with os.fdopen(self.options.requests) as requests, os.fdopen(self.options.answers, "w") as answers:
-            model: timing.Placed | None = None
-            served: dict[str, timing.Served] = {}
+        model: timing.Placed | None = None
+        served: dict[str, timing.Served] = {}
 
-            def serve(request: Mapping[str, Any]) -> Any:
-                nonlocal model
-                configuration, wanted = request["of"], request["ask"]
-                if model is None:
-                    model = self.load()
-                from graphmend_evaluation.speed import timing
+        def answer(request: Mapping[str, Any]) -> Any:
+            nonlocal model
+            configuration, wanted = request["of"], request["ask"]
+            if model is None:
+                model = self.load()
+            from graphmend_evaluation.speed import timing
 
-                if configuration not in served:
-                    served[configuration] = timing.Served(model, configuration, self.folder)
-                self.stage("warming up" if wanted == "warm_up" else f"answering {wanted}")
-                return getattr(served[configuration], wanted)(**request["with"])
+            if configuration not in served:
+                served[configuration] = timing.Served(model, configuration, self.folder)
+            self.stage("warming up" if wanted == "warm_up" else f"answering {wanted}")
+            return getattr(served[configuration], wanted)(**request["with"])
 
-            for line in requests:
-                answer = child_process.outcome(functools.partial(serve, json.loads(line)))
-                answers.write(json.dumps(answer) + "\n")
-                answers.flush()
+        child_process.serve(self.options.requests, self.options.answers, answer)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -137,8 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--backend", default="inductor", help="for torch.compile")
     parser.add_argument("--threads", type=int, default=1, help="of torch, on the CPU")
-    parser.add_argument("--requests", type=int, help="a pipe to read from")
-    parser.add_argument("--answers", type=int, help="a pipe to write to")
+    child_process.add_pipes(parser)
     return parser
 
 

@@ -82,14 +82,23 @@ def answered(folder: Path) -> Any:
 class Partner:
     """A long-lived child that answers requests. It ends with the `with` block, whatever it does."""
 
-    def __init__(self, arguments: Sequence[str], *, worktree: Path, folder: Path, policy: Policy) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        worktree: Path,
+        folder: Path,
+        policy: Policy,
+        module: str = _MODULE,
+        python: Path | None = None,
+    ) -> None:
         self.folder = folder
         self._policy = policy
         self._text = b""
         theirs, requests = os.pipe()
         self._answers, answers = os.pipe()
         pipes = ["--requests", str(theirs), "--answers", str(answers)]
-        command = child_command(_MODULE, [*arguments, *pipes, "--out", str(folder), *_limits(policy)])
+        command = child_command(module, [*arguments, *pipes, "--out", str(folder), *_limits(policy)], python=python)
         self._started = time.monotonic()
         try:
             self._process = start_child(command, worktree, folder, policy, pass_fds=(theirs, answers))

@@ -2,8 +2,8 @@
 
     python -m graphmend_evaluation.xla.child --mode openxla|lazy|check --out FOLDER --root WORKTREE --model ...
 
-`check` says which versions there are. `FOLDER/result.json` is the answer; without `--pins` the weights and inputs are
-saved in `FOLDER` for later runs.
+`check` leaves in `FOLDER/result.json` which versions there are. The other modes answer requests, one line of JSON each,
+on the pipes `--requests` and `--answers`. Without `--pins` the weights and inputs are saved in `FOLDER` for later runs.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphmend_evaluation import child_process
 from graphmend_evaluation.worktree import LoadError, add_to_path
+
+if TYPE_CHECKING:
+    from graphmend_evaluation.xla.running import Running
 
 HOW_TO_INSTALL = (
     "torch_xla is not installed for {python}: install graphmend with its extra in an environment of its own, "
@@ -24,12 +28,22 @@ HOW_TO_INSTALL = (
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, and write `result.json`."""
+    """Say which versions there are, or answer requests until the pipe is closed."""
     options = _parser().parse_args(arguments)
     child_process.begin(options)
     os.environ.setdefault("PJRT_DEVICE", "CPU")
-    found = child_process.outcome(lambda: _check() if options.mode == "check" else _measure(options))
-    child_process.write_json(options.out / "result.json", found)
+    if options.mode == "check":
+        child_process.write_json(options.out / "result.json", child_process.outcome(_check))
+        return 0
+    running: Running | None = None
+
+    def answer(request: Mapping[str, Any]) -> Any:
+        nonlocal running
+        if running is None:
+            running = _load(options)
+        return getattr(running, request["ask"])(**request["with"])
+
+    child_process.serve(options.requests, options.answers, answer)
     return 0
 
 
@@ -45,7 +59,7 @@ def _check() -> dict[str, Any]:
     return {"versions": list(versions.items()), "device": os.environ["PJRT_DEVICE"]}
 
 
-def _measure(options: argparse.Namespace) -> dict[str, Any]:
+def _load(options: argparse.Namespace) -> Running:
     stage = options.out / "stage"
     stage.write_text("importing", encoding="utf-8")
     root = options.root.resolve()
@@ -53,7 +67,7 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
     import torch
 
     from graphmend_evaluation.loading import load_factory, load_pins, save_pins
-    from graphmend_evaluation.xla import running
+    from graphmend_evaluation.xla.running import Running
 
     torch.set_num_threads(1)
     factory = load_factory(root, options.model)
@@ -63,12 +77,13 @@ def _measure(options: argparse.Namespace) -> dict[str, Any]:
     else:
         load_pins(model, options.pins)
     stage.write_text(f"running with {options.mode}", encoding="utf-8")
-    return running.run(model, options.mode, root)
+    return Running(model, options.mode, root)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = child_process.parser("xla.child", "One model under torch_xla.", one_model=False)
     parser.add_argument("--mode", choices=("check", "openxla", "lazy"), required=True)
+    child_process.add_pipes(parser)
     parser.add_argument("--pins", type=Path, help="a folder with weights and inputs")
     return parser
 

@@ -13,6 +13,8 @@ _EXACT_UP_TO = 8
 _SHUFFLES = 20_000
 _SEED = 20240607
 _FEW = 10
+_FEWEST_FOR_AN_INTERVAL = 5
+_NORMAL_95 = 1.959964
 
 
 def correlation(of: str, first: Sequence[float], second: Sequence[float]) -> Correlation:
@@ -26,14 +28,30 @@ def correlation(of: str, first: Sequence[float], second: Sequence[float]) -> Cor
         why = "fewer than three models" if count < 3 else "one of the quantities is the same for all models"
         return Correlation(of, count, None, None, f"not defined for n={count}: {why}")
     p = _p(_ranks(first), _ranks(second), rho)
-    return Correlation(of, count, rho, p, _words(count, rho, p))
+    low, high = interval(rho, count) or (None, None)
+    return Correlation(of, count, rho, p, _words(count, rho, p, interval(rho, count)), low, high)
 
 
-def _words(count: int, rho: float, p: float) -> str:
+def interval(rho: float, count: int) -> tuple[float, float] | None:
+    """The 95 % interval of a Spearman's rho of `count` pairs; None for fewer than five.
+
+    Fisher's transformation, with the variance `(1 + rho**2 / 2) / (count - 3)` of Bonett and Wright (Sample size
+    requirements for estimating Pearson, Kendall and Spearman correlations, Psychometrika 65, 2000).
+    """
+    if count < _FEWEST_FOR_AN_INTERVAL:
+        return None
+    if abs(rho) >= 1.0:
+        return rho, rho
+    width = _NORMAL_95 * math.sqrt((1 + rho * rho / 2) / (count - 3))
+    return math.tanh(math.atanh(rho) - width), math.tanh(math.atanh(rho) + width)
+
+
+def _words(count: int, rho: float, p: float, within: tuple[float, float] | None) -> str:
+    shown = f"rho={rho:+.2f}" + ("" if within is None else f" (95 %: {within[0]:+.2f} to {within[1]:+.2f})")
     small = f"; with n={count} models only a strong relation could show" if count < _FEW else ""
     if p >= 0.05:
-        return f"rho={rho:+.2f}, n={count}, p={p:.2g}: no relation shown{small}"
-    return f"rho={rho:+.2f}, n={count}, p={p:.2g}: {'more goes with more' if rho > 0 else 'more goes with less'}{small}"
+        return f"{shown}, n={count}, p={p:.2g}: no relation shown{small}"
+    return f"{shown}, n={count}, p={p:.2g}: {'more goes with more' if rho > 0 else 'more goes with less'}{small}"
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

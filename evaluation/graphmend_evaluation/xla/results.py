@@ -9,8 +9,9 @@ import enum
 from dataclasses import dataclass
 
 from graphmend_evaluation.results import Status
+from graphmend_evaluation.speed.results import Difference
 
-XLA_SCHEMA = 1
+XLA_SCHEMA = 2  # 2: the arms are timed in turn, and correlations have an interval
 
 
 class Split(enum.Enum):
@@ -29,7 +30,7 @@ class XlaRun:
     `lazy`. `hlo_graphs` counts compilations of HLO over all calls. Everything per call is the mean of a pass after
     warm-up: `executions`, device-to-host transfers (`transfers`), reads of a single value (`host_reads`), and
     `fallbacks`, operations without a lowering that ran on the CPU, by name. `seconds` is the median time of one call
-    in that pass, the device waited for, `noise` half the distance of the quartiles as a share of it.
+    over all rounds, the device waited for, `noise` half the distance of the quartiles as a share of it.
     """
 
     mode: str
@@ -40,8 +41,8 @@ class XlaRun:
     transfers: float
     host_reads: float
     fallbacks: tuple[tuple[str, float], ...]
-    seconds: float
-    noise: float
+    seconds: float = 0.0
+    noise: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,11 @@ class XlaArm:
 
 @dataclass(frozen=True)
 class XlaRow:
-    """One model at the base and at the head. `versions` are those of python, torch and torch_xla."""
+    """One model at the base and at the head. `versions` are those of python, torch and torch_xla.
+
+    `compiled` and `lazy` are the changes of a call's time from before to after, of rounds in which the arms were timed
+    in turn; None where an arm was not measured.
+    """
 
     model: str
     before: XlaArm
@@ -74,6 +79,8 @@ class XlaRow:
     versions: tuple[tuple[str, str], ...] = ()
     device: str = ""
     date: str = ""
+    compiled: Difference | None = None
+    lazy: Difference | None = None
     schema: int = XLA_SCHEMA
 
     @property
@@ -87,7 +94,8 @@ class Correlation:
     """Spearman's rank correlation of two quantities over `count` models.
 
     `rho` is None where it is not defined: fewer than three models, or a quantity that is the same for all. `p` is the
-    share of permutations with a correlation at least as strong. `words` says how far to believe it.
+    share of permutations with a correlation at least as strong, `low` and `high` a 95 % interval of rho (see
+    `correlation.interval`; None for fewer than five models). `words` says how far to believe it.
     """
 
     of: str
@@ -95,3 +103,5 @@ class Correlation:
     rho: float | None
     p: float | None
     words: str
+    low: float | None = None
+    high: float | None = None

@@ -17,7 +17,6 @@ from graphmend_evaluation.counting import BreakRecorder
 from graphmend_evaluation.loading import Model, seed
 from graphmend_evaluation.results import to_json
 from graphmend_evaluation.runs import backward, modes
-from graphmend_evaluation.speed.statistics import spread
 from graphmend_evaluation.speed.timing import model_on
 from graphmend_evaluation.xla.metrics import Report, read_report
 from graphmend_evaluation.xla.results import XlaRun
@@ -28,58 +27,70 @@ _QUIET = 0.3
 _LONGEST_WAIT = 10.0
 
 
-def run(model: Model, mode: str, root: Path) -> dict[str, Any]:
-    """Every call of the model on the XLA device: first calls, then passes in which nothing new is compiled."""
-    placed = model_on(model, torch_xla.device())
-    torch_xla.sync(wait=True)
-    if mode == "lazy":
+class Running:
+    """A model on the XLA device in one mode: counted once, then timed for as many passes as are asked for."""
+
+    def __init__(self, model: Model, mode: str, root: Path) -> None:
+        self._mode = mode
+        self._model = model_on(model, torch_xla.device())
+        self._recorder = BreakRecorder(root)
+        self._target = self._model.target if mode == "lazy" else self._compiled()
+        torch_xla.sync(wait=True)
+
+    def count(self) -> dict[str, Any]:
+        """Every call: the first passes, which compile, then passes in which nothing new is compiled. An `XlaRun`."""
         graphs, breaks = 0, 0
-        first, steady, seconds = _passes(placed, placed.target)
-    else:
-        recorder = BreakRecorder(root)
+        if self._mode == "lazy":
+            first, steady = self._counted()
+        else:
+            with self._recorder.recording(len(self._model.calls)):
+                first, steady = self._counted()
+            counts = self._recorder.counts()
+            graphs, breaks = counts.graphs + counts.recompiled_graphs, counts.break_events
+        calls = len(self._model.calls) * _PASSES
+        found: dict[str, Any] = to_json(
+            XlaRun(
+                mode=self._mode,
+                fx_graphs=graphs,
+                break_events=breaks,
+                hlo_graphs=first.compilations + steady.compilations,
+                executions=steady.executions / calls,
+                transfers=steady.transfers / calls,
+                host_reads=steady.host_reads / calls,
+                fallbacks=tuple((name, value / calls) for name, value in steady.fallbacks.items()),
+            )
+        )
+        return found
+
+    def time(self, passes: int) -> float:
+        """Median seconds of one call over so many passes, the device waited for."""
+        seconds = []
+        for _ in range(passes):
+            began = time.perf_counter()
+            _pass(self._model, self._target)
+            seconds.append(time.perf_counter() - began)
+        return statistics.median(seconds) / len(self._model.calls)
+
+    def _compiled(self) -> Callable[..., Any]:
         openxla = torch._dynamo.lookup_backend("openxla")
 
         def backend(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:
-            recorder.backend(graph, inputs)
+            self._recorder.backend(graph, inputs)
             return openxla(graph, inputs)
 
-        with recorder.recording(len(placed.calls)):
-            target = torch.compile(placed.target, backend=backend, dynamic=False)
-            first, steady, seconds = _passes(placed, target)
-        counts = recorder.counts()
-        graphs, breaks = counts.graphs + counts.recompiled_graphs, counts.break_events
-    calls = len(placed.calls) * _PASSES
-    found: dict[str, Any] = to_json(
-        XlaRun(
-            mode=mode,
-            fx_graphs=graphs,
-            break_events=breaks,
-            hlo_graphs=first.compilations + steady.compilations,
-            executions=steady.executions / calls,
-            transfers=steady.transfers / calls,
-            host_reads=steady.host_reads / calls,
-            fallbacks=tuple((name, value / calls) for name, value in steady.fallbacks.items()),
-            seconds=statistics.median(seconds) / len(placed.calls),
-            noise=spread(seconds).noise,
-        )
-    )
-    return found
+        return torch.compile(self._model.target, backend=backend, dynamic=False)
 
-
-def _passes(model: Model, target: Callable[..., Any]) -> tuple[Report, Report, list[float]]:
-    _report()
-    metrics.clear_all()
-    seed()
-    for _ in range(_WARM_UPS):
-        _pass(model, target)
-    first = _report()
-    metrics.clear_all()
-    seconds = []
-    for _ in range(_PASSES):
-        began = time.perf_counter()
-        _pass(model, target)
-        seconds.append(time.perf_counter() - began)
-    return first, _report(), seconds
+    def _counted(self) -> tuple[Report, Report]:
+        _report()
+        metrics.clear_all()
+        seed()
+        for _ in range(_WARM_UPS):
+            _pass(self._model, self._target)
+        first = _report()
+        metrics.clear_all()
+        for _ in range(_PASSES):
+            _pass(self._model, self._target)
+        return first, _report()
 
 
 def _report() -> Report:
