@@ -69,7 +69,7 @@ def markdown(rows: Sequence[XlaRow], machine: str) -> str:
         f"# The XLA view, {first.date.partition('T')[0]}\n\n{told}, PJRT device {first.device}; {machine}.\n\n"
         f"{_LEGEND}\n{table}\n\n## Breaks and run time\n\nSpearman's rank correlation over models.\n\n{found}\n\n"
         "## Time per call\n\nMedian, ± half the distance of the quartiles. Four processes, one for each arm and\n"
-        "mode, were timed in turn, every other round backwards; a change is that of the rounds, with a 99 % interval.\n\n"
+        "mode, were timed in turn, every other round backwards; a change is that of rounds, with a 99 % interval.\n\n"
         f"{_times(rows)}"
     )
 
