@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -14,6 +15,11 @@ from graphmend_codemod.project.summary.records import FunctionSummary
 CALLS = ("forward", "__call__")
 _PLAIN = frozenset({"abc.ABC", "builtins.object", "typing.Generic"})
 """Classes outside the project that say nothing of what those are for that inherit from them."""
+
+_OF_OTHER_THINGS = frozenset(
+    {*sys.stdlib_module_names, "torch", "numpy", "typing_extensions", "tensorflow", "keras", "flax", "jax", "triton"}
+)
+"""Packages whose classes are no modules, but for those that are known to be."""
 
 
 class Step(NamedTuple):
@@ -37,6 +43,8 @@ def entrances(index: ProjectIndex, module: Module, traced: frozenset[tuple[str, 
         if methods and index.is_module(qualified):
             for method in methods:
                 yield Step(module, method, qualified, f"{method.name} of {item.qualname}")
+        elif "forward" in defined and _is_others_module(index, qualified, defined["forward"]):
+            yield Step(module, defined["forward"], qualified, f"forward of {item.qualname}")
         elif _is_distribution(index, qualified):
             for method in defined.values():
                 if method.name not in CONSTRUCTORS:
@@ -47,6 +55,17 @@ def entrances(index: ProjectIndex, module: Module, traced: frozenset[tuple[str, 
             yield Step(module, function, own, f"torch.compile of {function.qualname}")
         elif (module.summary.path, function.qualname) in traced:
             yield Step(module, function, own, f"recorded run of {function.qualname}")
+
+
+def _is_others_module(index: ProjectIndex, qualified: str, forward: FunctionSummary) -> bool:
+    """True for a class with a `forward` whose base is a class of a library that nobody can look up.
+
+    In code that uses torch that is a module: `forward` of an autograd function is static, and torch's own are known.
+    """
+    if forward.parameters[:1] != ("self",) or len(forward.parameters) == 1 or forward.decorators:
+        return False
+    bases = [base for base in index.linear(qualified)[1:] if index.class_summary(base) is None]
+    return any("." in base and base.partition(".")[0] not in _OF_OTHER_THINGS for base in bases)
 
 
 def _is_distribution(index: ProjectIndex, qualified: str) -> bool:

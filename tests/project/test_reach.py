@@ -464,3 +464,27 @@ def test_a_method_of_something_unknown_is_that_of_the_only_family_that_has_it(tm
         """,
     )
     assert found == {"A.forward", "Solver.integrate", "Fast.integrate", "Solver.step", "Noise.drawn"}
+
+
+def test_forward_of_a_class_with_a_base_of_another_library_is_traced(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        import enum
+        from elsewhere.models import Base
+        from torch.nn.modules.loss import _WeightedLoss
+        from torch.autograd import Function
+        class Model(Base):
+            def forward(self, x): return self.part(x)
+            def part(self, x): return x
+            def spare(self, x): return x
+        class Loss(_WeightedLoss):
+            def forward(self, x, y): return x - y
+        class Rule(Function):
+            @staticmethod
+            def forward(ctx, x): return x
+        class Kind(enum.Enum):
+            def forward(self, x): return x
+        """,
+    )
+    assert found == {"Model.forward", "Model.part", "Loss.forward"}

@@ -143,3 +143,42 @@ def test_numbers_of_a_list_become_integers_as_they_do_in_the_tensor() -> None:
     after, _ = fixed(source)
     inputs = ["torch.ones(10), [[2.9, 2.0], [2, 3]]", "torch.ones(9), [[2.9, 2.0], [2, 3]]"]
     compiles(after, inputs, scenarios=(Scenario(gradients="off"),))
+
+
+_PARTS = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2)])
+
+    def forward(self, x: torch.Tensor, *others):
+        parts = [layer(x) for layer in self.layers]
+        assert others, "no others"
+        assert parts
+        return x + parts[0] + others[0]
+"""
+
+
+def test_a_container_of_tensors_is_asserted_by_its_truth() -> None:
+    after = fixed(_PARTS)[0]
+    assert "bool(others)" in after
+    assert "assert (bool(parts) if torch.compiler.is_compiling() else parts)\n" in after
+    behaves(_PARTS, after, ["torch.ones(3, 2), torch.ones(3, 2)", "torch.ones(3, 2)"])
+    compiles(after, ["torch.ones(3, 2), torch.ones(3, 2)"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert others, f'no {others}'",  # Dynamo asserts it in Python, for the message is made for it
+        "others = x\n        assert others, 'zero'",  # may be a tensor
+        "for others in parts:\n            assert others.shape, 'zero'\n        assert others.dim(), 'zero'",
+    ],
+)
+def test_what_may_be_no_container_is_asserted_as_it_is(line: str) -> None:
+    source = _PARTS.replace('assert others, "no others"', line).replace("        assert parts\n", "")
+    assert "bool(" not in fixed(source)[0]

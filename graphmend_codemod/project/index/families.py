@@ -1,6 +1,7 @@
 """Classes outside the project that are known to be `torch.nn.Module` subclasses, and names with a known meaning.
 
-Everything under `torch.nn` whose last part is capitalised is taken for a module unless it is listed as something else.
+Everything under `torch.nn` whose last part is capitalised (`_Loss` as well) is taken for a module unless it is listed as
+something else.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def is_module_class(qualified: str) -> bool:
     if qualified in MODULE_BASES:
         return True
     last = qualified.rpartition(".")[2]
-    if not last[:1].isupper() or qualified in _NOT_MODULES:
+    if not last.lstrip("_")[:1].isupper() or qualified in _NOT_MODULES:
         return False
     if qualified.startswith(_MODULE_PACKAGES):
         return not qualified.startswith(_NOT_MODULE_PACKAGES)

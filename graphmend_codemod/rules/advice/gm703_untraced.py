@@ -15,7 +15,7 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.unbacked import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
-from graphmend_codemod.rules.proofs.untraced.tests import asserted, tested
+from graphmend_codemod.rules.proofs.untraced.tests import tested
 
 _SETUP = """
 import numpy as np
@@ -136,8 +136,6 @@ def not_traced(site: Site, statement: ast.stmt) -> Verdict | None:
 def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert) -> Verdict | None:
     """`if x.sum() == 0`."""
     each = tested(site, statement.test)
-    if each is None and isinstance(statement, ast.Assert):
-        each = asserted(site, statement)
     return Verdict(each.message, declined=each.advice) if each is not None else None
 
 

@@ -4,6 +4,9 @@ The tensor's values are those of the list, so under `torch.compile` the same num
 the check, and the exception keeps its type and message. A list that is an argument may hold other numbers, which become
 integers as they do in the tensor. Eager mode evaluates the original expression. Both may be
 parameters: then every call in the module has to give the list and the tensor that was built from it.
+
+`assert parts, "none given"` is a check of a list as well: Dynamo makes `torch._assert` of it, which takes no list of tensors
+or modules. Under `torch.compile` the truth of the list itself is asserted.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
+from graphmend_codemod.rules.proofs.untraced.evidence import assigned
+
+_CONTAINERS = (ast.List, ast.Tuple, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp)
 
 _SETUP = """
 import torch
@@ -58,6 +64,22 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.ones(10), [[2, 2], [2, 3]]",),
         ),
+        Example(
+            before="""
+            parts = [x, x + 1]
+            assert parts, "no parts"
+            """,
+            after="""
+            parts = [x, x + 1]
+            assert (
+                bool(parts)
+                if torch.compiler.is_compiling()
+                else parts
+            ), "no parts"
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(10), []",),
+        ),
         Declined(
             source="""
             shapes = torch.as_tensor(sizes, dtype=torch.long)
@@ -92,8 +114,44 @@ def static_guard(site: Site, node: ast.If) -> Verdict | None:
 
 @rule.on(ast.Assert, candidate="test")
 def static_assertion(site: Site, node: ast.Assert) -> Verdict | None:
-    """`assert f(tensor) == n`."""
+    """`assert f(tensor) == n`, `assert parts`."""
+    if isinstance(node.test, (ast.Name, ast.Attribute)):
+        return _of_container(site, node)
     return _judge(site, node.test)
+
+
+def _of_container(site: Site, node: ast.Assert) -> Verdict | None:
+    """A list or a tuple, which Dynamo hands to `torch._assert` unless a message is made for it."""
+    message = node.msg
+    if message is not None and not (isinstance(message, ast.Constant) and isinstance(message.value, str)):
+        return None
+    if not _is_container(site, node.test):
+        return None
+    found = f"asserts a container: `{speculation.short(node.test)}`"
+    taken = "torch" if site.torch is None else "bool"
+    if site.torch is None or not site.stays("bool") or site.evaluator.scope.is_local("bool"):
+        return Verdict(found, declined=name_taken(taken))
+    return Verdict(found, edit=_edit(site, node.test, f"bool({site.text(node.test)})"))
+
+
+def _is_container(site: Site, node: ast.expr) -> bool:
+    """True for a name that can only hold a list, a tuple, a dict or a set."""
+    if not isinstance(node, ast.Name):
+        return False
+    scope, values = site.evaluator.scope, assigned(site, node.id)
+    arguments = scope.node.args
+    if any(each is not None and each.arg == node.id for each in (arguments.vararg, arguments.kwarg)):
+        return not any(name.id == node.id for name in _bound(site))
+    held = len(values) == sum(name.id == node.id for name in _bound(site))
+    return bool(values) and held and all(isinstance(each, _CONTAINERS) for each in values)
+
+
+def _bound(site: Site) -> list[ast.Name]:
+    return [
+        node
+        for node in walk_scope(site.evaluator.scope.node)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    ]
 
 
 def _judge(site: Site, test: ast.expr) -> Verdict | None:

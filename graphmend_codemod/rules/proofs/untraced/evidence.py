@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.rules.framework.site import Site
@@ -52,7 +53,8 @@ def may_be_mask(site: Site, node: ast.expr) -> bool:
     if not isinstance(node, ast.Name) or value.is_python or value.is_single or known:
         return is_mask(site, node)
     values = assigned(site, node.id)
-    before = [each for each in values if each.lineno < site.place.statement.lineno] or values
+    before = [each for each in values if each.lineno < site.place.statement.lineno]
+    before = before or (values if site.place.in_loop else [])
     if before:
         return _looks_like_mask(before[-1])
     return node.id.endswith("mask") and (value.is_tensor or not _is_parameter(site, node.id))
@@ -101,6 +103,8 @@ def _looks_like_mask(node: ast.expr) -> bool:
         return True
     if isinstance(node, ast.Compare):
         return not asks_identity(node)
+    if isinstance(node, ast.Call) and dotted(keyword(node, "dtype") or node) == "torch.bool":
+        return True
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COMPARES
 
 

@@ -13,7 +13,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import asks_identity, reads_tensor
 from graphmend_codemod.rules.proofs.numbers.elements import may_be_tensor
 from graphmend_codemod.rules.proofs.untraced.calls import ordered
-from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_mask, is_tensor_or_number
+from graphmend_codemod.rules.proofs.untraced.evidence import is_mask, is_tensor_or_number
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
@@ -44,18 +44,6 @@ def tested(site: Site, test: ast.expr) -> Untraced | None:
     while isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _REDUCES:
         inner = inner.func.value
     return Untraced(test, "may be a data-dependent branch", cannot_infer_tensor(site, inner))
-
-
-def asserted(site: Site, statement: ast.Assert) -> Untraced | None:
-    """`assert parts, "none given"` in a function that takes `*parts`."""
-    test, message = statement.test, statement.msg
-    variadic = site.evaluator.scope.node.args.vararg
-    if not isinstance(test, ast.Name) or variadic is None or variadic.arg != test.id or assigned(site, test.id):
-        return None
-    if message is not None and not isinstance(message, ast.Constant):
-        return None  # Dynamo tests it as Python does
-    advice = f"Dynamo hands the tuple to `torch._assert`, which takes no tuple; write `assert len({test.id}) > 0`"
-    return Untraced(test, "asserts a tuple of arguments", advice)
 
 
 def _searched(site: Site, test: ast.expr) -> Untraced | None:
