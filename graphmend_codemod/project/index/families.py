@@ -1,7 +1,7 @@
 """Classes outside the project that are known to be `torch.nn.Module` subclasses, and names with a known meaning.
 
-Everything under `torch.nn` whose last part is capitalised (`_Loss` as well) is taken for a module unless it is listed as
-something else.
+Everything under `torch.nn` whose last part is capitalised (`_Loss` as well) is taken for a module unless it is listed
+as something else.
 """
 
 from __future__ import annotations

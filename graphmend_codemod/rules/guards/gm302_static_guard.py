@@ -5,8 +5,8 @@ the check, and the exception keeps its type and message. A list that is an argum
 integers as they do in the tensor. Eager mode evaluates the original expression. Both may be
 parameters: then every call in the module has to give the list and the tensor that was built from it.
 
-`assert parts, "none given"` is a check of a list as well: Dynamo makes `torch._assert` of it, which takes no list of tensors
-or modules. Under `torch.compile` the truth of the list itself is asserted.
+`assert parts, "none given"` is a check of a list as well: Dynamo makes `torch._assert` of it, which takes no list of
+tensors or modules. Under `torch.compile` the truth of the list itself is asserted.
 """
 
 from __future__ import annotations
