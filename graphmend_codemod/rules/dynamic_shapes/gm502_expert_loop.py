@@ -24,41 +24,21 @@ whose methods write no attributes. What the operator cannot take is asked for wh
 the graph as before: subclasses of tensors (DTensor), numbers that are no integers, `torch.export`. Autocast holds
 inside the operator as it does around it.
 
-Where a loop cannot be outlined there may be an unsafe fix: every expert sees all rows, masked. That multiplies the work
-of the experts by experts / experts per row (for segments of sorted rows, `x[start:end]`, by the number of experts), and
-takes experts to treat each row by itself, and a row to be routed to an expert once. Dropout draws other numbers then.
+Running every expert on all rows, masked, would need no operator, and multiply the work of the experts: never a fix.
 """
 
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable, Sequence
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import region_outlining
 from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
-from graphmend_codemod.rules.proofs.rowwise.expert_hits import hits_of, statements_before
-from graphmend_codemod.rules.proofs.rowwise.expert_rounds import (
-    check_experts,
-    chooses_rows,
-    is_mask_of_round,
-    variables_of,
-)
-from graphmend_codemod.rules.proofs.rowwise.expert_segments import (
-    SegmentRewriter,
-    Segments,
-    check_counts,
-    counts_for_experts,
-    segments_of,
-)
-from graphmend_codemod.rules.proofs.rowwise.rowwise import Rewriter
-from graphmend_codemod.rules.proofs.rowwise.rowwise_expressions import NotRowwise, bound_in, self_cast
+from graphmend_codemod.rules.proofs.rowwise.expert_loops import chooses_rows, segment_statements, statements_before
 
 _SETUP = """
 import torch
@@ -96,8 +76,6 @@ class Model(nn.Module):
         ...
         return result
 """
-_COMMENT = "# Every expert sees all rows, masked, so that no shape depends on the routing."
-_COSTS = "the fix runs every expert on all rows: experts / experts per row times the work"
 _ABOUT = "Add to `{}` what each expert makes of its own rows."
 
 rule = Rule(
@@ -108,7 +86,7 @@ rule = Rule(
     safety=Safety.SAFE,
     contract=Contract(
         cost=Cost.OUTLINED,
-        cost_note="experts run as in eager mode, once more for a gradient; the unsafe fix multiplies their work",
+        cost_note="experts run as in eager mode, once more for a gradient",
         compiled_state="kept; torch.compile notes a number for each module among the globals of the file",
     ),
     examples=(
@@ -235,113 +213,14 @@ rule = Rule(
 @rule.on(ast.For)
 def expert_loop(site: Site, node: ast.For) -> Verdict | None:
     """`for i, expert in enumerate(self.experts): ... expert(x[rows]) ...`, or `... expert(x[start:end]) ...`."""
-    if not chooses_rows(site, node):
-        return _segment_loop(site, node)
-    return _verdict(site, node, [*statements_before(site, node), node], lambda: _edit(site, node))
-
-
-def _verdict(site: Site, node: ast.For, statements: list[ast.stmt], dense: Callable[[], Edit]) -> Verdict:
-    """The loop as one operator, else all rows in every expert, which costs too much to be done unasked."""
+    chooses = chooses_rows(site, node)
+    statements = [*statements_before(site, node), node] if chooses else segment_statements(site, node)
+    if statements is None:
+        return None
     message = f"loop over selected rows (data-dependent shapes): `{speculation.short(node.iter)}`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=region_outlining.edit(site, statements, _ABOUT))
     except NotAnOperator as reason:
-        declined = str(reason)
-    try:
-        return Verdict(f"{message}; no custom operator ({declined}); {_COSTS}", edit=dense(), safety=Safety.UNSAFE)
-    except NotRowwise:
-        return Verdict(message, declined=declined)
-
-
-@rule.on(ast.Assign, words=("tolist",), here=True)
-def expert_counts(site: Site, node: ast.Assign) -> Verdict | None:
-    """`sizes = sizes.tolist()`, for experts that split their rows by `sizes`."""
-    name = counts_for_experts(site, node)
-    if name is None:
-        return None
-    message = f"converts the row count of each expert to a Python scalar (device sync): `{name}`"
-    try:
-        check_counts(site, node, name)
-        if site.torch is None:
-            raise NotRowwise(name_taken())
-    except NotRowwise as reason:
         return Verdict(message, declined=str(reason))
-    header = f"if not {site.compiling}:\n    # Compiled experts take the counts as a tensor.\n    "
-    parts = (header, site.original(node, 1))
-    edit = Edit((Replacement(site.span(node), parts),), imports=site.imports)
-    return Verdict(message, edit=edit, safety=Safety.UNSAFE)
-
-
-def _segment_loop(site: Site, node: ast.For) -> Verdict | None:
-    try:
-        segments = segments_of(site, node)
-    except NotRowwise as reason:
-        return Verdict(
-            (f"loop over selected rows (data-dependent shapes): `{speculation.short(node.iter)}`"), declined=str(reason)
-        )
-    if segments is None:
-        return None
-    statements = [*segments.before, node, *segments.after]
-    return _verdict(site, node, statements, lambda: _segment_edit(site, node, segments))
-
-
-def _segment_edit(site: Site, node: ast.For, segments: Segments) -> Edit:
-    inside = _checked_loop(site, node, {segments.collected[0]} if segments.collected else set())
-    rewriter = SegmentRewriter(inside, segments, node, 1)
-    rewriter.statements(node.body)
-    if not rewriter.writes:
-        raise NotRowwise("no rows are written")
-    for statement in segments.before:
-        after = segments.after[0] if segments.after else node
-        place = site.at(after) or site
-        for name in bound_in(statement) & (segments.read.keys() | {segments.pieces[0] if segments.pieces else ""}):
-            if place.live_after(name):
-                raise NotRowwise(f"`{name}` is read after the loop")
-    lines = [_COMMENT, *rewriter.prelude(), rewriter.header()]
-    lines += ["    " + line.replace("\n", "\n    ") for line in rewriter.lines]
-    return _two_paths(site, [*segments.before, node, *segments.after], list(rewriter.conditions), lines)
-
-
-def _checked_loop(site: Site, node: ast.For, allowed: set[str]) -> Site:
-    """The site inside the loop; NotRowwise where the loop has effects that last."""
-    if site.torch is None:
-        raise NotRowwise(name_taken())
-    if node.orelse:
-        raise NotRowwise("the loop has an `else`")
-    casts = {name for part in walk_in_layers(node) if (name := self_cast(part)) is not None}
-    for name in bound_in(node) - allowed - casts:
-        if site.live_after(name):
-            raise NotRowwise(f"`{name}` is read after the loop")
-    inner = site.at(node.body[0])
-    if inner is None:
-        raise NotRowwise("the loop is not reached by torch.compile")
-    return site.but(node=node, place=inner.place)
-
-
-def _edit(site: Site, node: ast.For) -> Edit:
-    hits = hits_of(site, node)
-    inside = _checked_loop(site, node, set()).but(written=hits.written)
-    variables = variables_of(node) | hits.numbers
-    rewriter = Rewriter(inside, lambda part: is_mask_of_round(inside, part, variables), 1, variables)
-    rewriter.skips = bool(hits.statements)
-    rewriter.statements([each for each in node.body if id(each) not in hits.dropped])
-    check_experts(site, rewriter)
-    lines = [_COMMENT, *hits.kept, hits.header]
-    lines += ["    " + line.replace("\n", "\n    ") for line in rewriter.lines]
-    return _two_paths(site, [*hits.statements, node], list(rewriter.conditions), lines)
-
-
-def _two_paths(site: Site, statements: Sequence[ast.stmt], conditions: Sequence[str], lines: Sequence[str]) -> Edit:
-    """The edit that puts `lines` in front of the statements, which stay as they are under `else`."""
-    first, last = site.span(statements[0]), site.span(statements[-1])
-    whole = Span(first.start_line, first.start_column, last.end_line, last.end_column)
-    header = " and ".join([site.compiling, *conditions])
-    bound = {name for statement in statements for name in bound_in(statement)}
-    for condition in conditions:
-        if not bound.isdisjoint(re.findall(r"\w+", condition)):
-            raise NotRowwise(f"the condition `{condition}` is only known inside the loop")
-    body = "\n    ".join(line.replace("\n", "\n    ") for line in lines)
-    parts = (f"if {header}:\n    {body}\nelse:\n    ", Original(whole, 1))
-    return Edit((Replacement(whole, parts),), imports=site.imports)

@@ -24,7 +24,7 @@ from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor, name_
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
-from graphmend_codemod.rules.proofs.rowwise.rowwise_expressions import where_of
+from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
 _SETUP = """
 import torch

@@ -32,7 +32,8 @@ from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.masked_region import REDUCTIONS, NotWritten, region_at
-from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise, masked_by
+from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
+from graphmend_codemod.rules.proofs.rowwise.selectors import masked_by
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
 
 _SETUP = """

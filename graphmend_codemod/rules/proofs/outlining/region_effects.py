@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.scope import children, walk_scope
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
-from graphmend_codemod.rules.proofs.rowwise.rowwise_expressions import where_of
+from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
 _METHODS = (
     OPERATIONS | torch_api.RETURNS_TENSOR | aliasing.VIEWS | torch_api.PYTHON_METHODS.keys()

@@ -28,9 +28,9 @@ from graphmend_codemod.rules.proofs.rowwise.row_values import (
     NotRowwise,
     What,
     elementwise,
-    masked_by,
     rows,
 )
+from graphmend_codemod.rules.proofs.rowwise.selectors import masked_by
 
 _MOST_TRIED = 4
 _REDUCED = {"sum": "_sum_under", "mean": "_mean_under"}

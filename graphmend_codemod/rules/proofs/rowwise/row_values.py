@@ -83,15 +83,6 @@ NUMBER = Held(What.NUMBER)
 OTHER = Held(What.OTHER)
 
 
-def masked_by(node: ast.AST) -> ast.expr | None:
-    """The name or attribute that chooses rows in `x[mask]`, `x[mask, :]`, if it is a mask."""
-    if not isinstance(node, ast.Subscript):
-        return None
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    plain = all(isinstance(each, ast.Slice) and ast.unparse(each) == ":" for each in parts[1:])
-    return parts[0] if parts and plain and isinstance(parts[0], (ast.Name, ast.Attribute)) else None
-
-
 def rows(rank: int, *, boolean: bool = False) -> Held:
     """Rows of `rank` dimensions, the number of rows among them."""
     return Held(What.ROWS, rank, boolean=boolean)
