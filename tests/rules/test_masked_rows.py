@@ -39,6 +39,12 @@ def test_a_mean_that_is_not_as_the_conditions_say_is_that_of_eager_mode(given: s
     compiles(after, [f"{given}, torch.tensor([True, False, True, True])[: {given}.shape[0]]"], strict=False)
 
 
+def test_a_sum_of_masked_select_broadcasts_as_the_select_does() -> None:
+    after, _ = fixed(embedded("x = x.exp().masked_select(other).sum()", _SETUP), select=("GM501",))
+    assert "torch.where(other, x.exp(), 0).sum()" in after
+    compiles(after, ["torch.ones(2, 3), torch.tensor([[True], [False]])"])
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import checked, fixed, fixed_among
+from tests.tools.fixes import checked, embedded, fixed, fixed_among
 from tests.tools.observe import Scenario
 
 _MODEL = """
@@ -271,3 +271,52 @@ class Model(nn.Module):
     inputs = ["torch.randn(2, 3), torch.rand(2, 3), torch.tensor([True, False])"]
     behaves(source, after, [*inputs, "torch.randn(3), torch.rand(3), torch.tensor([2, 0])"])
     compiles(after, inputs)
+
+
+_IN_PLACE = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor):
+        mask = x > 0
+        z = torch.zeros_like(x)
+        ...
+        return z
+"""
+
+
+def test_masks_and_tensors_that_are_computed_in_place_are_selected_by() -> None:
+    source = embedded(
+        """
+        z[~mask] = torch.exp(y[~mask])
+        z[x > 1] += 2
+        losses = F.l1_loss(x, y, reduction="none")
+        left = torch.log(x[mask]) - y[mask]
+        z = z.sum() + torch.sqrt(torch.pow(left, 2).mean() + torch.pow(left.mean(), 2))
+        z = z + F.softplus(x * y)[mask].sum() + x.mul(y).masked_select(mask).mean()
+        z = z + losses[losses != 0].mean()
+        """,
+        _IN_PLACE,
+    )
+    after, _ = fixed(source, select=("GM510",))
+    some = "torch.tensor([[0.5, -1.0], [2.0, 3.0]]), torch.tensor([[0.5, 2.0], [1.0, -3.0]])"
+    compiles(after, [some], scenarios=[Scenario(gradients="leaves")])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x.mul_(2)[x > 0].sum()",
+        "(x * y.sum())[mask].sum()",
+        "(x * y[0])[mask].sum()",
+        "x.softmax(-1)[mask].sum()",
+        "(x[mask] * y)[mask].sum()",
+        "F.mse_loss(x, y)[mask].sum()",
+    ],
+)
+def test_what_may_have_another_shape_or_change_the_mask_is_declined(value: str) -> None:
+    source = embedded(f"z = {value}", _IN_PLACE)
+    assert fixed(source, select=("GM510",))[0] == source

@@ -92,7 +92,7 @@ def found(source: str) -> list[tuple[str, str]]:
         ),
         ("counts = other.tolist()\nx = x * counts[0]", "converts a tensor to a Python list"),
         ("x = math.sqrt(ids.max()) * torch.arange(ids.max())", "converts a tensor to a Python scalar"),
-        ("x[x > 0] += 1", "boolean-mask indexing"),
+        ("x[x > 0] += x.new_ones(1)", "boolean-mask indexing"),
         ("x = pack_padded_sequence(x, ids)", "packs or unpacks sequences"),
         ("x = self.ctc(x, ids, ids, ids)", "computes a CTC loss"),
         ("x = x.to_sparse()", "makes a sparse tensor"),

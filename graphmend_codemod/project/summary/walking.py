@@ -159,7 +159,9 @@ def _subscript(node: ast.Subscript, body: Body, stack: list[Any]) -> None:
         for part in index.elts[1:]:
             _index(part, body)
         index = index.elts[0]
-    if type(index) is ast.Compare:
+    inverted = type(index) is ast.UnaryOp and type(index.op) is ast.Invert
+    both = type(index) is ast.BinOp and type(index.op) in {ast.BitAnd, ast.BitOr}
+    if type(index) is ast.Compare or inverted or both:
         body.masked = True
     else:
         _index(index, body)

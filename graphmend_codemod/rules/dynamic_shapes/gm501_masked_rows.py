@@ -5,14 +5,14 @@ compile path keeps the size: `torch.where(mask, x, 0).sum()`, and the mask as th
 float32, as eager mode does for half precision, and divides by the number of true elements. Eager mode runs the original
 statement, word for word; sums add up in another order under `torch.compile`.
 
-The path is taken where the mask has the shape of what it chooses from, which Dynamo knows while it traces. Loops that
-give each expert its rows are GM502's.
+The path is taken where the mask has the shape of what it chooses from, which Dynamo knows while it traces, and for the
+sum of `masked_select` wherever both broadcast. Loops that
+give each expert its rows are GM502's; GM510 takes masks and tensors that are computed in place.
 """
 
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
@@ -21,7 +21,7 @@ from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
+from graphmend_codemod.rules.proofs.rowwise.selectors import Selection, is_plain, selection, where_of
 
 _SETUP = """
 import torch
@@ -99,9 +99,10 @@ rule = Rule(
         ),
         Declined(
             source="""
-            x = (x * 2)[mask].sum()
+            y = x.clone()
+            y[torch.where(x > 0)] = x.sum()
             """,
-            because="`x * 2` would be computed twice",
+            because="`x.sum()` is not a Python number",
             setup=_SETUP,
         ),
         Clean(
@@ -113,13 +114,6 @@ rule = Rule(
         ),
     ),
 )
-
-
-class _Chosen(NamedTuple):
-    """Elements of `tensor` where `mask` holds."""
-
-    tensor: ast.expr
-    mask: ast.expr
 
 
 @rule.on(ast.Assign, when=lambda node: isinstance(node.targets[0], ast.Subscript))
@@ -156,62 +150,56 @@ def reduced(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
         return None
     for part in walk_in_layers(node.value):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in {"sum", "mean"}:
-            chosen = None if part.args or part.keywords else _chosen(site, part.func.value)
-            if chosen is not None:
-                return _reduction(site, node, part, chosen)
+            found = None if part.args or part.keywords else _selected(site, part.func.value)
+            if found is not None and is_plain(found, part.func.attr):
+                return _reduction(site, node, part, found)
     return None
 
 
-def _chosen(site: Site, node: ast.expr) -> _Chosen | None:
-    if isinstance(node, ast.Subscript) and site.value(node.slice).dtype == BOOL and site.value(node.slice).is_tensor:
-        return _Chosen(node.value, node.slice)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "masked_select":
-        if len(node.args) == 1 and site.resolve(node.func) is None:
-            return _Chosen(node.func.value, node.args[0])
-        if len(node.args) == 2 and site.resolve(node.func) == "torch.masked_select":
-            return _Chosen(node.args[0], node.args[1])
-    return None
+def _selected(site: Site, node: ast.expr) -> Selection | None:
+    found = selection(node)
+    if found is None or found.more:
+        return None
+    if isinstance(node, ast.Call):
+        return found if site.resolve(node.func) == ("torch.masked_select" if len(node.args) > 1 else None) else None
+    mask = site.value(found.mask)
+    return found if mask.is_tensor and mask.dtype == BOOL else None
 
 
-def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, chosen: _Chosen) -> Verdict:
+def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, found: Selection) -> Verdict:
     assert isinstance(call.func, ast.Attribute)
     message = f"reduces over boolean-mask indexing (data-dependent shape): `{speculation.short(call)}`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
-    for part in (chosen.tensor, chosen.mask):
-        if not isinstance(part, (ast.Name, ast.Attribute)):
-            return Verdict(
-                message,
-                declined=f"`{speculation.short(part)}` would be computed twice; assign it to a variable first",
-            )
-    tensor, mask = site.text(chosen.tensor), site.text(chosen.mask)
-    kept, facts = f"{site.torch}.where({mask}, {tensor}, 0)", _facts(site, chosen)
+    mean = call.func.attr == "mean"
+    tensor, mask = site.text(found.base), site.text(found.mask)
+    kept, facts = (
+        f"{site.torch}.where({mask}, {tensor}, 0)",
+        _facts(site, found, broadcast=found.by_element and not mean),
+    )
     dense = f"{kept}.sum()"
-    if call.func.attr == "mean":
+    if mean:
         narrow = ", ".join(f"{site.torch}.{each}" for each in ("float16", "bfloat16", "float32"))
         facts.append(f"{tensor}.dtype in ({narrow})")
         dense = f"({kept}.sum(dtype={site.torch}.float32) / {mask}.sum()).to({tensor}.dtype)"
-    source, span, place = site.source, site.span(node), site.span(call)
-    text = source.segment(span)
-    start = source.offset(span.start_line, span.start_column)
-    first = source.offset(place.start_line, place.start_column) - start
-    last = source.offset(place.end_line, place.end_column) - start
-    text = text[:first] + dense + text[last:]
+    text = site.but(written={**site.written, id(call): (call, dense)}).text(node)
     if "\n" in text:
         return Verdict(message, declined="the statement spans several lines; assign its parts to variables first")
     return Verdict(message, edit=_two_paths(site, node, facts, text))
 
 
-def _facts(site: Site, chosen: _Chosen) -> list[str]:
-    """What has to hold while tracing for a select by the mask to keep what the mask chooses."""
-    tensor, mask = site.value(chosen.tensor), site.value(chosen.mask)
-    asked = [part for part, value in ((chosen.tensor, tensor), (chosen.mask, mask)) if not value.is_tensor]
-    if tensor.hint and tensor.is_tensor:
-        asked.append(chosen.tensor)
-    found = [f"isinstance({site.text(part)}, {site.torch}.Tensor)" for part in asked]
+def _facts(site: Site, found: Selection, *, broadcast: bool) -> list[str]:
+    """What has to hold while tracing for a select by the mask to keep what the mask chooses.
+
+    A sum of `masked_select` takes all shapes that broadcast, as the select does.
+    """
+    tensor, mask = site.value(found.base), site.value(found.mask)
+    asked = [found.base] if not broadcast and (tensor.hint or not tensor.is_tensor) else []
+    asked += [] if mask.is_tensor else [found.mask]
+    facts = [f"isinstance({site.text(part)}, {site.torch}.Tensor)" for part in asked]
     if mask.dtype != BOOL or mask.hint:
-        found.append(f"{site.text(chosen.mask)}.dtype == {site.torch}.bool")
-    return [*found, f"{site.text(chosen.mask)}.shape == {site.text(chosen.tensor)}.shape"]
+        facts.append(f"{site.text(found.mask)}.dtype == {site.torch}.bool")
+    return facts if broadcast else [*facts, f"{site.text(found.mask)}.shape == {site.text(found.base)}.shape"]
 
 
 def _two_paths(site: Site, node: ast.stmt, facts: list[str], text: str) -> Edit:

@@ -11,6 +11,9 @@ Sums, means and losses of such rows are those of all rows under the mask: `F.mse
 add up in another order. Losses of float16 other than `cross_entropy` are left alone, since eager mode scales their
 gradients before it multiplies.
 
+The mask may be a comparison, `x[x > 0]`, and what it selects from elementwise work on tensors of one shape,
+`F.softplus(a + b)[mask]` or `(a * b).masked_select(mask)`.
+
 Functions of the same file are followed. They may look at each element alone, or along the dimensions of a row: what
 mixes rows, multiplies matrices, or runs layers is a reason to decline, as is a check that may fail where no row is
 chosen. Numbers have to be numbers, shapes have to fit the mask, which Dynamo knows while it traces.
@@ -31,9 +34,10 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.rowwise.masked_region import REDUCTIONS, NotWritten, region_at
+from graphmend_codemod.rules.proofs.rowwise.masked_reads import REDUCTIONS
+from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, region_at
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
-from graphmend_codemod.rules.proofs.rowwise.selectors import masked_by
+from graphmend_codemod.rules.proofs.rowwise.selectors import is_expression, is_plain, masked_by, selection
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
 
 _SETUP = """
@@ -166,9 +170,9 @@ rule = Rule(
 )
 
 
-def _reads(node: ast.AST) -> Iterator[ast.Subscript]:
+def _reads(node: ast.AST) -> Iterator[ast.expr]:
     for part in walk_in_layers(node):
-        if isinstance(part, ast.Subscript) and masked_by(part) is not None:
+        if isinstance(part, (ast.Subscript, ast.Call)) and masked_by(part) is not None:
             yield part
 
 
@@ -184,7 +188,7 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     """`y[mask] = f(x[mask])`, `return (x[mask] - y[mask]).abs().mean()`."""
     assert node.value is not None
     inside = [*([node.target] if isinstance(node, ast.AugAssign) else []), *_reads(node.value)]
-    found = next((each for each in inside if isinstance(each, ast.Subscript) and _is_chosen(site, each)), None)
+    found = next((each for each in inside if _is_chosen(site, each)), None)
     if found is None or (mask := masked_by(found)) is None or _only_copies(node):
         return None
     body, position = site.place.blocks[-1]
@@ -202,7 +206,7 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     except NotWritten:
         return None
     except NotRowwise as why:
-        return Verdict(message, declined=str(why))
+        return None if is_expression(mask) else Verdict(message, declined=str(why))
     return Verdict(message, edit=region.edit)
 
 
@@ -213,8 +217,10 @@ def _writes(node: ast.AST, mask: ast.expr) -> bool:
     return found is not None and ast.dump(found) == ast.dump(mask)
 
 
-def _is_chosen(site: Site, node: ast.Subscript) -> bool:
+def _is_chosen(site: Site, node: ast.expr) -> bool:
     """True for `x[mask]`; the compile path asks whether it is a mask."""
+    if not isinstance(node, ast.Subscript):
+        return isinstance(node, ast.Call)
     return chosen(site, node) is not None or chosen_anywhere(site, node) is not None
 
 
@@ -227,13 +233,14 @@ def _reduces(node: ast.AST) -> bool:
 
 def _is_plain_reduction(node: ast.stmt) -> bool:
     """True where all rows are those of `x[mask].sum()`, which needs no proof."""
-    reduced = [
-        part.func.value
+    plain = {
+        id(part.func.value)
         for part in walk_in_layers(node)
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in {"sum", "mean"}
-    ]
-    read = [each for each in _reads(node) if isinstance(each.ctx, ast.Load)]
-    return bool(read) and all(any(each is part for part in reduced) for each in read)
+        if (found := selection(part.func.value)) is not None and is_plain(found, part.func.attr)
+    }
+    read = [each for each in _reads(node) if not isinstance(getattr(each, "ctx", None), ast.Store)]
+    return bool(read) and all(id(each) in plain for each in read)
 
 
 def _region(site: Site, first: ast.stmt, mask: ast.expr) -> tuple[ast.stmt, ...]:
@@ -253,4 +260,5 @@ def _only_copies(node: ast.stmt) -> bool:
         isinstance(node, ast.Assign)
         and isinstance(node.value, ast.Subscript)
         and isinstance(node.targets[0], ast.Subscript)
+        and not is_expression(node.targets[0].slice)
     )

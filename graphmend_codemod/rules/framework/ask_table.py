@@ -42,7 +42,6 @@ QUESTIONS = {
         ("dynamic_shapes.gm506_packed_rows", 0, "test", ""),
         ("dynamic_shapes.gm505_row_indices_argument", 0, "", "nonzero where"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
-        ("dynamic_shapes.gm502_expert_loop", 0, "", "tolist"),
         ("dynamic_shapes.gm501_masked_rows", 0, "", ""),
         ("dynamic_shapes.gm501_masked_rows", 1, "", "mean sum"),
         ("readback.gm411_fixed_size_form", 0, "", ""),

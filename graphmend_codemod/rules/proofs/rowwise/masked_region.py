@@ -13,34 +13,25 @@ from contextlib import suppress
 from itertools import product
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
-from graphmend_codemod.rules.proofs.rowwise.row_functions import RowFunctions
+from graphmend_codemod.rules.proofs.rowwise.masked_reads import REDUCTIONS, MaskedReads
 from graphmend_codemod.rules.proofs.rowwise.row_helpers import helpers_in
 from graphmend_codemod.rules.proofs.rowwise.row_values import (
+    ELEMENTWISE,
     OTHER,
     Held,
     NotRowwise,
     What,
     elementwise,
-    rows,
 )
-from graphmend_codemod.rules.proofs.rowwise.selectors import masked_by
+from graphmend_codemod.rules.proofs.rowwise.selectors import is_expression
 
 _MOST_TRIED = 4
-_REDUCED = {"sum": "_sum_under", "mean": "_mean_under"}
-_LOSSES = frozenset(
-    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits".split()
-)
-_CLASSES = frozenset({"cross_entropy", "nll_loss"})
-REDUCTIONS = _LOSSES | _CLASSES | _REDUCED.keys()
-"""What makes one element of the rows that a mask chooses."""
-
 COMMENT = "# All rows, of which the mask keeps its own: how many it chooses depends on the data."
 
 
@@ -71,26 +62,8 @@ def region_at(site: Site, statements: Sequence[ast.stmt], mask: ast.expr) -> Reg
     raise first
 
 
-class _Rewriter(RowFunctions):
-    """Follows the statements of a region and writes them anew.
-
-    `ranks` are those of `x[mask]` by what is indexed, 1 if not given; `bare` collects what is indexed so.
-    """
-
-    def __init__(self, site: Site, mask: ast.expr, ranks: dict[str, int], bare: dict[str, None]) -> None:
-        calls = calls_in(site.source.text)
-        own = calls.at(site.evaluator.scope.node.lineno)
-        if own is None:
-            raise NotRowwise("it is in a function inside of a function")
-        super().__init__(calls, own, site.resolve_global, {}, [])
-        self.site, self.mask, self.ranks, self.bare = site, mask, ranks, bare
-        self.tensors: dict[str, tuple[ast.expr, int]] = {}
-        self.numbers: dict[str, None] = {}
-        self.lines: list[str] = []
-        self.level = 0
-        self.changes: dict[int, tuple[ast.expr, str]] = {}
-        self.written: dict[str, None] = {}
-        self.reads = self.reduced = self.fused = False
+class _Rewriter(MaskedReads):
+    """Follows the statements of a region and writes them anew."""
 
     def region(self, statements: Sequence[ast.stmt]) -> Region:
         """As many of the statements as need to be written anew."""
@@ -99,47 +72,12 @@ class _Rewriter(RowFunctions):
             site = self.site.at(statement)
             live = [name for name, held in self.env.items() if self.enter([held])]
             if site is not None and not any(map(site.live_after, live)):
-                if not self.reads or not (self.written or self.reduced):
+                if not self.reads or not (self.written or self.single):
                     break
                 return Region(tuple(statements[:count]), self._edit(statements[:count]))
-        raise NotWritten(f"what `{self.site.text(self.mask)}` selects is not written back under it")
-
-    # what stands outside
-
-    def qualified(self, node: ast.expr) -> str | None:
-        return self.site.resolve(node)
-
-    def outside(self, node: ast.expr) -> Held:
-        if super().outside(node).what is What.NUMBER:
-            return super().outside(node)
-        text = self.site.text(node)
-        return OTHER if self.site.value(node).is_tensor else Held(What.OTHER, spelled=text)
-
-    def as_number(self, held: Held) -> Held:
-        if held.what is not What.OTHER or not (held.spelled or held.parts):
-            return held
-        if held.parts:
-            elementwise(list(map(self.as_number, held.parts)), "a number")
-        else:
-            self.numbers[held.spelled] = None
-        return Held(What.NUMBER, spelled=held.spelled)
-
-    def _is_mask(self, node: ast.Subscript) -> bool:
-        found = masked_by(node)
-        return found is not None and ast.dump(found) == ast.dump(self.mask)
-
-    def _tensor(self, node: ast.Subscript, rank: int) -> str:
-        """The text of the tensor that the mask indexes, of which the compile path asks for the shape."""
-        base = node.value
-        name = dotted(base)
-        if name is None or name.partition(".")[0] in self.env:
-            raise NotRowwise(f"`{short(base)}` has no name before the statement; assign it to a variable first")
-        text = self.site.text(base)
-        if text == self.site.text(self.mask):
-            raise NotRowwise(f"`{text}` indexes itself")
-        if self.tensors.setdefault(text, (base, rank))[1] != rank:
-            raise NotRowwise(f"cannot infer how many dimensions a row of `{text}` has")
-        return text
+            if is_expression(self.mask) and not _only_computes(statement):
+                raise NotRowwise(f"`{short(statement)}` may change what `{self.choice}` is computed from")
+        raise NotWritten(f"what `{self.choice}` selects is not written back under it")
 
     # statements
 
@@ -154,25 +92,25 @@ class _Rewriter(RowFunctions):
         bound = [
             part.id for part in walk_in_layers(node) if isinstance(part, ast.Name) and part.ctx.__class__ is ast.Store
         ]
-        if self.site.text(self.mask).partition(".")[0] in bound:
-            raise NotRowwise(f"`{self.site.text(self.mask)}` is bound again before what it selects is written back")
+        if not self.own.isdisjoint(bound):
+            raise NotRowwise(f"`{self.choice}` is bound again before what it selects is written back")
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             self._assigned(node, node.targets[0])
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript) and self._is_mask(node.target):
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript) and self.is_mask(node.target):
             self._added(node, node.target)
         else:
             super().statement(node)
-            self._emit(self._text(node))
+            self._emit(self.text(node))
         return True
 
     def _assigned(self, node: ast.Assign, target: ast.expr) -> None:
         held = self.value(node.value)
         parts = target.elts if isinstance(target, ast.Tuple) else [target]
-        written = [each for each in parts if isinstance(each, ast.Subscript) and self._is_mask(each)]
+        written = [each for each in parts if isinstance(each, ast.Subscript) and self.is_mask(each)]
         if not written or not self.enter([held]):
             if self.enter([held]) or any(isinstance(each, ast.Name) for each in parts):
                 self._bind_all(target, held, node)
-            self._emit_value(f"{self._text(target)} = ", node.value)
+            self._emit_value(f"{self.text(target)} = ", node.value)
             return
         if held.what is What.TUPLE and len(held.parts) == len(parts) and isinstance(target, ast.Tuple):
             names = [
@@ -186,7 +124,7 @@ class _Rewriter(RowFunctions):
                 else:
                     self._write(each, part, name)
         elif parts == [target]:
-            self._write(target, held, self._text(node.value))
+            self._write(target, held, self.text(node.value))
         else:
             raise NotRowwise(f"`{short(node)}` is not a plain assignment")
 
@@ -199,19 +137,20 @@ class _Rewriter(RowFunctions):
             self.bind(target, held, node)
 
     def _write(self, target: ast.expr, held: Held, text: str) -> None:
-        if not isinstance(target, ast.Subscript) or not self._is_mask(target) or held.what is not What.ROWS:
+        if not isinstance(target, ast.Subscript) or not self.is_mask(target) or held.what is not What.ROWS:
             raise NotRowwise(f"`{short(target)}` gets something other than rows")
-        name = self._tensor(target, held.rank)
+        name = self.tensor(target.value, held.rank)
+        self.ask_mask_again(target)
         self.written[name] = None
-        self._emit(self._call("_write_under(", [self.site.text(self.mask), name, text]))
+        self._emit(self._call("_write_under(", [self.choice, name, text]))
 
     def _added(self, node: ast.AugAssign, target: ast.Subscript) -> None:
         """`x[mask] += 1`."""
         given = self.value(node.value)
-        held = elementwise([self._read(target), self.as_number(given)], short(node))
+        held = elementwise([self.subscript(target), self.as_number(given)], short(node))
         sign = ast.unparse(ast.BinOp(ast.Name("a"), node.op, ast.Name("b")))[2:-2]
         tight = isinstance(node.value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant))
-        value = self._text(node.value) if tight else f"({self._text(node.value)})"
+        value = self.text(node.value) if tight else f"({self.text(node.value)})"
         self._write(target, held, f"{self.changes[id(target)][1]} {sign} {value}")
 
     def _if(self, node: ast.If) -> bool:
@@ -219,7 +158,7 @@ class _Rewriter(RowFunctions):
         if self.enter([test]):
             raise NotRowwise(f"`{short(node.test)}` branches on the values of the selected rows")
         before, ends = dict(self.env), []
-        for header, body in ((f"if {self._text(node.test)}:", node.body), ("else:", node.orelse)):
+        for header, body in ((f"if {self.text(node.test)}:", node.body), ("else:", node.orelse)):
             self.env = dict(before)
             if body:
                 self._emit(header)
@@ -235,78 +174,7 @@ class _Rewriter(RowFunctions):
             self.env[name] = first if first == second else OTHER
         return True
 
-    # expressions
-
-    def subscript(self, node: ast.Subscript) -> Held:
-        return self._read(node) if self._is_mask(node) else super().subscript(node)
-
-    def _read(self, node: ast.Subscript) -> Held:
-        more = len(node.slice.elts) - 1 if isinstance(node.slice, ast.Tuple) else 0
-        mask, base = self.site.text(self.mask), self.site.text(node.value)
-        if more:
-            self.looked.append(node)
-        else:
-            self.bare[base] = None
-        rank = 1 + more if more else self.ranks.get(base, 1)
-        self.changes[id(node)] = (node, f"_rows_under({mask}, {self._tensor(node, rank)})")
-        self.reads = True
-        return rows(rank, boolean=self.site.value(node.value).dtype == BOOL)
-
-    def operator(self, node: ast.Call, name: str, first: Held, rest: list[Held], words: dict[str, Held]) -> Held:
-        if name in REDUCTIONS and first.what is What.ROWS and name not in self.env:
-            made = self._reduced(node, name, [first, *rest], words)
-            if made is not None:
-                return made
-        return super().operator(node, name, first, rest, words)
-
-    def _reduced(self, node: ast.Call, name: str, given: list[Held], words: dict[str, Held]) -> Held | None:
-        """`rows.mean()`, `F.mse_loss(rows, others)`: one element, made of the rows that the mask chooses."""
-        mask = self.site.text(self.mask)
-        if name in _REDUCED:
-            if len(given) + len(words) > 1:
-                return None
-            owner = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else node.args[0]
-            return self._make(node, f"{_REDUCED[name]}({mask}, {self._text(owner)})")
-        options = {word.arg or "": word.value for word in node.keywords}
-        kind = getattr(options.pop("reduction", ast.Constant("mean")), "value", None)
-        ranks = [each.rank for each in given if each.what is What.ROWS]
-        if len(node.args) != 2 or len(ranks) != 2 or kind not in _REDUCED:
-            return None
-        texts = list(map(self._text, node.args))
-        texts += [f"{word}={self._text(value)}" for word, value in options.items()]
-        function = self._text(node.func)
-        if name in _CLASSES:
-            ignored = options.get("ignore_index", ast.Constant(-100))
-            plain = isinstance(ignored, (ast.Constant, ast.UnaryOp, ast.Name, ast.Attribute))
-            if ranks != [2, 1] or not plain or not options.keys() <= {"ignore_index", "label_smoothing", "weight"}:
-                return None
-            self.looked.append(node)
-            texts[1] = f"{self.site.torch}.where({mask}.flatten(), {texts[1]}, {ast.unparse(ignored)})"
-            texts += [] if kind == "mean" else ['reduction="sum"']
-            return self._make(node, f"{function}({', '.join(texts)})")
-        if not options.keys() <= {"beta", "delta"}:
-            return None
-        elementwise([*given, *map(self.as_number, words.values())], short(node))
-        # Eager mode divides before it multiplies, which matters where a gradient is near the largest number.
-        self.fused = True
-        texts.append('reduction="none"')
-        return self._make(node, f"{_REDUCED[str(kind)]}({mask}, {function}({', '.join(texts)}))")
-
-    def _make(self, node: ast.expr, text: str) -> Held:
-        self.changes[id(node)] = (node, text)
-        self.reduced = True
-        return OTHER
-
-    def followed(self, node: ast.Call, given: list[Held], words: dict[str, Held]) -> Held:
-        root = (dotted(node.func) or "").partition(".")[0]
-        if root in self.env or (self.site.evaluator.scope.is_local(root) and isinstance(node.func, ast.Name)):
-            raise NotRowwise(f"cannot infer what `{short(node.func)}` calls")
-        return super().followed(node, given, words)
-
     # text
-
-    def _text(self, node: ast.AST) -> str:
-        return self.site.but(written={**self.site.written, **self.changes}).text(node)
 
     def _emit(self, text: str) -> None:
         self.lines += ["    " * self.level + line for line in text.split("\n")]
@@ -314,16 +182,16 @@ class _Rewriter(RowFunctions):
     def _emit_value(self, before: str, value: ast.expr) -> None:
         """A statement on several lines where one would be too long."""
         if not isinstance(value, ast.Call) or id(value) in self.changes:
-            text = f"{before}{self._text(value)}"
+            text = f"{before}{self.text(value)}"
             long = "\n" not in text and self.site.is_too_long(self.site.indentation(1 + self.level) + len(text))
-            self._emit(f"{before}(\n    {self._text(value)}\n)" if long else text)
+            self._emit(f"{before}(\n    {self.text(value)}\n)" if long else text)
             return
         words = [
-            f"{word.arg}={self._text(word.value)}" if word.arg else f"**{self._text(word.value)}"
+            f"{word.arg}={self.text(word.value)}" if word.arg else f"**{self.text(word.value)}"
             for word in value.keywords
         ]
-        given = [*map(self._text, value.args), *words]
-        self._emit(self._call(f"{before}{self._text(value.func)}(", given))
+        given = [*map(self.text, value.args), *words]
+        self._emit(self._call(f"{before}{self.text(value.func)}(", given))
 
     def _call(self, before: str, arguments: list[str]) -> str:
         """A call from the first column on, broken where it would be too long where it will stand."""
@@ -332,7 +200,7 @@ class _Rewriter(RowFunctions):
 
     def _edit(self, statements: Sequence[ast.stmt]) -> Edit:
         site, first, last = self.site, statements[0], statements[-1]
-        both = [each for each in self.numbers if each in {site.text(self.mask), *self.tensors}]
+        both = [each for each in self.numbers if each in {self.choice, *self.tensors}]
         if both:
             raise NotRowwise(f"`{both[0]}` stands beside selected rows without being selected")
         header = site.header("if", [site.compiling, *self._facts(), *self.conditions, *self._certain()])
@@ -352,9 +220,9 @@ class _Rewriter(RowFunctions):
 
     def _facts(self) -> list[str]:
         """That the mask is one, that shapes fit it, and that numbers are numbers."""
-        site, mask = self.site, self.site.text(self.mask)
+        site, mask = self.site, self.chooser
         value, tensor = site.value(self.mask), f"{site.torch}.is_tensor({{}})"
-        facts = [tensor.format(mask)] if not value.is_tensor or value.hint else []
+        facts = [tensor.format(self.choice)] if not value.is_tensor or value.hint else []
         if value.dtype != BOOL or value.hint:
             facts.append(f"{mask}.dtype == {site.torch}.bool")
         facts += [f"{mask}.dim() > 0", f"{mask}.numel() > 0"]
@@ -395,3 +263,13 @@ class _Rewriter(RowFunctions):
         if self.site.is_too_long(self.site.indentation(2) + len(over)):
             over = "for each in (" + "".join(f"\n            {each}," for each in names) + "\n        )"
         return [f"all(\n        {inside}\n        {over}\n    )"]
+
+
+def _only_computes(node: ast.stmt) -> bool:
+    """True for `y = torch.log(x) * 2`, which changes no tensor."""
+    if not isinstance(node, ast.Assign) or not all(isinstance(each, ast.Name) for each in node.targets):
+        return False
+    calls = [part for part in walk_in_layers(node.value) if isinstance(part, ast.Call)]
+    names = {part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "") for part in calls}
+    in_place = any(word.arg in {"inplace", "out"} for part in calls for word in part.keywords)
+    return names <= ELEMENTWISE | REDUCTIONS and not in_place

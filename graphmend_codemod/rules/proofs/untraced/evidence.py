@@ -48,6 +48,8 @@ def is_mask(site: Site, node: ast.expr) -> bool:
 
 def may_be_mask(site: Site, node: ast.expr) -> bool:
     """True as well where the last assignment to a name, or without one the name itself, speaks of a mask."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        node = node.operand
     value = site.value(node)
     known = value.dtype is not None and value.dtype.startswith("torch.")
     if not isinstance(node, ast.Name) or value.is_python or value.is_single or known:

@@ -1,0 +1,227 @@
+"""Expressions that select rows by one mask, written for all rows: reads, reductions, and what they are made of."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.values import BOOL
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.rowwise.row_functions import RowFunctions
+from graphmend_codemod.rules.proofs.rowwise.row_values import (
+    OTHER,
+    Held,
+    NotRowwise,
+    What,
+    elementwise,
+    rows,
+)
+from graphmend_codemod.rules.proofs.rowwise.selectors import Selection, is_expression, masked_by, selection
+
+_REDUCED = {"sum": "_sum_under", "mean": "_mean_under"}
+_LOSSES = frozenset(
+    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits".split()
+)
+_TENSORS = frozenset({"weight", "bias", "data", "grad"})
+_NUMBERS = frozenset({"beta", "delta"})
+_CLASSES = frozenset({"cross_entropy", "nll_loss"})
+REDUCTIONS = _LOSSES | _CLASSES | _REDUCED.keys()
+"""What makes one element of the rows that a mask chooses."""
+
+
+class MaskedReads(RowFunctions):
+    """What expressions hold where a mask selects rows, and their text for all rows.
+
+    `ranks` are those of `x[mask]` by what is indexed, 1 if not given; `bare` collects what is indexed so. `tensors` are
+    what the mask selects from, with the dimensions of a row; `numbers` stand beside rows.
+    """
+
+    def __init__(self, site: Site, mask: ast.expr, ranks: dict[str, int], bare: dict[str, None]) -> None:
+        calls = calls_in(site.source.text)
+        own = calls.at(site.evaluator.scope.node.lineno)
+        if own is None:
+            raise NotRowwise("it is in a function inside of a function")
+        super().__init__(calls, own, site.resolve_global, {}, [])
+        self.site, self.mask, self.ranks, self.bare = site, mask, ranks, bare
+        self.tensors: dict[str, tuple[ast.expr, int]] = {}
+        self.numbers: dict[str, None] = {}
+        self.lines: list[str] = []
+        self.level = 0
+        self.changes: dict[int, tuple[ast.expr, str]] = {}
+        self.written: dict[str, None] = {}
+        self.reads = self.fused = False
+        self.single: set[int] = set()
+        self.lifted: int | None = None
+        self.choice, self.chooser = site.text(mask), site.operand(mask)
+        self.own = {part.id for part in walk_in_layers(mask) if isinstance(part, ast.Name)}
+
+    # what stands outside
+
+    def qualified(self, node: ast.expr) -> str | None:
+        return self.site.resolve(node)
+
+    def value(self, node: ast.expr) -> Held:
+        if self.lifted is not None and isinstance(node, ast.Name) and node.id in self.env:
+            raise NotRowwise(f"`{node.id}` has no name before the statement; assign it to a variable first")
+        return super().value(node)
+
+    def outside(self, node: ast.expr) -> Held:
+        if self.lifted is not None and self.site.value(node).is_tensor:
+            self.tensor(node, self.lifted)
+            return rows(self.lifted, boolean=self.site.value(node).dtype == BOOL)
+        if super().outside(node).what is What.NUMBER:
+            return super().outside(node)
+        tensor = self.site.value(node).is_tensor or (isinstance(node, ast.Attribute) and node.attr in _TENSORS)
+        return OTHER if tensor else Held(What.OTHER, spelled=self.site.text(node))
+
+    def as_number(self, held: Held) -> Held:
+        if held.what is not What.OTHER or not (held.spelled or held.parts):
+            return held
+        if held.parts:
+            elementwise(list(map(self.as_number, held.parts)), "a number")
+        else:
+            self.numbers[held.spelled] = None
+        return Held(What.NUMBER, spelled=held.spelled)
+
+    def is_mask(self, node: ast.AST) -> bool:
+        """True for what the mask selects."""
+        found = masked_by(node)
+        return found is not None and ast.dump(found) == ast.dump(self.mask)
+
+    def tensor(self, base: ast.expr, rank: int) -> str:
+        """The text of a tensor that the mask selects from, of which the compile path asks for the shape."""
+        name = dotted(base)
+        if name is None or name.partition(".")[0] in self.env:
+            raise NotRowwise(f"`{short(base)}` has no name before the statement; assign it to a variable first")
+        text = self.site.text(base)
+        if text == self.choice:
+            raise NotRowwise(f"`{text}` indexes itself")
+        if self.tensors.setdefault(text, (base, rank))[1] != rank:
+            raise NotRowwise(f"cannot infer how many dimensions a row of `{text}` has")
+        return text
+
+    def ask_mask_again(self, node: ast.expr) -> None:
+        """NotRowwise where a mask that is computed for each use may differ from the one before."""
+        if self.written and is_expression(self.mask):
+            raise NotRowwise(f"`{short(node)}` computes its mask again after a write")
+
+    # expressions
+
+    def subscript(self, node: ast.Subscript) -> Held:
+        found = selection(node) if self.is_mask(node) else None
+        return super().subscript(node) if found is None else self.read(node, found)
+
+    def call(self, node: ast.Call) -> Held:
+        found = selection(node) if self.is_mask(node) else None
+        if found is None or self.site.resolve(node.func) != ("torch.masked_select" if len(node.args) > 1 else None):
+            return super().call(node)
+        return self.read(node, found)
+
+    def unread(self, node: ast.expr) -> Held:
+        todo: list[ast.AST] = [node]
+        for part in todo:
+            if id(part) not in self.single:
+                todo += ast.iter_child_nodes(part)
+            if isinstance(part, ast.Name) and self.env.get(part.id, OTHER).what not in {What.NUMBER, What.OTHER}:
+                raise NotRowwise(f"`{short(node)}` may depend on the number of selected rows")
+        return OTHER
+
+    def read(self, node: ast.expr, found: Selection) -> Held:
+        """Rows that the mask selects; the compile path takes all of them."""
+        if self.lifted is not None:
+            raise NotRowwise(f"`{short(node)}` selects among the selected rows")
+        self.ask_mask_again(node)
+        base = self.site.text(found.base)
+        if found.more or found.by_element:
+            self.looked.append(node)
+        else:
+            self.bare[base] = None
+        rank = 1 + found.more if found.more or found.by_element else self.ranks.get(base, 1)
+        boolean = self.site.value(found.base).dtype == BOOL
+        if dotted(found.base) is None:
+            if is_expression(self.mask) and self.site.judge(found.base).impure is not None:
+                raise NotRowwise(f"`{short(found.base)}` may change what `{self.choice}` is computed from")
+            boolean = self._lift(found.base, rank).boolean
+            base = self.text(found.base)
+        else:
+            self.tensor(found.base, rank)
+        self.changes[id(node)] = (node, f"_rows_under({self.choice}, {base})")
+        self.reads = True
+        return rows(rank, boolean=boolean)
+
+    def _lift(self, node: ast.expr, rank: int) -> Held:
+        """`(a - b).abs()[mask]`: elementwise work has the shape of the tensors that it begins with."""
+        before, looked, self.lifted = dict(self.env), len(self.looked), rank
+        held = self.value(node)
+        self.env, self.lifted = before, None
+        if held.what is not What.ROWS or held.rank != rank or len(self.looked) > looked:
+            raise NotRowwise(f"cannot infer the shape of `{short(node)}`; assign it to a variable first")
+        return held
+
+    def operator(self, node: ast.Call, name: str, first: Held, rest: list[Held], words: dict[str, Held]) -> Held:
+        if name in REDUCTIONS and first.what is What.ROWS and name not in self.env:
+            made = self._each_loss(node, name, [first, *rest], words)
+            made = made or (self._reduced(node, name, [first, *rest], words) if self.lifted is None else None)
+            if made is not None:
+                return made
+        return super().operator(node, name, first, rest, words)
+
+    def _each_loss(self, node: ast.Call, name: str, given: list[Held], words: dict[str, Held]) -> Held | None:
+        """`F.mse_loss(x, y, reduction="none")`, which looks at each element alone."""
+        options = {word: held for word, held in words.items() if word != "reduction"}
+        plain = name in _LOSSES and words.get("reduction", OTHER).constant == "none" and options.keys() <= _NUMBERS
+        if not plain or len(given) != 2:
+            return None
+        return elementwise([*given, *map(self.as_number, options.values())], short(node))
+
+    def _reduced(self, node: ast.Call, name: str, given: list[Held], words: dict[str, Held]) -> Held | None:
+        """`rows.mean()`, `F.mse_loss(rows, others)`: one element, made of the rows that the mask chooses."""
+        mask = self.choice
+        if name in _REDUCED:
+            if len(given) + len(words) > 1:
+                return None
+            owner = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else node.args[0]
+            return self._make(node, f"{_REDUCED[name]}({mask}, {self.text(owner)})")
+        options = {word.arg or "": word.value for word in node.keywords}
+        kind = getattr(options.pop("reduction", ast.Constant("mean")), "value", None)
+        ranks = [each.rank for each in given if each.what is What.ROWS]
+        if len(node.args) != 2 or len(ranks) != 2 or kind not in _REDUCED:
+            return None
+        texts = list(map(self.text, node.args))
+        texts += [f"{word}={self.text(value)}" for word, value in options.items()]
+        function = self.text(node.func)
+        if name in _CLASSES:
+            ignored = options.get("ignore_index", ast.Constant(-100))
+            plain = isinstance(ignored, (ast.Constant, ast.UnaryOp, ast.Name, ast.Attribute))
+            if ranks != [2, 1] or not plain or not options.keys() <= {"ignore_index", "label_smoothing", "weight"}:
+                return None
+            self.looked.append(node)
+            texts[1] = f"{self.site.torch}.where({self.chooser}.flatten(), {texts[1]}, {ast.unparse(ignored)})"
+            texts += [] if kind == "mean" else ['reduction="sum"']
+            return self._make(node, f"{function}({', '.join(texts)})")
+        if not options.keys() <= _NUMBERS:
+            return None
+        elementwise([*given, *map(self.as_number, words.values())], short(node))
+        # Eager mode divides before it multiplies, which matters where a gradient is near the largest number.
+        self.fused = True
+        texts.append('reduction="none"')
+        return self._make(node, f"{_REDUCED[str(kind)]}({mask}, {function}({', '.join(texts)}))")
+
+    def _make(self, node: ast.expr, text: str) -> Held:
+        self.changes[id(node)] = (node, text)
+        self.single.add(id(node))
+        return OTHER
+
+    def followed(self, node: ast.Call, given: list[Held], words: dict[str, Held]) -> Held:
+        root = (dotted(node.func) or "").partition(".")[0]
+        if root in self.env or (self.site.evaluator.scope.is_local(root) and isinstance(node.func, ast.Name)):
+            raise NotRowwise(f"cannot infer what `{short(node.func)}` calls")
+        return super().followed(node, given, words)
+
+    # text
+
+    def text(self, node: ast.AST) -> str:
+        """The text of `node` for all rows."""
+        return self.site.but(written={**self.site.written, **self.changes}).text(node)
