@@ -55,8 +55,12 @@ def _new_import(blocks: Blocks, dotted: str) -> Insertion:
         if not blocks.layout.first_on_line(start):
             raise RewriteError(f"`{root}` is imported on the line of another statement")
         return Insertion(blocks.layout.line_start(start), blocks.layout.indentation(start) + line)
+    if root in sys.stdlib_module_names and (peers := [e for e in entries if _kind(blocks, e) == "stdlib"]):
+        return _sorted_in([entry for entry in peers if entry.group == peers[0].group], blocks, dotted, line)
     own = [entry for entry in entries if _kind(blocks, entry) == "third"]
     related = [entry for entry in own if entry.root == root] or own
+    if related and root in sys.stdlib_module_names:
+        return Insertion(above(blocks, related[0].node), line, 0, 1)
     if related:
         return _sorted_in([entry for entry in own if entry.group == related[0].group], blocks, dotted, line)
     before = [entry for entry in entries if _kind(blocks, entry) in ("future", "stdlib")]

@@ -287,3 +287,53 @@ def test_what_a_failed_check_skips_may_have_any_shape_and_type() -> None:
 def test_what_passes_where_it_is_skipped_must_hold_one_element(test: str) -> None:
     source = _MODEL.replace("{body}", f'        low = flag\n        if {test}:\n            raise ValueError("bad")')
     declined(source.replace("flag: bool", "flag"), because="may have more than one element")
+
+
+_HELPER = """
+import os
+import torch
+from torch import nn
+
+
+def check(ok, msg, kind=ValueError):
+    \"\"\"Check it.\"\"\"
+    if os.getenv("NO_CHECKS_HERE", "0") == "1":
+        return
+    if not callable(msg):
+        def told():
+            return msg
+    else:
+        told = msg
+    if isinstance(ok, torch.Tensor):
+        torch._check_tensor_all_with(kind, ok, told)
+    else:
+        torch._check_with(kind, ok, told)
+
+
+def counts(ok, msg):
+    counts.calls = getattr(counts, "calls", 0) + 1
+    if not ok:
+        raise ValueError(msg)
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, features: torch.Tensor):
+        mask = (x > 1)
+        {body}
+        return x.masked_scatter(mask, features)
+"""
+_ROWS = ["torch.tensor([0.0, 2.0, 3.0]), torch.ones(2)"]
+
+
+def test_what_a_helper_checks_of_chosen_rows_is_counted_by_the_mask() -> None:
+    source = _HELPER.replace("{body}", 'check(x[mask].numel() == features.numel(), f"{mask.sum()} places")')
+    after, _ = fixed(source)
+    assert 'and os.getenv("NO_CHECKS_HERE", "0") != "1"' in after
+    assert 'torch._assert_async(mask.sum() == features.numel(), "... places")' in after
+    behaves(source, after, [*_ROWS, "torch.ones(3), torch.ones(2)"], scenarios=_COMPILED)
+    compiles(after, _ROWS, scenarios=_COMPILED)
+
+
+def test_a_helper_that_does_more_than_check_is_left_alone() -> None:
+    after, _ = fixed(_HELPER.replace("{body}", 'counts(x[mask].numel() == 2, "two")'))
+    assert "_assert_async" not in after

@@ -122,7 +122,7 @@ def _types(options: argparse.Namespace, work: Path, root: Path) -> list[str]:
     """The types that were asked for. Raises `PrepareError` for one that does not exist."""
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{_LIST}"],
-        env=_environment(work),
+        env=worker_environment(work),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -155,7 +155,7 @@ def _measure(types: Sequence[str], root: Path, out: Path, against: Path | None, 
         command += [] if against is None else ["--against", str(against)]
         command += [] if options.dtype is None else ["--dtype", options.dtype]
         command += ["--train"] * options.train
-        workers.append(subprocess.Popen([*command, *mine], env=_environment(out)))
+        workers.append(subprocess.Popen([*command, *mine], env=worker_environment(out)))
     try:
         codes = [worker.wait() for worker in workers]
     finally:
@@ -165,7 +165,8 @@ def _measure(types: Sequence[str], root: Path, out: Path, against: Path | None, 
         raise prepare.PrepareError("a worker of the survey ended early; the same command goes on with what is missing")
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def worker_environment(folder: Path) -> dict[str, str]:
+    """Variables for a worker that keeps its files in `folder`."""
     package_parent = Path(__file__).resolve().parents[2]
     return {**clean_environment(None, folder), "PYTHONPATH": str(package_parent)}
 

@@ -33,19 +33,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_to_path(root, _PACKAGE)
     _import()
     check_origin(root, _PACKAGE)
-    from graphmend_evaluation.survey.types import model_types
-
-    known = {each.name: each for each in model_types()}
+    known = {name: (name.partition(":")[0],) for name in options.types} if options.classes else _classes_of_types()
     done = {row.type for row in read(out / "results.jsonl")}
     earlier = {} if options.against is None else {row.type: row for row in read(options.against / "results.jsonl")}
-    for name in options.types or list(known):
+    for name in options.types or known:
         if name in done or (options.against is not None and name not in earlier):
             continue
-        measure = _measurement(root, out, options, known[name].classes, earlier.get(name))
+        measure = _measurement(root, out, options, known[name], earlier.get(name))
         row = in_fork(name, measure, out, options.timeout)
         append(out / "results.jsonl", row)
         print(row.line(), flush=True)
     return 0
+
+
+def _classes_of_types() -> dict[str, tuple[str, ...]]:
+    from graphmend_evaluation.survey.types import model_types
+
+    return {each.name: each.classes for each in model_types()}
 
 
 def _measurement(
@@ -54,7 +58,7 @@ def _measurement(
     def measure(name: str) -> Row:
         from graphmend_evaluation.survey.measuring import Arm
 
-        modes = {"eager_only": options.eager_only, "train": options.train}
+        modes = {"eager_only": options.eager_only, "train": options.train or name.endswith(":train")}
         arm = Arm(root, out, options.against, options.calls, options.dtype, **modes)
         return arm.first(name, classes) if earlier is None else arm.second(earlier)
 
@@ -145,6 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--dtype", help="such as float16")
     parser.add_argument("--train", action="store_true", help="training mode, with labels and gradients")
     parser.add_argument("--eager-only", action="store_true", help="compare eager results, and compile nothing")
+    parser.add_argument("--classes", action="store_true", help="TYPE is `Class:eval` or `Class:train`")
     parser.add_argument("types", nargs="*", help="model types [default: all]")
     return parser
 

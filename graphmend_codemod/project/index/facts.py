@@ -52,6 +52,7 @@ class FunctionFacts(NamedTuple):
     counts: bool = False  # it may return a 0-dim tensor, `mask.sum()`, whatever its annotation says
     computes: bool = False  # it calls nothing but known operations of torch, and writes nothing but its own names
     loud: bool = False  # as a property, or a method that messages call, it may do more than read
+    check: str = ""  # for a function that does nothing but check a condition, what its summary notes
     swallows: bool = False  # as `__exit__` or as a context manager, it may keep an exception from going further
 
 

@@ -17,6 +17,7 @@ from graphmend_codemod.project.index.facts import (
 )
 from graphmend_codemod.project.index.modules import Layout
 from graphmend_codemod.project.summary.candidates import COUNT
+from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES
 from graphmend_codemod.project.summary.context_managers import SWALLOWS
 from graphmend_codemod.project.summary.quiet import LOUD
@@ -272,6 +273,7 @@ class ProjectIndex(Definitions):
             COUNT in function.returned,
             COMPUTES in function.returned and self._is_plain(module, function),
             LOUD in function.returned,
+            next((each for each in function.returned if each.startswith(CHECKS)), ""),
             SWALLOWS in function.returned,
         )
 

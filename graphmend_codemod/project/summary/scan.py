@@ -11,6 +11,7 @@ from typing import NamedTuple
 from graphmend_codemod.project.summary.assignments import written
 from graphmend_codemod.project.summary.body import Body, settle
 from graphmend_codemod.project.summary.candidates import RECURRENT, is_python_annotation
+from graphmend_codemod.project.summary.check_functions import noted
 from graphmend_codemod.project.summary.computing import COMPUTES, only_computes
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
 from graphmend_codemod.project.summary.python_attributes import Held
@@ -333,6 +334,8 @@ def _function(
     suppresses = any(each.endswith("suppress()") for each in body.returned)
     if suppresses or ((node.name in LEAVES or decorators) and may_swallow(node, decorators)):
         body.returned[SWALLOWS] = None
+    if not owner and not outer and (check := noted(node)) is not None:
+        body.returned[check] = None
     if owner and is_loud(node, decorators):
         body.returned[LOUD] = None
     settle(body)

@@ -83,6 +83,7 @@ QUESTIONS = {
         ("readback.gm411_fixed_size_form", 0, "", ""),
         ("readback.gm406_integer_buffer", 0, "", "pad"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
+        ("guards.gm301_tensor_guard", 0, "", ""),
         ("side_effects.gm203_requires_grad", 0, "", "requires_grad requires_grad_"),
         ("side_effects.gm202_tensor_log", 0, "log", ""),
         ("side_effects.gm201_log_call", 0, "log", ""),

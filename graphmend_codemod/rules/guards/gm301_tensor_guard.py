@@ -17,6 +17,11 @@ What only an annotation says to be a tensor is asked for in the header, as is th
 not of uint8. The message is the constant text of the exception, with `...` for what eager mode fills in; a message that
 is computed elsewhere is a reason to leave the guard alone.
 
+A call of a function that does nothing but check a parameter (`torch._check`, a helper of the project that raises
+unless its argument is true) is a check as well. Rows that a mask chooses are counted by the mask:
+`x[mask].numel() == n` is `mask.sum() == n` on the device. Where a variable of the environment switches the helper
+off, compiled code asks it, too.
+
 The setting `guards` chooses: `assert` (default), `skip` (no check in compiled code) or `advice` (no edit). A guard
 inside `try`, or inside a context manager that may catch, is left alone: its exception is part of the control flow. So
 is one that code anywhere in the project calls where its exception may be caught (also by an exit stack, a `return` in
@@ -28,8 +33,6 @@ through.
 from __future__ import annotations
 
 import ast
-import re
-from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
@@ -47,6 +50,8 @@ from graphmend_codemod.rules.framework.rule import (
     Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.guards import checking_calls
+from graphmend_codemod.rules.guards.device_check import DeviceCheck
 from graphmend_codemod.rules.proofs.conditions import Condition, fails_early, split
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
 from graphmend_codemod.rules.proofs.logging.log_guard import guard, guard_test
@@ -118,6 +123,24 @@ rule = Rule(
             """,
             setup=_SETUP,
             inputs=("torch.ones(3)",),
+        ),
+        Example(
+            before="""
+            torch._check(len(x[mask]) == 2, lambda: f"not two of {x}")
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and isinstance(mask, torch.Tensor)
+                and mask.dtype == torch.bool
+            ):
+                torch._assert_async(mask.sum() == 2, "not two of ...")
+            else:
+                torch._check(len(x[mask]) == 2, lambda: f"not two of {x}")
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3), torch.tensor([True, True, False])",),
         ),
         Declined(
             source="""
@@ -211,6 +234,46 @@ def _static_parts(site: Site, test: ast.expr, condition: Condition) -> tuple[lis
     return first, later
 
 
+@rule.on(ast.Expr, when=checking_calls.may_check)
+def checking_call(site: Site, node: ast.Expr) -> Verdict | None:
+    """`check(x[mask].numel() == n, "...")` where the function does nothing but check."""
+    if not isinstance(node.value, ast.Call) or (asked := checking_calls.checked(site, node.value)) is None:
+        return None
+    counts = checking_calls.counted(site, asked.condition)
+    condition = None if counts is not None else split(site, asked.condition)
+    if counts is None and (condition is None or condition.static):
+        return None
+    message = f"data-dependent check: `{speculation.short(node.value)}`"
+    reason = counts.impure or _place_is_bad(site) if counts is not None else _why_not(site, condition, True)  # type: ignore[arg-type]
+    if reason is not None:
+        return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
+    try:
+        facts, text = _on_device(site, asked, condition, counts)
+        said, name = message_of(site, asked.message)
+    except Unproven as why:
+        return Verdict(message, declined=str(why))
+    if site.settings.guards == "skip":
+        return Verdict(message, edit=guard(site, [node]))
+    if asked.switch:
+        facts.append(asked.switch)
+    header = site.header("if", [site.compiling, *facts])
+    parts = (f"{header}\n    ", DeviceCheck(site, text, said, name).at(1), "\nelse:\n    ", site.original(node, 1))
+    if asked.switch and site.evaluator.scope.is_local("os"):
+        return Verdict(message, declined=name_taken("os"))
+    imports = (*site.imports, *(("os",) if asked.switch and site.evaluator.scope.resolve_global("os") is None else ()))
+    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=imports))
+
+
+def _on_device(
+    site: Site, asked: checking_calls.Checked, condition: Condition | None, counts: checking_calls.Counted | None
+) -> tuple[list[str], str]:
+    """What the header asks for and the condition for the device. Raises Unproven."""
+    if condition is None:
+        return list(counts.facts if counts is not None else ()), counts.text if counts is not None else ""
+    facts = _facts(site, condition)
+    return facts, f"({condition.text}).all()" if asked.every and condition.several is not None else condition.text
+
+
 @rule.on(ast.Assert, candidate="test")
 def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     """`assert t, message` with a message that is no constant; Dynamo traces the others itself."""
@@ -255,6 +318,15 @@ def _facts(site: Site, condition: Condition) -> list[str]:
 
 
 def _why_not(site: Site, condition: Condition, early: bool) -> str | None:
+    if condition.several is not None and _combines(condition) and not early:
+        return _place_is_bad(site) or (
+            f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
+        )
+    return _place_is_bad(site, condition.verdict.impure or (None if early else condition.skipped))
+
+
+def _place_is_bad(site: Site, why: str | None = None) -> str | None:
+    """Why no check may be moved at this place, or `why`."""
     if site.torch is None:
         return name_taken()
     if site.place.in_try:
@@ -264,9 +336,6 @@ def _why_not(site: Site, condition: Condition, early: bool) -> str | None:
     manager = swallowing(site)
     if manager is not None:
         return f"the check is inside `with {manager}`, which may catch its exception; move it above the `with`"
-    if condition.several is not None and _combines(condition) and not early:
-        return f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
-    why = condition.verdict.impure or (None if early else condition.skipped)
     if why is not None:
         return why
     scope = site.evaluator.scope
@@ -286,49 +355,11 @@ def _combines(condition: Condition) -> bool:
     )
 
 
-class _Check(NamedTuple):
-    """The call that checks, whose text depends on how deep it stands."""
-
-    site: Site
-    text: str
-    message: str
-    name: str | None
-
-    def at(self, deeper: int) -> str:
-        """The text `deeper` levels below the guard."""
-        site = self.site
-        start = f"{site.torch}._assert_async("
-        if self.name is not None:
-            return site.call(start, [self.text, self.name], deeper=deeper)
-        room = site.line_limit - site.indentation(deeper + 1) - len('"",')
-        literal = _quoted(self.message)
-        if len(literal) - len('""') > room:
-            literal = ("\n" + "    " * (deeper + 1)).join(map(_quoted, _pieces_of(self.message, room)))
-        return site.call(start, [self.text, literal], deeper=deeper)
-
-
-def _check(site: Site, condition: Condition, described: ast.expr | None, *, inverse: bool) -> _Check:
+def _check(site: Site, condition: Condition, described: ast.expr | None, *, inverse: bool) -> DeviceCheck:
     """The check of a condition with the message of an assertion or an exception. Raises Unproven."""
     message, name = message_of(site, described)
     alone = asked_of_bytes(site, condition.tensors[0]) if len(condition.tensors) == 1 else None
     if alone is None:
-        return _Check(site, condition.inverse if inverse else condition.text, message, name)
+        return DeviceCheck(site, condition.inverse if inverse else condition.text, message, name)
     asked, negated = alone
-    return _Check(site, f"{site.text(asked)} {'==' if negated is not inverse else '!='} 0", message, name)
-
-
-def _pieces_of(text: str, room: int) -> list[str]:
-    """The text in pieces, cut behind spaces, that fit into a line each."""
-    pieces = [""]
-    for word in re.findall(r"\S*\s+|\S+$", text):
-        if pieces[-1] and len(_quoted(pieces[-1] + word)) - len('""') > room:
-            pieces.append("")
-        pieces[-1] += word
-    return pieces
-
-
-def _quoted(text: str) -> str:
-    escaped = (
-        text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    )
-    return f'"{escaped}"'
+    return DeviceCheck(site, f"{site.text(asked)} {'==' if negated is not inverse else '!='} 0", message, name)

@@ -1,0 +1,126 @@
+"""The page of listed rows: as installed, with safe fixes, with opaque ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphmend_evaluation.survey.row import Row
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One row of the list. An arm is measured where the one before it breaks; None stands for an arm that was not."""
+
+    name: str
+    base: Row | None
+    safe: Row | None
+    opaque: Row | None
+
+    @property
+    def breaks(self) -> bool:
+        """True when it breaks as installed."""
+        return self.base is not None and self.base.ok and self.base.breaks > 0
+
+    @property
+    def whole_safe(self) -> bool:
+        """True when safe fixes make one graph of it."""
+        return self.safe is not None and self.safe.whole
+
+    @property
+    def whole_opaque(self) -> bool:
+        """True when safe fixes do, or opaque ones."""
+        return self.whole_safe or (self.opaque is not None and self.opaque.whole)
+
+    @property
+    def seconds(self) -> float:
+        """Of all arms: making the model, running it in eager mode, compiling, comparing."""
+        return sum(row.seconds for row in (self.base, self.safe, self.opaque) if row is not None)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What must not be, as `table.Pair.problems` has it, of both fixed arms."""
+        found: list[str] = []
+        for arm, row in (("safe", self.safe), ("opaque", self.opaque)):
+            if row is None or self.base is None:
+                continue
+            if not row.ok:
+                found.append(f"{arm}: {row.status}: {row.message}")
+            found += [f"{arm}: eager result changed: {each}" for each in row.differences]
+            if row.compiled is not None and self.base.compiled is None:
+                found.append(f"{arm}: compiled: {row.compiled}")
+        return tuple(found)
+
+    def to_json(self) -> dict[str, Any]:
+        """As what `json.dumps` takes."""
+        arms = (("base", self.base), ("safe", self.safe), ("opaque", self.opaque))
+        return {"row": self.name, **{name: None if row is None else row.to_json() for name, row in arms}}
+
+
+def answer(rows: Sequence[Measured]) -> str:
+    """The result in a few sentences."""
+    made = [each for each in rows if each.base is not None and each.base.ok]
+    broken = [each for each in made if each.breaks]
+    safe, opaque = (sum(getattr(each, name) for each in broken) for name in ("whole_safe", "whole_opaque"))
+    compared = [each for each in broken if each.safe is not None and each.safe.ok]
+    changed = sum(bool(row.differences) for each in broken for row in (each.safe, each.opaque) if row is not None)
+    seconds = sorted(each.seconds for each in broken)
+    typical = f"; {seconds[len(seconds) // 2]:.0f} s a row for all arms (median)" if seconds else ""
+    return (
+        f"{len(rows)} rows tried, {len(made)} could be made small and called, {len(broken)} of these break here. "
+        f"Of the {len(broken)}: {safe}{_share(safe, len(broken))} are one graph with safe fixes, {opaque}"
+        f"{_share(opaque, len(broken))} with opaque ones as well. Eager results, and gradients in training mode, "
+        f"differ in {changed} of {len(compared)} compared{typical}."
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f" ({part / whole:.0%})" if whole else ""
+
+
+def markdown(rows: Sequence[Measured], about: Mapping[str, str]) -> str:
+    """The page."""
+    return "\n".join(_lines(rows, about)) + "\n"
+
+
+def _lines(rows: Sequence[Measured], about: Mapping[str, str]) -> Iterator[str]:
+    yield from ("# The OSS Model Graph Break Corpus, made small", "", f"**{answer(rows)}**", "", "| | |", "|---|---|")
+    yield from (f"| {name} | {value} |" for name, value in about.items())
+    yield ""
+    yield (
+        "The corpus lists classes and modes that break at the sizes of its own configurations and with its own inputs. "
+        "Here each class is made small by the survey's general rules and called with inputs made of its signature: "
+        "some rows do not break here, and some break elsewhere. Breaks are counted strictly, capture flags off, "
+        "nothing set. The arm with opaque fixes is measured where safe ones leave a break; in its graphs are operators "
+        "that the compiler cannot look into."
+    )
+    problems = [f"- `{each.name}`: {problem}" for each in rows for problem in each.problems]
+    if problems:
+        yield from ("", "## Problems", "", *problems)
+    yield from ("", "## Rows that break", "", "| row | breaks | safe | opaque | seconds |", "|---|---:|---:|---:|---:|")
+    for each in sorted((row for row in rows if row.breaks), key=lambda row: row.name):
+        cells = (_cell(each.base), _cell(each.safe), _cell(each.opaque), f"{each.seconds:.0f}")
+        yield f"| `{each.name.replace(':', '` ')} | " + " | ".join(cells) + " |"
+    for title, arm in (("safe", "safe"), ("opaque", "opaque")):
+        yield from ("", f"## What breaks after {title} fixes", "", *_sites(getattr(each, arm) for each in rows))
+    whole = [each.name for each in rows if each.base is not None and each.base.whole]
+    yield from ("", "## Rows that do not break here", "", ", ".join(f"`{name}`" for name in sorted(whole)) or "None.")
+    yield from ("", "## Rows that were not made", "")
+    missing = [f"- `{each.name}`: {each.base.message}" for each in rows if each.base is not None and not each.base.ok]
+    yield from missing or ["None."]
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return ""
+    return str(row.breaks) if row.ok else row.status
+
+
+def _sites(rows: Iterator[Row | None]) -> list[str]:
+    found: Counter[str] = Counter()
+    for row in rows:
+        for site in () if row is None or row.counts is None else row.counts.sites:
+            found[f"{site.kind}: `{site.path}:{site.line}` `{site.source}`"] += 1
+    return [f"- {count} rows: {text}" for text, count in found.most_common()] or ["Nothing."]

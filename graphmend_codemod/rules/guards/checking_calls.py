@@ -1,0 +1,129 @@
+"""Calls that do nothing but check: which argument is the condition, and its spelling for the device."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.values import BOOL, Kind
+from graphmend_codemod.project.summary.check_functions import CHECKS, TORCH_CHECKS
+from graphmend_codemod.rules.framework.site import Site
+
+_SIGNS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+
+
+class Checked(NamedTuple):
+    """What a call checks: `every` for all elements of a tensor, and only where `switch` is true."""
+
+    condition: ast.expr
+    message: ast.expr | None
+    every: bool = False
+    switch: str = ""
+
+
+class Counted(NamedTuple):
+    """A comparison that counts chosen rows, on the device, and what has to hold for it."""
+
+    text: str
+    facts: tuple[str, ...]
+    impure: str | None
+
+
+def may_check(node: ast.Expr) -> bool:
+    """True for a call that is given something to check: a look at the node alone."""
+    call = node.value
+    if not isinstance(call, ast.Call) or not dotted(call.func):
+        return False
+    given = [*call.args, *(word.value for word in call.keywords)]
+    return any(isinstance(each, (ast.Compare, ast.Call, ast.UnaryOp, ast.BinOp)) for each in given)
+
+
+def checked(site: Site, call: ast.Call) -> Checked | None:
+    """What a call checks, None for one that may do anything else.
+
+    Known are torch's own, and functions of the project that do nothing but check one parameter.
+    """
+    qualified = site.resolve(call.func)
+    if qualified is None or any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    given = {word.arg: word.value for word in call.keywords}
+    if None in given:
+        return None
+    if qualified in TORCH_CHECKS:
+        first, second = TORCH_CHECKS[qualified]
+        every, names, switch = "_all" in qualified, {first: "cond", second: "message"}, ""
+    else:
+        facts = site.evaluator.scope.index.function(qualified)
+        if facts is None or not facts.check:
+            return None
+        place, told, condition, message, kind, *rest = facts.check.removeprefix(CHECKS).split(" ")
+        first, second = int(place), int(told)
+        every, names, switch = kind == "all", {first: condition, second: message}, " ".join(rest)
+    found, said = (_argument(call, given, each, names.get(each, "")) for each in (first, second))
+    if found is None or isinstance(found, ast.Lambda):
+        return None
+    return Checked(found, said.body if isinstance(said, ast.Lambda) else said, every, switch)
+
+
+def _argument(call: ast.Call, given: dict[str | None, ast.expr], place: int, name: str) -> ast.expr | None:
+    if 0 <= place < len(call.args):
+        return call.args[place]
+    return given.get(name)
+
+
+def counted(site: Site, node: ast.expr) -> Counted | None:
+    """`x[mask].numel() == n` as `mask.sum() == n`; None for anything else."""
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or type(node.ops[0]) not in _SIGNS:
+        return None
+    sides = [node.left, node.comparators[0]]
+    found = [_count(site, each) for each in sides]
+    if all(each is None for each in found):
+        return None
+    texts: list[str] = []
+    facts: list[str] = []
+    impure = None
+    for side, count in zip(sides, found, strict=True):
+        texts.append(site.operand(side) if count is None else count[0])
+        facts += [] if count is None else count[1]
+        impure = impure or (site.judge(side).impure if count is None else None)
+    return Counted(f"{texts[0]} {_SIGNS[type(node.ops[0])]} {texts[1]}", tuple(dict.fromkeys(facts)), impure)
+
+
+def _count(site: Site, node: ast.expr) -> tuple[str, list[str]] | None:
+    """How many elements or rows of `x[mask]` there are, and when."""
+    chosen, elements = _chosen(site, node)
+    if not isinstance(chosen, ast.Subscript) or not _is_plain(chosen.value) or not _is_plain(chosen.slice):
+        return None
+    mask, rows = site.value(chosen.slice), site.value(chosen.value)
+    numbers = mask.dtype != BOOL and (mask.dtype or "").startswith("torch.")
+    if mask.kind is Kind.PYTHON or rows.kind is Kind.PYTHON or numbers:
+        return None
+    facts = []
+    for part, value in ((chosen.value, rows), (chosen.slice, mask)):
+        if value.kind is not Kind.TENSOR or value.hint or site.flow.splits:
+            facts.append(f"isinstance({site.text(part)}, {site.torch}.Tensor)")
+    text = site.text(chosen.slice)
+    facts += [f"{text}.dtype == {site.torch}.bool"] if mask.dtype != BOOL else []
+    facts += [f"{text}.shape == {site.text(chosen.value)}.shape"] if elements else []
+    return f"{text}.sum()", facts
+
+
+def _chosen(site: Site, node: ast.expr) -> tuple[ast.expr | None, bool]:
+    """`x[mask]` of `x[mask].numel()`, with True, and of `len(x[mask])` or `x[mask].shape[0]`, with False."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "numel" and not node.args:
+            return node.func.value, True
+        first = node.args[0] if len(node.args) == 1 else None
+        if node.func.attr == "size" and isinstance(first, ast.Constant) and first.value == 0:
+            return node.func.value, False
+    if isinstance(node, ast.Call) and len(node.args) == 1 and site.resolve(node.func) == "builtins.len":
+        return node.args[0], False
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+        first = node.slice
+        return (node.value.value, False) if isinstance(first, ast.Constant) and first.value == 0 else (None, False)
+    return None, False
+
+
+def _is_plain(node: ast.expr) -> bool:
+    return bool(dotted(node))
