@@ -13,11 +13,13 @@ from graphmend_codemod.core.terminal import say
 
 if TYPE_CHECKING:
     from graphmend_codemod.core.settings import Settings
+    from graphmend_codemod.trace.baseline import Compared
     from graphmend_codemod.trace.document import Trace
     from graphmend_codemod.trace.join import Joined
 
 FORMATS = ("text", "json", "sarif", "github", "markdown", "badge")
 DEFAULT_OUTPUT = "trace.json"
+_EXPLAINED = 5
 
 _DESCRIPTION = """\
 Run a program as it is and record what its own torch.compile calls do: every
@@ -111,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
     trace, code = _trace(args, settings)
     output = _keep(args, trace)  # before anything else can go wrong
     joined = join(trace, settings, jobs=options.workers(args), cache=not args.no_cache)
-    new = _against_baseline(args, trace)
+    new = _against_baseline(args, trace, settings.root)
     _show(args, joined, settings, new)
     told = sys.stdout if args.format == "text" else sys.stderr
     if before is not None:
@@ -189,7 +191,7 @@ def _progress(words: str) -> None:
     options.print_notes([words])
 
 
-def _against_baseline(args: argparse.Namespace, trace: Trace) -> frozenset[str] | None:
+def _against_baseline(args: argparse.Namespace, trace: Trace, root: Path) -> frozenset[str] | None:
     """The ids of sites that are new; None without a baseline."""
     if args.baseline is None:
         return None
@@ -200,8 +202,21 @@ def _against_baseline(args: argparse.Namespace, trace: Trace) -> frozenset[str] 
         options.print_notes([f"{args.baseline}: baseline of {len(trace.sites)} break sites written"])
         return frozenset()
     compared = baseline.compare(baseline.read(args.baseline), trace)
-    options.print_notes(compared.notes(str(args.baseline)))
+    _explain(compared, args.baseline, root)
     return compared.new
+
+
+def _explain(compared: Compared, baseline: Path, root: Path) -> None:
+    """Print what is new and what is gone, and for the first new sites what changed since the baseline was written."""
+    from graphmend_codemod.core.terminal import printable
+    from graphmend_codemod.repository import changes
+
+    for number, note in enumerate(compared.notes(str(baseline))):
+        options.print_notes([note])
+        site = compared.sites[number] if number < min(_EXPLAINED, len(compared.sites)) else None
+        if site is not None and site.own is not None:
+            for line in changes.since(baseline.resolve(), root / site.own.path, site.own.line):
+                say(f"    {printable(line)}", sys.stderr)
 
 
 def _show(args: argparse.Namespace, joined: Joined, settings: Settings, new: frozenset[str] | None) -> None:

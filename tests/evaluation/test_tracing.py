@@ -252,3 +252,17 @@ def test_pytest_records_and_fails_marked_tests(folder: Path) -> None:
     assert "model.py:6 in helper: GB0170 Data-dependent branching" in run.stdout
     assert "graphmend: trace in tests.json" in run.stdout
     assert json.loads((folder / "tests.json").read_text())["totals"]["sites"] == 2
+
+
+def test_file_of_tests_behind_the_option_is_not_overwritten(folder: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", *PLUGIN, "-p", "no:cacheprovider", "--graphmend-trace", "test_model.py"],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert "--graphmend-trace test_model.py: not a .json file" in run.stderr
+    assert (folder / "test_model.py").read_text() == TESTS

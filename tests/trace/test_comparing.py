@@ -124,3 +124,24 @@ def test_command_is_kept_only_where_asked(folder: Path) -> None:
     for more, kept in ((), []), (("--keep-command",), [sys.executable, "train.py", "0"]):
         main(["trace", "--no-cache", "-q", *more, "-o", "t.json", "--", sys.executable, "train.py", "0"])
         assert json.loads((folder / "t.json").read_text())["arguments"] == kept
+
+
+def test_new_site_is_shown_with_what_changed_since_the_baseline(folder: Path, capsys: Captured) -> None:
+    repository = Repository(folder)
+    baseline.write(folder / "breaks.json", without_last(traced(folder)))
+    model = (folder / "model.py").read_text()
+    repository.write("model.py", model.replace('        print("done")\n', ""))
+    repository.commit()
+    repository.write("model.py", model)
+    assert main(["trace", "--no-cache", "--show", "trace.json", "--baseline", "breaks.json"]) == 1
+    said = capsys.readouterr().err
+    assert "new graph break: model.py:14 in forward" in said
+    assert ", which wrote breaks.json:\n" in said
+    assert '    +        print("done")\n' in said
+
+
+def test_new_site_on_lines_that_did_not_change_is_said_to_be_one(folder: Path, capsys: Captured) -> None:
+    baseline.write(folder / "breaks.json", without_last(traced(folder)))
+    Repository(folder).commit()
+    assert main(["trace", "--no-cache", "--show", "trace.json", "--baseline", "breaks.json"]) == 1
+    assert "another input, setting or version of torch leads there" in capsys.readouterr().err

@@ -36,6 +36,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{_MARK}: fail the test when what it compiles has graph breaks")
     output = config.getoption("graphmend_trace", None)
     if output:
+        if Path(output).suffix != ".json":  # pytest hands the option whatever stands behind it, a file of tests as well
+            raise pytest.UsageError(
+                f"--graphmend-trace {output}: not a .json file; write --graphmend-trace=FILE.json, or only "
+                "--graphmend-trace behind the names of files and folders"
+            )
         from graphmend_evaluation.tracing.live import trace
 
         worker = getattr(config, "workerinput", {}).get("workerid")
