@@ -21,7 +21,8 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import opaque_function
 from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
-from graphmend_codemod.rules.proofs.outlining.unbacked import HELPERS, captured, rewritten
+from graphmend_codemod.rules.proofs.outlining.unbacked import captured, rewritten
+from graphmend_codemod.rules.proofs.outlining.unbacked_helpers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
 _SETUP = """

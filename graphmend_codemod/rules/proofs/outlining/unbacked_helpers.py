@@ -1,0 +1,78 @@
+"""Texts of the functions that a statement calls to keep a number or a size in the graph as a symbol.
+
+Nothing is imported here: the rules that ask whether a function is one of these are on the path of the commit hook.
+"""
+
+SCHEMAS = {"_nonzero_as_operator": "(Tensor x) -> Tensor", "_number_as_operator": "(Tensor x) -> SymInt"}
+_NONZERO = '''
+{operator}
+def _nonzero_as_operator(x: {torch}.Tensor) -> {torch}.Tensor:
+    """`x.nonzero()`, which torch.compile calls as one operator: how many there are is a symbol in the graph."""
+    return x.nonzero().contiguous()
+'''
+_NONZERO_FAKE = """
+@_nonzero_as_operator.register_fake
+def _nonzero_fake(x):
+    if x.nonzero_memo is None:
+        shapes = {torch}.library.get_ctx()._shape_env
+        x.nonzero_memo = {torch}._library.fake_impl.allocate_size(shapes, 0, None)
+    return x.new_empty((x.nonzero_memo, x.dim()), dtype={torch}.int64)
+"""
+_FOUND = '''
+def _nonzero_in_graph(x):
+    """`x.nonzero()` in a form that torch.compile keeps in one graph, if it is a tensor."""
+    return _nonzero_as_operator(x) if isinstance(x, {torch}.Tensor) else x.nonzero()
+'''
+_PLACES = '''
+def _places_in_graph(mask):
+    """The indices that a boolean mask stands for, in a form that torch.compile keeps in one graph."""
+    if not isinstance(mask, {torch}.Tensor) or mask.dtype not in ({torch}.bool, {torch}.uint8) or mask.dim() == 0:
+        return (mask,)
+    return _nonzero_as_operator(mask).unbind(1)
+'''
+_NUMBER = '''
+{operator}
+def _number_as_operator(x: {torch}.Tensor) -> int:
+    """`int(x)`, which torch.compile calls as one operator: the number is a symbol in the graph."""
+    return int(x)
+'''
+_NUMBER_FAKE = """
+@_number_as_operator.register_fake
+def _number_fake(x):
+    return {torch}.library.get_ctx()._shape_env.create_unbacked_symint()
+"""
+_IN_GRAPH = '''
+def _number_in_graph(x):
+    """`x.item()` of a whole number in a form that torch.compile keeps in one graph, and any other number as it is."""
+    if not isinstance(x, {torch}.Tensor):
+        return x.item() if hasattr(x, "item") else x
+    if x.dtype == {torch}.bool or x.is_floating_point() or x.is_complex() or x.numel() != 1:
+        return x.item()
+    return _number_as_operator(x)
+'''
+_SELECT = '''
+def _masked_select_in_graph(x, mask):
+    """`torch.masked_select(x, mask)` in a form that torch.compile keeps in one graph."""
+    x, mask = {torch}.broadcast_tensors(x, mask)
+    return x[_places_in_graph(mask)]
+'''
+_LIST = '''
+def _numbers_in_graph(x):
+    """`x.tolist()` of whole numbers in a form that torch.compile keeps in one graph."""
+    if not isinstance(x, {torch}.Tensor) or x.dim() != 1:
+        return x.tolist()
+    return [_number_in_graph(each) for each in x.unbind(0)]
+'''
+TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "_nonzero_as_operator": (_NONZERO, ("_nonzero_fake",)),
+    "_nonzero_fake": (_NONZERO_FAKE, ()),
+    "_nonzero_in_graph": (_FOUND, ("_nonzero_as_operator", "_nonzero_fake")),
+    "_places_in_graph": (_PLACES, ("_nonzero_as_operator", "_nonzero_fake")),
+    "_masked_select_in_graph": (_SELECT, ("_places_in_graph", "_nonzero_as_operator", "_nonzero_fake")),
+    "_number_as_operator": (_NUMBER, ("_number_fake",)),
+    "_number_fake": (_NUMBER_FAKE, ()),
+    "_number_in_graph": (_IN_GRAPH, ("_number_as_operator", "_number_fake")),
+    "_numbers_in_graph": (_LIST, ("_number_in_graph", "_number_as_operator", "_number_fake")),
+}
+HELPERS = frozenset(TEXTS)
+"""Functions of the module that the rewritten statements call."""
