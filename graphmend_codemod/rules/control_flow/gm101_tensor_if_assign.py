@@ -25,7 +25,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
     Clean,
@@ -40,7 +40,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, reads_tensor, split
 from graphmend_codemod.rules.proofs.select.select_proof import judge
 from graphmend_codemod.rules.proofs.select.select_text import select_verdict, values_of, where
-from graphmend_codemod.rules.proofs.select.selection import NotSelectable, expression_selection, selection_of
+from graphmend_codemod.rules.proofs.select.selection import expression_selection, selection_of
 
 _SETUP = """
 import torch
@@ -165,7 +165,7 @@ def branch(site: Site, node: ast.If) -> Verdict | None:
     try:
         selection = selection_of(site, node)
         return select_verdict(message, selection, judge(selection))
-    except NotSelectable as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -179,7 +179,7 @@ def conditional_expression(site: Site, node: ast.IfExp) -> Verdict | None:
         return Verdict(message, declined=name_taken())
     try:
         return _expression_verdict(message, site, node, condition)
-    except NotSelectable as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -204,6 +204,6 @@ def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Co
     header = " and ".join(conditions)
     line = site.source.line(node.lineno)
     if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
-        raise NotSelectable("the rewritten line would be too long; assign the value to a variable first")
+        raise NotProven("the rewritten line would be too long; assign the value to a variable first")
     parts = (f"({select} if {header} else (", site.original(node), "))")
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))

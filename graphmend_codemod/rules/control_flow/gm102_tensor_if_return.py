@@ -12,7 +12,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
     Clean,
@@ -27,7 +27,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 from graphmend_codemod.rules.proofs.select.select_proof import Facts, judge
 from graphmend_codemod.rules.proofs.select.select_text import values_of, where
-from graphmend_codemod.rules.proofs.select.selection import Arm, Assignment, NotSelectable, Selection, under_static
+from graphmend_codemod.rules.proofs.select.selection import Arm, Assignment, Selection, under_static
 
 _SETUP = """
 import torch
@@ -126,7 +126,7 @@ def early_return(site: Site, node: ast.If) -> Verdict | None:
         exits, last = _exits(site, node)
         selection = Selection(site, node, under_static(site, exits), (_RESULT,))
         return _verdict(message, selection, judge(selection), last)
-    except NotSelectable as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -137,17 +137,17 @@ def _exits(site: Site, node: ast.If) -> tuple[list[Arm], ast.stmt]:
     while isinstance(current, ast.If) and where_is is not None:
         condition = split(where_is, current.test)
         if condition is None or len(current.body) != 1:
-            raise NotSelectable("the code after the branch is not a plain `return`")
+            raise NotProven("the code after the branch is not a plain `return`")
         if found and condition.static:
-            raise NotSelectable("a Python condition selects between later branches")
+            raise NotProven("a Python condition selects between later branches")
         found.append(_exit(condition, current.body[0], where_is.at(current.body[0]) or where_is))
         rest = current.orelse or where_is.following()
         if not rest:
-            raise NotSelectable("the function continues after the branch without a `return`")
+            raise NotProven("the function continues after the branch without a `return`")
         current = rest[0]
         where_is = where_is.at(current)
     if where_is is None:
-        raise NotSelectable("the code after the branch is not reached by torch.compile")
+        raise NotProven("the code after the branch is not reached by torch.compile")
     return [*found, _exit(None, current, where_is)], current
 
 
@@ -159,8 +159,8 @@ def _returned(statement: ast.stmt) -> ast.expr:
     if isinstance(statement, ast.Return) and statement.value is not None:
         return statement.value
     if isinstance(statement, ast.Return):
-        raise NotSelectable("one branch returns None")
-    raise NotSelectable(
+        raise NotProven("one branch returns None")
+    raise NotProven(
         f"`{speculation.short(statement)}` runs between the branch and the last `return`; "
         "manually compute both results and select with `torch.where`"
     )

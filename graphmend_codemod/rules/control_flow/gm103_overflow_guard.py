@@ -16,13 +16,13 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 from graphmend_codemod.rules.proofs.select.select_proof import judge
 from graphmend_codemod.rules.proofs.select.select_text import select_verdict
-from graphmend_codemod.rules.proofs.select.selection import NotSelectable, selection_of
+from graphmend_codemod.rules.proofs.select.selection import selection_of
 
 _TESTS = frozenset({"isinf", "isnan", "isfinite", "isposinf", "isneginf"})
 _SETUP = """
@@ -118,5 +118,5 @@ def overflow_guard(site: Site, node: ast.If) -> Verdict | None:
     try:
         selection = selection_of(site, node)
         return select_verdict(message, selection, judge(selection))
-    except NotSelectable as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))

@@ -18,12 +18,11 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, Kind, Value
 from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
 from graphmend_codemod.rules.proofs.select.select_proof import demand_no_later_write
-from graphmend_codemod.rules.proofs.select.selection import NotSelectable
 
 _SETUP = """
 import torch
@@ -145,7 +144,7 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=name_taken())
     try:
         facts = _facts(site, inner, write)
-    except NotSelectable as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
     if site.settings.one_path and not (facts or condition.static or site.flow.splits) and write.copies:
         comments = [part for text in site.comments(node, (node.body[0],)) for part in (text, "\n")]
@@ -209,9 +208,9 @@ def _facts(site: Site, inner: Site, write: _Write) -> list[str]:
     target, mask, fill = inner.value(write.target), inner.value(write.mask), inner.value(write.fill)
     verdict = inner.judge(write.fill) & inner.judge(write.mask)
     if verdict.impure or verdict.raises:
-        raise NotSelectable(verdict.impure or f"{verdict.raises} where eager mode skips it")
+        raise NotProven(verdict.impure or f"{verdict.raises} where eager mode skips it")
     if write.form is not _Form.COPY and not (fill.is_python or fill.is_single):
-        raise NotSelectable(f"`{site.text(write.fill)}` may have more than one element, as many as the mask selects")
+        raise NotProven(f"`{site.text(write.fill)}` may have more than one element, as many as the mask selects")
     texts = {id(each): site.operand(each) for each in (write.target, write.mask)}
     name, mask_name = texts[id(write.target)], texts[id(write.mask)]
     facts = []
@@ -237,13 +236,13 @@ def _fitting(site: Site, inner: Site, write: _Write, target: Value, fill: Value,
     """What must be asked for the target to hold the fill: torch raises where a number does not fit."""
     if fill.kind is Kind.TENSOR:
         if write.form is _Form.COPY and not fill.is_single:
-            raise NotSelectable(f"`{site.text(write.fill)}` may have a different shape from `{name}`")
+            raise NotProven(f"`{site.text(write.fill)}` may have a different shape from `{name}`")
         return [f"{site.operand(write.fill)}.dtype == {name}.dtype"]
     if speculation.fits(inner.evaluator, write.fill, inner.place.env, target) and not target.hint:
         return []
     floating = inner.evaluator.names.tensor(f"float:{inner.evaluator.names.new('dtype')}")
     if not speculation.fits(inner.evaluator, write.fill, inner.place.env, floating):
-        raise NotSelectable(f"`{site.text(write.fill)}` may not fit into the dtype of `{name}`, which raises")
+        raise NotProven(f"`{site.text(write.fill)}` may not fit into the dtype of `{name}`, which raises")
     return [f"{name}.is_floating_point()"]
 
 

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
     Clean,
@@ -44,8 +44,8 @@ from graphmend_codemod.rules.framework.rule import (
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, is_registered, split
 from graphmend_codemod.rules.proofs.memory.cached_values import cached_value, why_it_is_needed, why_it_may_change
-from graphmend_codemod.rules.proofs.memory.growing_state import NotGrowing, alike, growing_edit, larger_of
-from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, NotInitialising, initialising_edit
+from graphmend_codemod.rules.proofs.memory.growing_state import alike, growing_edit, larger_of
+from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, initialising_edit
 from graphmend_codemod.rules.proofs.select.identity import why_attributes_must_stay
 
 _SETUP = """
@@ -206,10 +206,6 @@ rule = Rule(
 )
 
 
-class _NotWritable(Exception):
-    """Why the branches cannot be turned into one write; the text is the condition that failed."""
-
-
 class _Write(NamedTuple):
     """One attribute's new value: as an assignment, or as `register_buffer` with the keyword arguments `rest`."""
 
@@ -238,7 +234,7 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
     own = _self(site)
     try:
         if (reason := why_attributes_must_stay(site, _replaced(site, node))) is not None:
-            raise _NotWritable(reason)
+            raise NotProven(reason)
         if (
             not node.orelse
             and own is not None
@@ -247,7 +243,7 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
         ):
             return Verdict(message, edit=_alone(site, node, condition, own))
         return Verdict(message, edit=_edit(site, node, condition))
-    except (_NotWritable, NotGrowing, NotInitialising) as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -255,7 +251,7 @@ def _alone(site: Site, node: ast.If, condition: Condition, own: str) -> Edit:
     """A branch without `else`: state that grows, or that is initialised once."""
     try:
         return growing_edit(site, node, own)
-    except NotGrowing:
+    except NotProven:
         if not any(_fills(site, part) for statement in node.body for part in walk(statement)):
             raise
     return initialising_edit(site, node, condition, own)
@@ -323,26 +319,26 @@ def _writes_state(site: Site, statement: ast.stmt) -> bool:
 
 def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     if site.torch is None:
-        raise _NotWritable(name_taken())
+        raise NotProven(name_taken())
     if condition.several is not None:
-        raise _NotWritable(f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`")
+        raise NotProven(f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`")
     if (why := condition.verdict.impure or condition.skipped) is not None:
-        raise _NotWritable(why)
+        raise NotProven(why)
     if condition.static:
-        raise _NotWritable(
+        raise NotProven(
             f"`{site.text(condition.static[0])}` and a tensor are combined in one condition; "
             f"nest them: `if {site.text(condition.static[0])}:` around the tensor test"
         )
     if not node.orelse:
-        raise _NotWritable("the attributes are written in only one branch")
+        raise NotProven("the attributes are written in only one branch")
     read = {part.id for tensor in condition.tensors for part in walk_in_layers(tensor) if isinstance(part, ast.Name)}
     read = {name for name in read if (value := site.place.env.get(name)) is not None and value.is_tensor}
     for part in [part for statement in [*node.body, *node.orelse] for part in walk_in_layers(statement)]:
         if isinstance(part, ast.Name) and part.id in read:
-            raise _NotWritable(f"the written tensor depends on `{part.id}`, and so may its shape")
+            raise NotProven(f"the written tensor depends on `{part.id}`, and so may its shape")
     taken, other = _branch(site, node.body), _branch(site, node.orelse)
     for name in sorted(taken.writes.keys() ^ other.writes.keys()):
-        raise _NotWritable(f"`self.{name}` is written in only one branch")
+        raise NotProven(f"`self.{name}` is written in only one branch")
     lines = [*taken.lines, *other.lines]
     facts, selects = [*_asked_of_buffers(site, condition), *condition.facts], []
     for name, write in taken.writes.items():
@@ -364,7 +360,7 @@ def _asked_of_buffers(site: Site, condition: Condition) -> list[str]:
 def _named(site: Site, name: str, write: _Write, lines: list[str]) -> str:
     """A name for the value, so that it can be asked for its shape: its own, or one that is bound in a new line."""
     if site.value(write.node).is_python:
-        raise _NotWritable(f"`{write.value}` is not a Tensor")
+        raise NotProven(f"`{write.value}` is not a Tensor")
     if write.value.replace(".", "_").isidentifier():
         return write.value
     local = site.free_name(name)
@@ -377,7 +373,7 @@ def _branch(site: Site, body: Sequence[ast.stmt]) -> _Branch:
     for statement in body:
         inner = site.at(statement)
         if inner is None:
-            raise _NotWritable(f"`{speculation.short(statement)}` is not reached by torch.compile")
+            raise NotProven(f"`{speculation.short(statement)}` is not reached by torch.compile")
         _statement(inner, statement, branch)
     return branch
 
@@ -391,14 +387,14 @@ def _statement(site: Site, statement: ast.stmt, branch: _Branch) -> None:
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         _registration(site, statement.value, branch)
     else:
-        raise _NotWritable(f"`{speculation.short(statement)}` does more than assign an attribute")
+        raise NotProven(f"`{speculation.short(statement)}` does more than assign an attribute")
 
 
 def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
     """Bind locals where the branch would have filled its cache."""
     changes = why_it_may_change(site, node.value, _self(site))
     if changes is not None:
-        raise _NotWritable(changes)
+        raise NotProven(changes)
     target = node.targets[0]
     names = []
     for element in target.elts if isinstance(target, ast.Tuple) else [target]:
@@ -407,13 +403,13 @@ def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
             local = site.free_name(attribute)
             reader = why_it_is_needed(site, attribute, node)
             if reader is not None:
-                raise _NotWritable(reader)
+                raise NotProven(reader)
             branch.stands_for[attribute] = local
             names.append(local)
         elif isinstance(element, ast.Name):
             names.append(element.id)
         else:
-            raise _NotWritable(f"`{speculation.short(element)}` is also written")
+            raise NotProven(f"`{speculation.short(element)}` is also written")
     arguments = _arguments(site, node.value)
     before = f"{', '.join(names)} = "
     branch.lines.append(
@@ -436,7 +432,7 @@ def _arguments(site: Site, node: ast.expr) -> tuple[str, ...]:
 def _assignment(site: Site, statement: ast.Assign, branch: _Branch) -> None:
     name = _attribute(site, statement.targets[0])
     if name is None:
-        raise _NotWritable(f"`{speculation.short(statement)}` writes to something other than an attribute of `self`")
+        raise NotProven(f"`{speculation.short(statement)}` writes to something other than an attribute of `self`")
     text = _substituted(site, statement.value, branch)
     if _moves_itself(site, statement.value, name):
         branch.stands_for[name] = text
@@ -456,10 +452,10 @@ def _moves_itself(site: Site, node: ast.expr, name: str) -> bool:
 
 def _registration(site: Site, call: ast.Call, branch: _Branch) -> None:
     if _attribute(site, call.func) != "register_buffer" or len(call.args) != 2:
-        raise _NotWritable(f"`{speculation.short(call)}` may have side effects")
+        raise NotProven(f"`{speculation.short(call)}` may have side effects")
     name = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
     if not isinstance(name, str):
-        raise _NotWritable("the buffer's name is not a constant")
+        raise NotProven("the buffer's name is not a constant")
     rest = tuple(site.text(word) for word in call.keywords)
     _write(site, name, _Write(_substituted(site, call.args[1], branch), call.args[1], True, rest), branch)
 
@@ -467,7 +463,7 @@ def _registration(site: Site, call: ast.Call, branch: _Branch) -> None:
 def _write(site: Site, name: str, write: _Write, branch: _Branch) -> None:
     del site
     if name in branch.writes:
-        raise _NotWritable(f"`self.{name}` is written twice in one branch")
+        raise NotProven(f"`self.{name}` is written twice in one branch")
     branch.writes[name] = write
 
 
@@ -479,10 +475,10 @@ def _substituted(site: Site, node: ast.expr, branch: _Branch) -> str:
     for part in walk_in_layers(node):
         inner = _attribute(site, part) if isinstance(part, ast.expr) else None
         if inner is not None and (inner in branch.stands_for or inner in branch.writes):
-            raise _NotWritable(f"`{speculation.short(node)}` reads `self.{inner}`, which the branch writes")
+            raise NotProven(f"`{speculation.short(node)}` reads `self.{inner}`, which the branch writes")
     verdict = site.judge(node)
     if verdict.impure is not None and not _moves_itself(site, node, _attribute_of_move(site, node)):
-        raise _NotWritable(verdict.impure)
+        raise NotProven(verdict.impure)
     return site.text(node)
 
 
@@ -494,7 +490,7 @@ def _attribute_of_move(site: Site, node: ast.expr) -> str:
 
 def _selected(site: Site, name: str, condition: str, one: str, two: str, taken: _Write, other: _Write) -> str:
     if (taken.registers, taken.rest) != (other.registers, other.rest):
-        raise _NotWritable(f"`self.{name}` is written differently in each branch")
+        raise NotProven(f"`self.{name}` is written differently in each branch")
     select = f"{site.torch}.where({condition}, {one}, {two})"
     owner = _self(site)
     if taken.registers:

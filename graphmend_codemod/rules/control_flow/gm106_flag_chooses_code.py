@@ -38,10 +38,10 @@ import ast
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.cond import constant_floats
 from graphmend_codemod.rules.proofs.cond.cond_flag import Choice, choices, is_dispatched
 
@@ -158,7 +158,7 @@ def choosing_branch(site: Site, node: ast.If) -> Verdict | None:
         # An heir whose `forward` calls this one would run once more inside.
         certain.demand_class(certain.start(), choice.decider.owner)
         certain.demand_all_below(certain.start()._replace(exact=True), choice.decider)
-    except MayDiffer as unsure:
+    except NotProven as unsure:
         return Verdict(message, declined=str(unsure))
     return Verdict(message, safety=choice.safety, edit=_edit(site, choice, certain.conditions()))
 

@@ -16,14 +16,14 @@ from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
 from graphmend_codemod.rules.proofs.masks.all_ones_test import asks_for_ones, of_dtype
 from graphmend_codemod.rules.proofs.masks.mask_products import Product, is_view, product_of
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 from graphmend_codemod.rules.proofs.select.identity import asked_of_names
 
 _SETUP = """
@@ -179,6 +179,6 @@ def _why_not(site: Site, node: ast.If, product: Product) -> str | None:
         return "it is in a nested function"
     try:
         Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), {name})
-    except NotAlike as reason:
+    except NotProven as reason:
         return str(reason)
     return None

@@ -30,7 +30,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.all_ones_test import Question, of_dtype, question_of
@@ -38,7 +38,6 @@ from graphmend_codemod.rules.proofs.masks.mask_products import Products
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
 from graphmend_codemod.rules.proofs.masks.prepared_masks import PreparedMask, forms_of
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
-from graphmend_codemod.rules.proofs.memory.shared_memory import NotAlike
 
 _SETUP = """
 import torch
@@ -241,7 +240,7 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
     def judge() -> Verdict:
         try:
             return Verdict(message, edit=_edit_for(site, calls, node, question, name, otherwise))
-        except NotAlike as reason:
+        except NotProven as reason:
             return Verdict(message, declined=str(reason))
 
     # A branch may be asked about twice, where another rule needs to know who else refers to a tensor.
@@ -252,15 +251,15 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
 def _edit_for(
     site: Site, calls: ModuleCalls, node: ast.If, question: Question, name: str, otherwise: list[ast.stmt]
 ) -> Edit:
-    """The edit; NotAlike with the condition that fails."""
+    """The edit; NotProven with the condition that fails."""
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
-        raise NotAlike("it is in a nested function")
+        raise NotProven("it is in a nested function")
     own = same_if(function, node)
     forms = forms_of(otherwise, name, question.mask) if otherwise else []
     if forms:
         if question.others or question.may_be_none:
-            raise NotAlike(f"the branch that keeps the mask changes its form: `{speculation.short(forms[0].value)}`")
+            raise NotProven(f"the branch that keeps the mask changes its form: `{speculation.short(forms[0].value)}`")
         return PreparedMask(site, calls, function, name, question.mask, question.dtypes).edit(node, own, forms)
     positions = _positions(question)
     uses = MaskUses(site, calls, Products(site, calls))
@@ -291,7 +290,7 @@ def _positions(question: Question) -> str:
     """`p` where the other reason is `p[0] > 0`."""
     found = [name for each in question.others if (name := _first_of(each)) is not None]
     if len(found) != 1 or len(question.others) != 1:
-        raise NotAlike("cannot infer the size of the tensor it multiplies; the sizes may differ when the mask is None")
+        raise NotProven("cannot infer the size of the tensor it multiplies; the sizes may differ when the mask is None")
     return found[0]
 
 
@@ -304,17 +303,17 @@ def _first_of(node: ast.expr) -> str | None:
 
 
 def _demand_value(function: Definition, node: ast.If, name: str, mask: str) -> None:
-    """NotAlike unless the name holds the mask before the test."""
+    """NotProven unless the name holds the mask before the test."""
     if name == mask:
         return
     body = function.node.body
     before = body[body.index(node) - 1] if node in body and body.index(node) else None
     if before is None or ast.unparse(before) != f"{name} = {mask}":
-        raise NotAlike(f"`{name}` may differ from `{mask}`")
+        raise NotProven(f"`{name}` may differ from `{mask}`")
 
 
 def _demand_length(site: Site, uses: MaskUses, function: Definition, positions: str) -> None:
-    """NotAlike unless those who give the positions make as many as `x` has places, where `x` goes with the mask."""
+    """NotProven unless those who give the positions make as many as `x` has places, where `x` goes with the mask."""
     callers = uses.calls.sites((function.qualname, function.node.lineno))
     given = [(uses.calls.definitions[by], arguments.get(positions)) for by, arguments in callers]
     if not given or any(_counted(site, function, positions)):
@@ -325,7 +324,7 @@ def _demand_length(site: Site, uses: MaskUses, function: Definition, positions: 
         counted |= set(_renamed(caller, counted))
         together = [call for by, call in uses.companions if by is caller]
         if not together or not all(any(_is_one_of(each, counted) for each in _arguments(call)) for call in together):
-            raise NotAlike(f"cannot infer the length of `{positions}` from `{caller.qualname}`")
+            raise NotProven(f"cannot infer the length of `{positions}` from `{caller.qualname}`")
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:

@@ -22,12 +22,13 @@ from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
-from graphmend_codemod.rules.proofs.select.selection import Assignment, NotSelectable, assignments
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+from graphmend_codemod.rules.proofs.select.selection import Assignment, assignments
 
 _SETUP = """
 import torch
@@ -148,7 +149,7 @@ def growing_number(site: Site, node: ast.If) -> Verdict | None:
     message = f"data-dependent branch that changes a Python number: `{speculation.short(node.test)}`"
     try:
         growth = _judged(site, node, condition, tensors)
-    except NotSelectable as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
     return Verdict(message, edit=_edit(site, node, growth))
 
@@ -186,14 +187,12 @@ def _with_tensors(site: Site, env: Env, names: set[str]) -> Env:
 
 def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -> _Growth:
     if condition.several is not None:
-        raise NotSelectable(
-            f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
-        )
+        raise NotProven(f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`")
     if why := condition.verdict.impure or condition.skipped:
-        raise NotSelectable(why)
+        raise NotProven(why)
     inside = site.at(node.body[0])
     if inside is None or site.is_elif(node) or _in_loop(site):
-        raise NotSelectable("the branch is an `elif` or is inside a loop")
+        raise NotProven("the branch is an `elif` or is inside a loop")
     env = _with_tensors(site, inside.place.env, tensors)
     found = assignments(node.body)
     numbers = dict(growth for item in found if (growth := _growth(item.statement)) is not None)
@@ -201,15 +200,15 @@ def _judged(site: Site, node: ast.If, condition: Condition, tensors: set[str]) -
     for position, item in enumerate(found):
         verdict = speculation.judge(site.evaluator, item.value, env).unconditional
         if verdict.impure:
-            raise NotSelectable(verdict.impure)
+            raise NotProven(verdict.impure)
         env[item.name] = site.evaluator.value(item.value, env)
         if any(item.name == other.name for other in found[:position]):
-            raise NotSelectable(f"`{item.name}` is assigned twice")
+            raise NotProven(f"`{item.name}` is assigned twice")
         if item.name not in numbers and site.live_after(item.name):
             _demand_select(site, item, found[:position], set(numbers))
             selected.append(item.name)
         elif item.name not in numbers and any(part.id == item.name for part in _names(node.test)):
-            raise NotSelectable(f"`{item.name}` is also read by the test")
+            raise NotProven(f"`{item.name}` is also read by the test")
     for name in numbers:
         _demand_arithmetic(site, node, name)
     if selected:
@@ -235,36 +234,36 @@ def _others(site: Site, node: ast.If) -> Iterator[str]:
         return
     other = node.orelse[0]
     if len(node.orelse) > 1 or not isinstance(other, ast.If) or other.orelse or not isinstance(other.test, ast.Name):
-        raise NotSelectable("there is an `else` branch")
+        raise NotProven("there is an `else` branch")
     yield site.text(other.test)
 
 
 def _demand_select(site: Site, item: Assignment, before: tuple[Assignment, ...], numbers: set[str]) -> None:
-    """NotSelectable unless `x = torch.where(mask.expand(x.shape), x, number)`."""
+    """NotProven unless `x = torch.where(mask.expand(x.shape), x, number)`."""
     value, name = item.value, item.name
     reason = f"`{speculation.short(item.statement)}` is not a select between `{name}` and a number"
     if not isinstance(value, ast.Call) or value.keywords or len(value.args) != 3:
-        raise NotSelectable(reason)
+        raise NotProven(reason)
     chosen, kept, other = value.args
     if site.resolve(value.func) != "torch.where" or ast.unparse(kept) != name:
-        raise NotSelectable(reason)
+        raise NotProven(reason)
     made = [each.value for each in before if isinstance(chosen, ast.Name) and each.name == chosen.id]
     mask = made[0] if made else chosen
     forms = (f".expand({name}.shape)", f".expand({name}.size())", f".expand_as({name})")
     if not ast.unparse(mask).endswith(forms) or not _is_integer(site, other, numbers):
-        raise NotSelectable(reason)
+        raise NotProven(reason)
 
 
 def _demand_no_write(site: Site, node: ast.If, selected: set[str]) -> None:
-    """NotSelectable where something is written into a selected tensor: without the branch, eager mode has no copy."""
+    """NotProven where something is written into a selected tensor: without the branch, eager mode has no copy."""
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
-        raise NotSelectable("it is in a nested function")
+        raise NotProven("it is in a nested function")
     try:
         Memory(site, calls).demand_no_write(function, blocks_of(calls, function), same_if(function, node), selected)
-    except NotAlike as reason:
-        raise NotSelectable(str(reason)) from None
+    except NotProven as reason:
+        raise NotProven(str(reason)) from None
 
 
 def _is_integer(site: Site, node: ast.expr, numbers: set[str]) -> bool:
@@ -282,22 +281,22 @@ def _is_integer(site: Site, node: ast.expr, numbers: set[str]) -> bool:
 
 
 def _demand_arithmetic(site: Site, node: ast.If, name: str) -> None:
-    """NotSelectable where a use of the number below the branch cannot be one of a tensor."""
+    """NotProven where a use of the number below the branch cannot be one of a tensor."""
     function = site.evaluator.scope.node
     blocks = Blocks(function)
     for inner in filter(_is_inner, walk_scope(function)):
         if any(part.id == name for part in _names(inner)):
-            raise NotSelectable(f"`{name}` is used in a nested function")
+            raise NotProven(f"`{name}` is used in a nested function")
     after = [part for part in walk_in_layers(function) if getattr(part, "lineno", 0) > (node.end_lineno or 0)]
     for part in after:
         for use in ast.iter_child_nodes(part):
             if not isinstance(use, ast.Name) or use.id != name:
                 continue
             if not isinstance(use.ctx, ast.Load):
-                raise NotSelectable(f"`{name}` is assigned again below")
+                raise NotProven(f"`{name}` is assigned again below")
             other = _other_operand(part, use)
             if other is None or not _has_dimensions(site, blocks, part, other):
-                raise NotSelectable(f"`{speculation.short(part)}` may need a Python number")
+                raise NotProven(f"`{speculation.short(part)}` may need a Python number")
 
 
 def _other_operand(node: ast.AST, use: ast.Name) -> ast.expr | None:

@@ -33,11 +33,10 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import region_outlining
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
 from graphmend_codemod.rules.proofs.rowwise.expert_loops import chooses_rows, segment_statements, statements_before
 
 _SETUP = """
@@ -222,5 +221,5 @@ def expert_loop(site: Site, node: ast.For) -> Verdict | None:
         return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=region_outlining.edit(site, statements, _ABOUT))
-    except NotAnOperator as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))

@@ -30,11 +30,10 @@ from collections.abc import Callable
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import loop_functions, loop_outlining
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
 
 _SETUP = """
 import torch
@@ -217,5 +216,5 @@ def _verdict(site: Site, message: str, edit: Callable[[], Edit]) -> Verdict:
         return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=edit())
-    except NotAnOperator as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))

@@ -22,11 +22,11 @@ from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
-from graphmend_codemod.rules.proofs.proven import Unproven, tensor_facts
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
+from graphmend_codemod.rules.proofs.proven import tensor_facts
 from graphmend_codemod.rules.proofs.rowwise.dense_rows import about_layers, text_for_all_rows
 from graphmend_codemod.rules.proofs.rowwise.rowblocks import Blocks, Layers, NotByRows, bound_names
 
@@ -223,7 +223,7 @@ def branch_on_rows(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=_dense(site, node, name, Layers(site, calls)))
-    except (NotByRows, MayDiffer) as reason:
+    except (NotByRows, NotProven) as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -363,7 +363,7 @@ def rows_of_mask(site: Site, node: ast.Assign) -> Verdict | None:
         for call, callee in followed:
             certain.follow(certain.start(), Link(caller, call, callee))
         conditions = [site.compiling, *_about_mask(site, mask, subject), *certain.conditions()]
-    except (MayDiffer, Unproven) as unsure:
+    except NotProven as unsure:
         return Verdict(message, declined=str(unsure))
     # A mask of several dimensions chooses a row several times, and eager mode adds a gradient for each.
     conditions.append(f"({subject}.dim() == 1 or not {site.torch}.is_grad_enabled())")

@@ -22,10 +22,10 @@ import ast
 
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.cond.cond_flag import choices
 from graphmend_codemod.rules.proofs.cond.constant_floats import above
 from graphmend_codemod.rules.proofs.rowwise.packed_rows import Packed, is_packed_statically
@@ -166,7 +166,7 @@ def packed_rows(site: Site, node: ast.Assign) -> Verdict | None:
         try:
             certain.demand_class(certain.start(), choice.decider.owner)
             _demand_known_callers(site, choice.decider)
-        except MayDiffer as unsure:
+        except NotProven as unsure:
             return Verdict(message, declined=str(unsure))
         given = [f"isinstance({packed.mask}, {site.torch}.Tensor)", f"{packed.mask}.dtype == {site.torch}.bool"]
         static = [*given, f"{packed.mask}.dim() == 2", *certain.conditions()]
@@ -175,10 +175,10 @@ def packed_rows(site: Site, node: ast.Assign) -> Verdict | None:
 
 
 def _demand_known_callers(site: Site, decider: Definition) -> None:
-    """MayDiffer where another file may say that rows are chosen when none are: one has to be."""
+    """NotProven where another file may say that rows are chosen when none are: one has to be."""
     users = site.evaluator.scope.index.users(f"{site.summary.name}.{decider.owner}")
     if users:
-        raise MayDiffer(f"`{decider.owner}` is used in {users[0]} as well, which may pass another flag with the mask")
+        raise NotProven(f"`{decider.owner}` is used in {users[0]} as well, which may pass another flag with the mask")
 
 
 def _edit(site: Site, node: ast.Assign, packed: Packed, guards: tuple[str, ...], static: list[str]) -> Edit:

@@ -1,4 +1,4 @@
-"""Reasons for declining a fix that several rules give, with the way out."""
+"""Why a fix is declined: how a proof says so, and reasons that several rules give, with the way out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from graphmend_codemod.analysis.speculation import short
 
 if TYPE_CHECKING:
     from graphmend_codemod.rules.framework.site import Site
+
+
+class NotProven(Exception):
+    """Raised where a proof fails; its text is the reason for declining the fix, with a way out."""
 
 
 def name_taken(name: str = "torch") -> str:

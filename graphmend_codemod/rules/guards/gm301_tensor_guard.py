@@ -38,7 +38,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
     Clean,
@@ -55,7 +55,7 @@ from graphmend_codemod.rules.guards.device_check import DeviceCheck
 from graphmend_codemod.rules.proofs.conditions import Condition, fails_early, split
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
 from graphmend_codemod.rules.proofs.logging.log_guard import guard, guard_test
-from graphmend_codemod.rules.proofs.unproven import Unproven, asked_of_bytes, bool_checks, tensor_checks
+from graphmend_codemod.rules.proofs.unproven import asked_of_bytes, bool_checks, tensor_checks
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
 _SETUP = """
@@ -193,12 +193,12 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined="the check has an `else`; move it into a separate `if` without `else`")
     try:
         return Verdict(message, edit=_in_front(site, node, condition, node.body[0].exc))
-    except Unproven as why:
+    except NotProven as why:
         return Verdict(message, declined=str(why))
 
 
 def _in_front(site: Site, node: ast.If, condition: Condition, raised: ast.expr | None) -> Edit:
-    """The check on the device in front of the guard. Raises Unproven.
+    """The check on the device in front of the guard. Raises NotProven.
 
     A static part that stands behind a tensor goes below the header: were it in the header and false, Dynamo would come
     to the guard itself, and read the tensor first.
@@ -210,7 +210,7 @@ def _in_front(site: Site, node: ast.If, condition: Condition, raised: ast.expr |
     before = len(first) < _position(node.test, condition.tensors[0])
     if before and any("." in fact.partition(",")[0] for fact in facts):
         # Whether there is such an attribute may be what the static part asks.
-        raise Unproven(f"`{later[0]}` may have side effects; test it in a separate `if` around the guard")
+        raise NotProven(f"`{later[0]}` may have side effects; test it in a separate `if` around the guard")
     inner = site.header("if", later).replace("\n", "\n    ")
     return site.in_front(node, [*first, *facts], [f"{inner}\n        ", check.at(2)])
 
@@ -250,7 +250,7 @@ def checking_call(site: Site, node: ast.Expr) -> Verdict | None:
     try:
         facts, text = _on_device(site, asked, condition, counts)
         said, name = message_of(site, asked.message)
-    except Unproven as why:
+    except NotProven as why:
         return Verdict(message, declined=str(why))
     if site.settings.guards == "skip":
         return Verdict(message, edit=guard(site, [node]))
@@ -267,7 +267,7 @@ def checking_call(site: Site, node: ast.Expr) -> Verdict | None:
 def _on_device(
     site: Site, asked: checking_calls.Checked, condition: Condition | None, counts: checking_calls.Counted | None
 ) -> tuple[list[str], str]:
-    """What the header asks for and the condition for the device. Raises Unproven."""
+    """What the header asks for and the condition for the device. Raises NotProven."""
     if condition is None:
         return list(counts.facts if counts is not None else ()), counts.text if counts is not None else ""
     facts = _facts(site, condition)
@@ -292,7 +292,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     try:
         facts = _facts(site, condition)
         check = _check(site, condition, node.msg, inverse=False)
-    except Unproven as why:
+    except NotProven as why:
         return Verdict(message, declined=str(why))
     asked_twice = next((part for part in condition.static if site.judge(part).impure is not None), None)
     if asked_twice is not None:
@@ -305,12 +305,12 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
 
 
 def _facts(site: Site, condition: Condition) -> list[str]:
-    """What the header asks for: that tensors are tensors, and that what decides is bool. Raises Unproven."""
+    """What the header asks for: that tensors are tensors, and that what decides is bool. Raises NotProven."""
     for operand in condition.static:
         inside = {id(part) for part in walk(operand)}
         for suspect in untraced.suspects(site).of(site.place.statement):
             if id(suspect) in inside and (other := untraced.break_at(site, suspect)) is not None:
-                raise Unproven(f"`{speculation.short(other.node)}` in its test breaks the graph too; fix that first")
+                raise NotProven(f"`{speculation.short(other.node)}` in its test breaks the graph too; fix that first")
     tensors = list(condition.tensors)
     alone = len(tensors) == 1 and asked_of_bytes(site, tensors[0]) is not None
     bools = [] if alone else bool_checks(site, tensors)
@@ -356,7 +356,7 @@ def _combines(condition: Condition) -> bool:
 
 
 def _check(site: Site, condition: Condition, described: ast.expr | None, *, inverse: bool) -> DeviceCheck:
-    """The check of a condition with the message of an assertion or an exception. Raises Unproven."""
+    """The check of a condition with the message of an assertion or an exception. Raises NotProven."""
     message, name = message_of(site, described)
     alone = asked_of_bytes(site, condition.tensors[0]) if len(condition.tensors) == 1 else None
     if alone is None:

@@ -29,11 +29,10 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import opaque_function, recurrent
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.tests import tested
@@ -153,7 +152,7 @@ def recurrent_layer(site: Site, statement: ast.stmt) -> Verdict | None:
         return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=recurrent.edit(site, statement, layers))
-    except NotAnOperator as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -180,5 +179,5 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Ver
 def _function(site: Site, each: Untraced) -> Verdict | None:
     try:
         return Verdict(each.message, edit=opaque_function.edit(site))
-    except NotAnOperator as reason:
+    except NotProven as reason:
         return Verdict(each.message, declined=f"{each.advice}; no opaque operator: {reason}")

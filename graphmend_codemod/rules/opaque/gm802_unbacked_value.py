@@ -16,11 +16,10 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import opaque_function
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
 from graphmend_codemod.rules.proofs.outlining.unbacked import captured, rewritten
 from graphmend_codemod.rules.proofs.outlining.unbacked_helpers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
@@ -132,7 +131,7 @@ def _is_taken_whole(site: Site) -> bool:
     def look() -> bool:
         try:
             opaque_function.edit(site)
-        except NotAnOperator:
+        except NotProven:
             return False
         return True
 

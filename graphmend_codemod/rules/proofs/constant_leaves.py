@@ -9,7 +9,7 @@ from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Edit, Replacement
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 
 _CREATES = frozenset("tensor zeros ones full zeros_like ones_like full_like".split())
@@ -18,10 +18,6 @@ _OF_LEAVES = frozenset(
     {"grad", "is_leaf", "grad_fn", "retain_grad", "register_hook", "requires_grad_", "requires_grad"}
 )
 _COMMENT = "# No elements of `{0}`: the sum is 0, and what it is added to requires a gradient."
-
-
-class NoConstant(Exception):
-    """Why the statement stays as it is; the text says what to do."""
 
 
 def constant_leaf(site: Site, node: ast.Assign) -> ast.Call | None:
@@ -38,17 +34,17 @@ def _is_flag(word: ast.keyword) -> bool:
 
 
 def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
-    """The statement with a sum of no elements in place of the flag, if compiled; NoConstant with the reason."""
+    """The statement with a sum of no elements in place of the flag, if compiled; NotProven with the reason."""
     if site.torch is None:
-        raise NoConstant(name_taken())
+        raise NotProven(name_taken())
     target = node.targets[0]
     assert isinstance(target, ast.Name)
     for part in walk(site.evaluator.scope.node):
         if (use := _of_leaf(part, target.id)) is not None:
-            raise NoConstant(f"`{short(use)}` needs a leaf; manually make it without `requires_grad`")
+            raise NotProven(f"`{short(use)}` needs a leaf; manually make it without `requires_grad`")
     tensor = next((each for each in _tensors(call) if not site.value(each).is_python), None)
     if tensor is None:
-        raise NoConstant(
+        raise NotProven(
             "no tensor that may require a gradient is named in it; manually make it without `requires_grad`, "
             "or pass `device=x.device` of one"
         )

@@ -8,8 +8,8 @@ import re
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.unproven import Unproven
 
 _PERCENT = re.compile(r"%(?:\(\w+\))?[-#0 +]*(?:\*|\d+)?(?:\.(?:\*|\d+))?[diouxXeEfFgGcrsa]")
 _BRACES = re.compile(r"(?<!\{)\{[^{}]*\}")
@@ -84,7 +84,7 @@ def _manager(site: Site, node: ast.expr) -> str | None:
 def message_of(site: Site, node: ast.expr | None) -> tuple[str, str | None]:
     """The constant text of a message or an exception, with `...` for what eager mode fills in.
 
-    The second is the name of a constant that is the message already. Raises Unproven where a message is computed
+    The second is the name of a constant that is the message already. Raises NotProven where a message is computed
     somewhere else, so that compiled code could not say it.
     """
     if node is None:
@@ -98,13 +98,13 @@ def message_of(site: Site, node: ast.expr | None) -> tuple[str, str | None]:
             if found is not None:
                 return found
         text = speculation.short(given[0])
-        raise Unproven(f"the message `{text}` is computed elsewhere; write it as a literal in the `raise`")
+        raise NotProven(f"the message `{text}` is computed elsewhere; write it as a literal in the `raise`")
     if isinstance(node, (ast.Name, ast.Attribute)) and _is_class(site, node):
         return _last_name(node), None
     found = _constant(site, node)
     if found is None:
         text = speculation.short(node)
-        raise Unproven(f"`{text}` is computed elsewhere; write it as a literal in the `raise`")
+        raise NotProven(f"`{text}` is computed elsewhere; write it as a literal in the `raise`")
     return found
 
 

@@ -7,14 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.deciding import is_plain
 
 _MAKES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "zeros_like", "ones_like", "empty_like"})
-
-
-class NotRead(Exception):
-    """What else reads the tensor; the text says it."""
 
 
 def is_new(site: Site, name: str) -> bool:
@@ -69,7 +66,7 @@ def conditions_of_next_readers(site: Site, node: ast.stmt, name: str) -> list[st
         around = next((parent for parent in site.place.parents if _holds(parent, body)), None)
         if around is not None and not isinstance(around, (ast.If, ast.FunctionDef)):
             break
-    raise NotRead(f"no layer takes `{name}` next; by hand, set the flag outside of `forward`")
+    raise NotProven(f"no layer takes `{name}` next; by hand, set the flag outside of `forward`")
 
 
 def _holds(parent: ast.AST, body: Sequence[ast.stmt]) -> bool:
@@ -89,7 +86,7 @@ def _consumed(site: Site, statements: Sequence[ast.stmt], name: str, found: dict
         if _is_result(statement, name) and (asked := _own_layer(site, statement, name)):
             found |= dict.fromkeys(asked)
             return True
-        raise NotRead(f"`{speculation.short(statement)}` reads it; manually set the flag outside of `forward`")
+        raise NotProven(f"`{speculation.short(statement)}` reads it; manually set the flag outside of `forward`")
     return False
 
 
@@ -104,14 +101,14 @@ def _branch(site: Site, body: Sequence[ast.stmt], name: str, layer: str, found: 
         if isinstance(statement, ast.If) and plain and _branch_quietly(site, statement.orelse, name, layer, found):
             found[f"not ({site.text(statement.test)})"] = None
             return True
-        raise NotRead(f"`{speculation.short(statement)}` reads it; manually set the flag outside of `forward`")
+        raise NotProven(f"`{speculation.short(statement)}` reads it; manually set the flag outside of `forward`")
     return False
 
 
 def _branch_quietly(site: Site, body: Sequence[ast.stmt], name: str, layer: str, found: dict[str, None]) -> bool:
     try:
         return _branch(site, body, name, layer, found)
-    except NotRead:
+    except NotProven:
         return False
 
 

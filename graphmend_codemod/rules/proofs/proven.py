@@ -13,6 +13,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, dotted, parameters, walk_scope
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import Kind, Value
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
 _NEW_MEMORY = frozenset(
@@ -21,15 +22,11 @@ _NEW_MEMORY = frozenset(
 )
 
 
-class Unproven(Exception):
-    """What no condition can ask for; the text says it."""
-
-
 def tensor_facts(site: Site, node: ast.expr) -> list[str]:
     """Conditions under which what an expression takes for tensors are tensors, of the dtypes that it takes them for.
 
     `isinstance(x, torch.Tensor)` for a name or attribute that only a hint calls a tensor, or nothing; with
-    `x.dtype == torch.int64` where the hint names a dtype. Unproven where such a tensor has no name.
+    `x.dtype == torch.int64` where the hint names a dtype. NotProven where such a tensor has no name.
     """
     found: dict[str, None] = {}
     todo: list[tuple[ast.AST, bool]] = [(node, True)]
@@ -60,19 +57,19 @@ def _asked(site: Site, node: ast.expr, value: Value, typed: bool) -> Iterator[st
 
 
 def _receiver(site: Site, call: ast.Call) -> list[ast.AST]:
-    """What a method is called on; Unproven for a layer or function whose result only a hint calls a tensor."""
+    """What a method is called on; NotProven for a layer or function whose result only a hint calls a tensor."""
     if torch_function(site.resolve(call.func)) is not None:
         return []
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if owner is not None and site.value(owner).kind is Kind.TENSOR:
         return [owner]
     if site.value(call).kind is Kind.TENSOR and site.value(call).hint:
-        raise Unproven(f"`{speculation.short(call)}` may not be a Tensor; assign it to a variable first")
+        raise NotProven(f"`{speculation.short(call)}` may not be a Tensor; assign it to a variable first")
     return [] if owner is None else [owner]
 
 
 def asked_below(site: Site, node: ast.expr) -> list[str]:
-    """Conditions on the dtypes in an expression further down; Unproven where they cannot be asked for above.
+    """Conditions on the dtypes in an expression further down; NotProven where they cannot be asked for above.
 
     Only what a hint calls a tensor of one dtype counts: any other dtype was compared with that of a tensor above.
     """
@@ -84,7 +81,7 @@ def asked_below(site: Site, node: ast.expr) -> list[str]:
     for fact in facts:
         name = fact.partition(".dtype == ")[0]
         if name not in given - bound:
-            raise Unproven(
+            raise NotProven(
                 f"only an annotation or a constructor gives the dtype of `{name}`; convert it first: `.to(dtype)`"
             )
     return [f"isinstance({each.partition('.dtype')[0]}, {site.torch}.Tensor)" for each in facts] + facts

@@ -10,11 +10,8 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper, Original, Replacement
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-
-
-class NoTwin(Exception):
-    """Why a call cannot be replaced; the text says what to do."""
 
 
 class Twin(NamedTuple):
@@ -83,7 +80,7 @@ _FFTPACK_LENGTH = (
 )
 
 Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
-"""Makes the twin of a call in a statement; None where the call is none of its kind, NoTwin where none is right."""
+"""Makes the twin of a call in a statement; None where the call is none of its kind, NotProven where none is right."""
 
 
 def _called(name: str, text: str) -> Make:
@@ -106,9 +103,9 @@ def _iterated(inner: Make) -> Make:
 
     def make(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
         if not call.args:
-            raise NoTwin("the code updates the progress bar itself; do that only in eager mode")
+            raise NotProven("the code updates the progress bar itself; do that only in eager mode")
         if not _is_iterated(site, statement, call):
-            raise NoTwin(
+            raise NotProven(
                 "the progress bar is used elsewhere; "
                 "manually iterate over the plain range under `torch.compiler.is_compiling()`"
             )
@@ -135,17 +132,17 @@ def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None
     if any(_is_eager(site, part, call) for part in ast.walk(statement)):
         return None
     if len(call.args) != 2 or call.keywords:
-        raise NoTwin("the call is not of the form `torch.jit.isinstance(value, type)`")
+        raise NotProven("the call is not of the form `torch.jit.isinstance(value, type)`")
     asked = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
     for each in asked:
         qualified = site.resolve(each) or ""
         plain = qualified.startswith("builtins.") or qualified == "torch.Tensor"
         if not plain or qualified in {"builtins.list", "builtins.dict", "builtins.tuple"}:
-            raise NoTwin(
+            raise NotProven(
                 f"`{speculation.short(each)}` may check the elements of a container; manually check with `isinstance`"
             )
     if site.scripted and not _tells_only_inside(site, statement, call):
-        raise NoTwin(
+        raise NotProven(
             "TorchScript also compiles this function, and learns the type of the value from this call; "
             "manually ask it under `torch.jit.is_scripting()` only"
         )
@@ -199,7 +196,7 @@ def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
         return None
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if owner is None or call.args or call.keywords:
-        raise NoTwin("by hand, import `random` itself and draw with `random.uniform(0.0, 1.0)`")
+        raise NotProven("by hand, import `random` itself and draw with `random.uniform(0.0, 1.0)`")
     twin = f"{site.text(owner)}.uniform(0.0, 1.0)"
     return Twin(call, call, twin, site.compiling)
 
@@ -207,14 +204,14 @@ def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
 def _left_out(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """A call for the sake of memory alone, which compiled code does without."""
     if not isinstance(statement, ast.Expr) or statement.value is not call or call.args or call.keywords:
-        raise NoTwin("its result is used; by hand, call it between calls of compiled code")
+        raise NotProven("its result is used; by hand, call it between calls of compiled code")
     return Twin(call, call, "", site.compiling)
 
 
 def _clock(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """A time that compiled code never tells anybody may be any number: messages are left out of it."""
     if not _is_unread(site, statement, set()):
-        raise NoTwin("compiled code reads what the clock says; by hand, measure around compiled code")
+        raise NotProven("compiled code reads what the clock says; by hand, measure around compiled code")
     return Twin(call, call, "0.0", site.compiling)
 
 
@@ -295,7 +292,7 @@ NAMES = frozenset({*(name.rpartition(".")[2] for name in BY_NAME), *OLD_SIGNATUR
 
 
 def twin_of(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
-    """What takes the place of a call; None where Dynamo traces it, NoTwin with the reason where nothing can."""
+    """What takes the place of a call; None where Dynamo traces it, NotProven with the reason where nothing can."""
     make = BY_NAME.get(site.resolve(call.func) or "")
     if make is not None:
         return make(site, statement, call)
@@ -314,9 +311,9 @@ def _new_signature(site: Site, function: ast.Attribute, call: ast.Call) -> Twin 
         return None
     known = owner.is_tensor and not owner.hint
     if not known and dotted(function.value) is None:
-        raise NoTwin(f"`{speculation.short(function.value)}` may not be a Tensor; assign it to a variable first")
+        raise NotProven(f"`{speculation.short(function.value)}` may not be a Tensor; assign it to a variable first")
     if sum(any(isinstance(part, ast.Call) for part in ast.walk(each)) for each in call.args) > 1:
-        raise NoTwin("its arguments would be evaluated in another order; assign one of them to a variable first")
+        raise NotProven("its arguments would be evaluated in another order; assign one of them to a variable first")
     asked = "" if known else f" and isinstance({site.text(function.value)}, {site.torch}.Tensor)"
     number, *tensors = (site.text(each) for each in call.args)
     receiver = site.text(function.value)

@@ -11,18 +11,15 @@ import ast
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL, Kind, is_floating_dtype
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import asks_identity
 
 _OF_BYTES = frozenset({"any", "all"})
 
 
-class Unproven(Exception):
-    """Raised for a fact that cannot be asked for in a header; the text is the reason, with a way out."""
-
-
 def tensor_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
-    """`isinstance` conditions under which these tensor expressions are tensors. Raises Unproven.
+    """`isinstance` conditions under which these tensor expressions are tensors. Raises NotProven.
 
     Only names and attributes are asked about: to evaluate anything else twice may cost, or have effects.
     """
@@ -31,7 +28,7 @@ def tensor_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
         for leaf in _hinted(site, node):
             if not _is_cheap(leaf):
                 text = site.text(leaf)
-                raise Unproven(
+                raise NotProven(
                     f"cannot infer that `{text}` is a Tensor; "
                     "assign it to an annotated variable first: `value: torch.Tensor = ...`"
                 )
@@ -99,7 +96,7 @@ def asked_of_bytes(site: Site, node: ast.expr) -> tuple[ast.expr, bool] | None:
 
 def bool_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
     """Conditions under which `any()` and `all()` in these expressions return bool: of uint8 both are uint8. Raises
-    Unproven."""
+    NotProven."""
     found: list[str] = []
     for node in nodes:
         for part in walk(node):
@@ -111,7 +108,7 @@ def bool_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
             source = _same_dtype(site, reduced)
             if not _is_cheap(source):
                 text = site.text(part)
-                raise Unproven(
+                raise NotProven(
                     f"`{text}` is uint8 if `{site.text(source)}` is; "
                     f"compare it with 0 first: `{site.text(source)} != 0`"
                 )

@@ -31,7 +31,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.size_arrays import NotSizes, integers_in_front, size_array
@@ -238,7 +238,7 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     for number in numbers:
         try:
             changes.append((number, _in_math(site, number)))
-        except _NoNumber as reason:
+        except NotProven as reason:
             return Verdict(message, declined=str(reason))
     if site.torch is None:
         return Verdict(message, declined=name_taken())
@@ -275,10 +275,6 @@ def sizes_in_an_array(site: Site, node: ast.Assign) -> Verdict | None:
         return Verdict(message, edit=integers_in_front(site, node, found))
     except NotSizes as reason:
         return Verdict(message, declined=str(reason))
-
-
-class _NoNumber(Exception):
-    """Why a number cannot be computed with `math`; the text is the condition that failed."""
 
 
 def _numpy_function(site: Site, node: ast.expr) -> str | None:
@@ -345,7 +341,7 @@ def _in_math(site: Site, node: ast.expr) -> str:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
         return _as_type(node.func.id, _in_math(site, _core(node.args[0])))
     if not _python_number(site, node):
-        raise _NoNumber(f"cannot infer that `{speculation.short(node)}` is a Python number")
+        raise NotProven(f"cannot infer that `{speculation.short(node)}` is a Python number")
     return site.text(node)
 
 

@@ -21,10 +21,10 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.twins import HELPERS, NAMES, NoTwin, Twin, replacement, twin_of
+from graphmend_codemod.rules.proofs.twins import HELPERS, NAMES, Twin, replacement, twin_of
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 _SETUP = """
@@ -143,7 +143,7 @@ def untraceable(site: Site, statement: ast.stmt) -> Verdict | None:
             return Verdict(message, declined=name_taken())
         try:
             twin = twin_of(site, statement, call)
-        except NoTwin as reason:
+        except NotProven as reason:
             first = first or Verdict(message, declined=str(reason), node=call)
             continue
         if twin is not None and not any(_inside(call, other.call) for other in twins):

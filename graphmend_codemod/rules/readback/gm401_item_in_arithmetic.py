@@ -19,7 +19,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
     Clean,
@@ -32,7 +32,7 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import number_of
-from graphmend_codemod.rules.proofs.proven import Unproven, asked_below, own_memory, tensor_facts
+from graphmend_codemod.rules.proofs.proven import asked_below, own_memory, tensor_facts
 
 _SETUP = """
 import torch
@@ -146,7 +146,7 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
         return Verdict(message, declined=reason)
     try:
         facts = dict.fromkeys([*tensor_facts(site, tensor), *_facts_of_others(site, target.id)])
-    except Unproven as unproven:
+    except NotProven as unproven:
         return Verdict(message, declined=str(unproven))
     kept = site.text(tensor)
     if site.value(tensor).grad and not site.no_grad:

@@ -21,10 +21,10 @@ from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.list_provenance import Numbers, iterated_name, why_not_a_list
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.numbers.kept_lists import KeptLists, is_parameter
 
 _SETUP = """
@@ -206,14 +206,14 @@ def _verdict(
         return Verdict(message, declined=otherwise)
     try:
         conditions = " and ".join([site.compiling, *_asked(site, [known[name.id] for name in names], links)])
-    except MayDiffer as unsure:
+    except NotProven as unsure:
         return Verdict(message, declined=str(unsure))
     chosen = {id(name): f"{known[name.id]} if {conditions} else {name.id}" for name in names}
     return Verdict(message, edit=Edit(tuple(_replacements(site, names, chosen)), imports=site.imports))
 
 
 def _asked(site: Site, lists: list[str], links: list[Link]) -> list[str]:
-    """What the compile path asks for the calls to run what was read; MayDiffer where a list may hold other numbers."""
+    """What the compile path asks for the calls to run what was read; NotProven where a list may hold other numbers."""
     origins = site.flow.origins
     if origins is None:
         return []
@@ -222,7 +222,7 @@ def _asked(site: Site, lists: list[str], links: list[Link]) -> list[str]:
     for key, pairs in origins.builders.items():
         for source in pairs.values():
             if is_parameter(calls.definitions[key], source):
-                raise MayDiffer(f"only an annotation says that `{source}` contains integers")
+                raise NotProven(f"only an annotation says that `{source}` contains integers")
     kept, certain = KeptLists(site, calls, origins.builders), CertainCalls(site, calls)
     kept.demand_known_callers(own)
     for key, pairs in origins.builders.items():

@@ -19,7 +19,7 @@ from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, wal
 from graphmend_codemod.analysis.torch_api import SINCE
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.registry import worth_asking
 from graphmend_codemod.rules.framework.rule import (
     ASKS_CLASSES,
@@ -33,10 +33,10 @@ from graphmend_codemod.rules.framework.rule import (
     Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.cond import constant_floats
 from graphmend_codemod.rules.proofs.cond.cond_flag import Choice, choices
-from graphmend_codemod.rules.proofs.proven import Unproven, own_memory, tensor_facts
+from graphmend_codemod.rules.proofs.proven import own_memory, tensor_facts
 
 _SETUP = """
 import torch
@@ -173,7 +173,7 @@ def flag(site: Site, node: ast.Assign) -> Verdict | None:
         return Verdict(message, declined=reason)
     try:
         facts, kept = _as_bool(site, tensor)
-    except Unproven as unproven:
+    except NotProven as unproven:
         return Verdict(message, declined=str(unproven))
     header = site.header("if", [site.compiling, *facts])
     path = f"{header}\n    {_COMMENT}\n    {target.id} = {kept}\nelse:\n    "
@@ -216,7 +216,7 @@ def _decided_below(site: Site, node: ast.Assign, message: str, choice: Choice) -
         certain.follow_all(certain.start(), [choice.reader], choice.links)
         facts, kept = _as_bool(site, tensor)
         asked = certain.conditions()
-    except (MayDiffer, Unproven) as unsure:
+    except NotProven as unsure:
         return Verdict(message, declined=f"`{choice.decider.qualname}` branches on `{choice.flag}`: {unsure}")
     conditions = [
         site.compiling,

@@ -20,12 +20,12 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 from graphmend_codemod.rules.proofs.numbers.number_uses import why_not_a_number
 
 _SETUP = """
@@ -175,7 +175,7 @@ def counted_positions(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=_edit(site, made, here, there, calls))
-    except (_NotKept, MayDiffer) as reason:
+    except (_NotKept, NotProven) as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -415,5 +415,5 @@ def _demand_no_write(site: Site, calls: ModuleCalls, function: Definition, node:
     """`_NotKept` when the positions may be written into below a statement, by any name."""
     try:
         Memory(site, calls).demand_no_write(function, blocks_of(calls, function), node, {name})
-    except NotAlike as reason:
+    except NotProven as reason:
         raise _NotKept(str(reason).replace("the tensor or", f"`{name}` or")) from None

@@ -22,9 +22,10 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer, local_names
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
 from graphmend_codemod.rules.proofs.numbers.counted_numbers import Counted, NeedsTensor, Uses, counted, is_element_of
 
@@ -139,7 +140,7 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
             certain = CertainCalls(site, calls, each.function)
             certain.follow_all(certain.start(), [each.function], uses.sure.links)
             replacement = _replacement(site, each, uses.unless, certain.conditions())
-        except (NeedsTensor, MayDiffer) as reason:
+        except (NeedsTensor, NotProven) as reason:
             reasons.append(str(reason))
             continue
         if min(test.lineno for test in uses.tests) == node.lineno:  # type: ignore[attr-defined]

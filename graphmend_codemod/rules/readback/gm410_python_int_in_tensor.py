@@ -21,10 +21,10 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer, local_names
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import NoIntegers, array_of, tuple_in_front
 from graphmend_codemod.rules.proofs.numbers.number_bounds import Bounds
@@ -161,7 +161,7 @@ def made_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
         certain = CertainCalls(site, calls)
         certain.follow_all(certain.start(), [function], sure.links)
         return Verdict(message, edit=_edit(site, bounds, given.elts, certain.conditions()))
-    except (_Unknown, MayDiffer) as reason:
+    except (_Unknown, NotProven) as reason:
         return Verdict(message, declined=str(reason))
 
 

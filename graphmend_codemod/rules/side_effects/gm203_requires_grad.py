@@ -23,11 +23,12 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.constant_leaves import NoConstant, constant_leaf, made_of_no_elements
+from graphmend_codemod.rules.proofs.constant_leaves import constant_leaf, made_of_no_elements
 from graphmend_codemod.rules.proofs.deciding import is_guard
-from graphmend_codemod.rules.proofs.next_readers import NotRead, conditions_of_next_readers, is_new
+from graphmend_codemod.rules.proofs.next_readers import conditions_of_next_readers, is_new
 
 _SETUP = """
 import torch
@@ -181,7 +182,7 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Verdict | None:
             # Eager mode raises where it is made of something that requires a gradient.
             leaf = [f"{tensor.id}.is_floating_point()", f"{tensor.id}.requires_grad is False"]
             asked += [*leaf, *conditions_of_next_readers(site, node, tensor.id)]
-        except NotRead as reason:
+        except NotProven as reason:
             return Verdict(message, declined=str(reason))
     else:
         asked.append(f"{site.text(tensor)}.requires_grad is {flag}")
@@ -206,7 +207,7 @@ def made_as_leaf(site: Site, node: ast.Assign) -> Verdict | None:
     message = f"makes a constant that requires a gradient while `forward` runs: `{speculation.short(call)}`"
     try:
         return Verdict(message, edit=made_of_no_elements(site, node, call))
-    except NoConstant as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 

@@ -16,6 +16,7 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.cond.traceable import traced_nodes
 
@@ -36,10 +37,6 @@ class Link(NamedTuple):
     owners: tuple[str, ...] = ()
     chosen: bool = False
     same: bool = False
-
-
-class MayDiffer(Exception):
-    """Why a call may run another function, which no condition can ask for; the text says it."""
 
 
 class Route(NamedTuple):
@@ -113,17 +110,17 @@ class CertainCalls:
         self._asked.setdefault(route.loops, {})[route.instance, question] = None
 
     def demand_names(self, route: Route, *owners: str) -> None:
-        """MayDiffer where a class, or a builtin that asks for it, is called otherwise in the function."""
+        """NotProven where a class, or a builtin that asks for it, is called otherwise in the function."""
         scope = self._site.evaluator.scope
         for name in (*(owner.partition(".")[0] for owner in owners), "type", "all", "getattr", "isinstance"):
             means = scope.resolve_global(name)
             builtin = name in {"type", "all", "getattr", "isinstance"}
             other = means not in {None, f"builtins.{name}"} if builtin else means is None
             if other or name in self._names or any(name == each for each, _ in route.loops):
-                raise MayDiffer(f"the name `{name}` means something else in `{self._where}`")
+                raise NotProven(f"the name `{name}` means something else in `{self._where}`")
 
     def follow(self, route: Route, link: Link) -> Route:
-        """The instance that a followed call gets to; MayDiffer if the call may run another function."""
+        """The instance that a followed call gets to; NotProven if the call may run another function."""
         caller, call, callee = link.caller, link.call, link.callee
         if not callee.owner:
             self._demand_function(callee.qualname)
@@ -133,10 +130,10 @@ class CertainCalls:
         if link.owners:
             layer = self._instance(route, caller, call.func)
             if layer is None or layer == route:
-                raise MayDiffer(f"cannot infer what `{short(call.func)}` in `{caller.qualname}` calls")
+                raise NotProven(f"cannot infer what `{short(call.func)}` in `{caller.qualname}` calls")
             unknown = next((each for each in link.owners if not self._calls.has_class(each)), None)
             if unknown is not None:
-                raise MayDiffer(f"cannot infer the classes that `{unknown}` names")
+                raise NotProven(f"cannot infer the classes that `{unknown}` names")
             self.demand_class(layer, *link.owners, chosen=link.chosen)
             self.demand_method({*link.owners, callee.owner}, callee.node.name, dotted(call.func) or "")
             return layer._replace(exact=True, chosen=link.chosen or len(link.owners) > 1)
@@ -146,7 +143,7 @@ class CertainCalls:
         owner = self._calls.class_of(caller, receiver)
         reached = self._instance(route, caller, receiver)
         if owner is None or reached is None:
-            raise MayDiffer(f"cannot infer what `{short(node)}` in `{caller.qualname}` calls")
+            raise NotProven(f"cannot infer what `{short(node)}` in `{caller.qualname}` calls")
         if reached == route and not route.exact:
             self.demand_own(reached, owner, attribute)
         elif reached != route:
@@ -208,21 +205,21 @@ class CertainCalls:
         classes = {dotted(each.func) or "" for each in made}
         known = all(torch_api.torch_module_class(self._site.resolve_global(each.func)) for each in made)
         if reached is None or len(classes) != 1 or not known:
-            raise MayDiffer(f"cannot infer what `{short(call.func)}` in `{caller.qualname}` is")
+            raise NotProven(f"cannot infer what `{short(call.func)}` in `{caller.qualname}` is")
         self.demand_class(reached, classes.pop())
         self._demand_no_hook(name)
 
     def demand_attribute(self, attribute: str) -> None:
-        """MayDiffer where a file of the project sets an attribute of this name from outside, or what it holds."""
+        """NotProven where a file of the project sets an attribute of this name from outside, or what it holds."""
         for path, write in self._site.evaluator.scope.index.writers(attribute):
-            raise MayDiffer(f"`{'.'.join(filter(None, (write.receiver, attribute)))}` is {write.how} in {path}")
+            raise NotProven(f"`{'.'.join(filter(None, (write.receiver, attribute)))}` is {write.how} in {path}")
 
     def _demand_function(self, name: str) -> None:
         bound = sum(each.name == name for each in self._site.summary.bindings)
         if bound > 1:
-            raise MayDiffer(f"`{name}` is bound more than once at the top level")
+            raise NotProven(f"`{name}` is bound more than once at the top level")
         for path, write in self._site.evaluator.scope.index.writers(name):
-            raise MayDiffer(f"`{write.receiver}.{name}` is assigned in {path}")
+            raise NotProven(f"`{write.receiver}.{name}` is assigned in {path}")
 
     def _heirs_with_another(self, owner: str, method: str) -> bool:
         index, name = self._site.evaluator.scope.index, f"{self._site.summary.name}.{owner}"
@@ -236,19 +233,19 @@ class CertainCalls:
         return False
 
     def demand_method(self, owners: set[str], method: str, receiver: str) -> None:
-        """MayDiffer where a file of the project assigns the method of one of these classes, or hooks into a layer."""
+        """NotProven where a file of the project assigns the method of one of these classes, or hooks into a layer."""
         last = receiver.rpartition(".")[2]
         for path, write in self._site.evaluator.scope.index.writers(method):
             # Every layer has a `forward`: only one that is spelled alike counts.
             if method not in _CALLED or write.receiver.rpartition(".")[2] in owners | {last}:
-                raise MayDiffer(f"`{write.receiver}.{method}` is assigned in {path}")
+                raise NotProven(f"`{write.receiver}.{method}` is assigned in {path}")
         if method in _CALLED:
             self._demand_no_hook(last)
 
     def _demand_no_hook(self, layer: str) -> None:
         for path, write in self._site.evaluator.scope.index.writers(layer):
             if write.how == "hooked" and layer != "self":
-                raise MayDiffer(f"{path} registers a hook on `{'.'.join(filter(None, (write.receiver, layer)))}`")
+                raise NotProven(f"{path} registers a hook on `{'.'.join(filter(None, (write.receiver, layer)))}`")
 
     def _instance(self, route: Route, caller: Definition, node: ast.expr) -> Route | None:
         """The route to what an expression of a followed function spells; None if there are no words for it."""

@@ -11,10 +11,11 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_o
 from graphmend_codemod.analysis.scope import walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import LAYOUT
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike, is_layer
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, is_layer
 
 _OF_SHAPE = frozenset({"shape", "ndim"})
 
@@ -75,7 +76,7 @@ class Products(NamedTuple):
     calls: ModuleCalls
 
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
-        """NotAlike unless an `if` multiplies by the mask, where there is one, and does nothing else."""
+        """NotProven unless an `if` multiplies by the mask, where there is one, and does nothing else."""
         where = f"`if {short(node.test)}` in `{function.qualname}`"
         tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
         disjunction = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)
@@ -83,17 +84,17 @@ class Products(NamedTuple):
         others = [each for each in tests if each not in present]
         product = product_of(node.body)
         if disjunction or not present or node.orelse or product is None:
-            raise NotAlike(f"{where} does more than multiply by the mask")
+            raise NotProven(f"{where} does more than multiply by the mask")
         if not all(about_shape(each, name) for each in others) or not is_view(product.factor, name):
-            raise NotAlike(f"{where} does more than multiply by the mask")
+            raise NotProven(f"{where} does more than multiply by the mask")
         if product.target.id == name:
-            raise NotAlike(f"{where} changes the mask")
+            raise NotProven(f"{where} changes the mask")
         blocks = blocks_of(self.calls, function)
         if product.dtype is None:
             if not self._is_floating(function, blocks, node, product.target.id):
-                raise NotAlike(f"{where} may change the dtype of `{product.target.id}`")
+                raise NotProven(f"{where} may change the dtype of `{product.target.id}`")
         elif not _keeps_dtype(blocks, node, product):
-            raise NotAlike(f"{where} may change the dtype of `{product.target.id}`")
+            raise NotProven(f"{where} may change the dtype of `{product.target.id}`")
         Memory(self.site, self.calls).demand_no_write(function, blocks, node, {product.target.id})
 
     def takes(self, function: Definition, call: ast.Call, name: str) -> list[tuple[Definition, str]] | None:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, is_size, is_view, stored
 from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 
 _SDPA = "torch.nn.functional.scaled_dot_product_attention"
 _OF_SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
@@ -43,7 +44,7 @@ class Sums:
     choosers: dict[str, bool] = field(default_factory=dict)
 
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
-        """NotAlike unless an `if` adds the mask, where there is one, and does nothing else."""
+        """NotProven unless an `if` adds the mask, where there is one, and does nothing else."""
         where = f"`if {short(node.test)}` in `{function.qualname}`"
         tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
         disjunction = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)
@@ -51,17 +52,17 @@ class Sums:
         target = self._target(function, node, name)
         copied = _made_contiguous(node)
         if disjunction or len(others) == len(tests) or node.orelse or (target is None and not copied):
-            raise NotAlike(f"{where} does more than add the mask")
+            raise NotProven(f"{where} does more than add the mask")
         if target is None:
             if any(is_name(part, name) for each in others for part in walk_in_layers(each)) or name in copied:
-                raise NotAlike(f"{where} does more than add the mask")
+                raise NotProven(f"{where} does more than add the mask")
             Memory(self.site, self.calls).demand_no_write(function, blocks_of(self.calls, function), node, copied)
             return
         if not all(about_shape(each, name) for each in others):
-            raise NotAlike(f"{where} does more than add the mask")
+            raise NotProven(f"{where} does more than add the mask")
         blocks = blocks_of(self.calls, function)
         if blocks.in_loop(node) or not self._goes_into_softmax(function, blocks, node, target):
-            raise NotAlike(f"{where} may change the dtype of `{target}`")
+            raise NotProven(f"{where} may change the dtype of `{target}`")
         Memory(self.site, self.calls).demand_no_write(function, blocks, node, {target})
 
     def _target(self, function: Definition, node: ast.If, name: str) -> str | None:
@@ -119,7 +120,7 @@ class Sums:
     def takes(self, function: Definition, call: ast.Call, name: str) -> list[tuple[Definition, str]] | None:
         """The functions that get the mask from a call, and as what; None for calls that are not about attention.
 
-        NotAlike where such a call tells zeros from None.
+        NotProven where such a call tells zeros from None.
         """
         root = (dotted(call.func) or "").partition(".")[0]
         local = any(each.arg == root for each in parameters(function.node)) or any(
@@ -128,7 +129,7 @@ class Sums:
         if not local and self.site.resolve_global(call.func) == _SDPA:
             self._demand_place(function, call, name, _OF_SDPA, "attn_mask")
             if self._causal(function, call, _OF_SDPA) == "maybe":
-                raise NotAlike(f"`{short(call)}` in `{function.qualname}` may attend to later positions")
+                raise NotProven(f"`{short(call)}` in `{function.qualname}` may attend to later positions")
             return []
         if local and isinstance(call.func, ast.Name):
             values = list(_values_of(function, call.func.id))
@@ -143,7 +144,7 @@ class Sums:
         self._demand_place(function, call, name, _OF_TABLE, "attention_mask")
         if self._causal(function, call, _OF_TABLE) != "no":
             # Without a word of the caller, attention without a mask looks at nothing that comes later.
-            raise NotAlike(f"`{short(call)}` in `{function.qualname}` does not pass `is_causal=False`")
+            raise NotProven(f"`{short(call)}` in `{function.qualname}` does not pass `is_causal=False`")
         self.choosers[function.owner] = True
         for value in values:
             if isinstance(value, ast.Call) and self._is_table(value):
@@ -153,11 +154,11 @@ class Sums:
             made = ast.Call(value, call.args, call.keywords) if isinstance(value, ast.Name) else None
             callee = self.calls.callee(function, made) if made is not None else None
             if callee is None or made is None:
-                raise NotAlike(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
+                raise NotProven(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
             found = [parameter for parameter, given in callee.arguments(made).items() if is_name(given, name)]
             known = {each.arg for each in parameters(callee.node)}
             if len(found) != 1 or not known.issuperset(found):
-                raise NotAlike(f"cannot infer which parameter of `{callee.qualname}` receives the mask")
+                raise NotProven(f"cannot infer which parameter of `{callee.qualname}` receives the mask")
             yield callee, found[0]
 
     def _is_table(self, node: ast.expr | None) -> bool:
@@ -175,13 +176,13 @@ class Sums:
     def _demand_place(
         self, function: Definition, call: ast.Call, name: str, order: tuple[str, ...], wanted: str
     ) -> None:
-        """NotAlike unless the mask, and nothing made of it, is given once, as what is wanted."""
+        """NotProven unless the mask, and nothing made of it, is given once, as what is wanted."""
         given = dict(zip(order, call.args, strict=False))
         given |= {word.arg: word.value for word in call.keywords if word.arg is not None}
         mentions = [part for part in walk_in_layers(call) if is_name(part, name)]
         starred = any(isinstance(each, ast.Starred) for each in call.args)
         if starred or len(mentions) != 1 or given.get(wanted) is not mentions[0]:
-            raise NotAlike(f"`{short(call)}` in `{function.qualname}` may treat a mask of ones differently from None")
+            raise NotProven(f"`{short(call)}` in `{function.qualname}` may treat a mask of ones differently from None")
 
     def _causal(self, function: Definition, call: ast.Call, order: tuple[str, ...]) -> str | None:
         """`no` where the call says so, None where it says nothing, else `maybe`."""

@@ -18,12 +18,13 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link, MayDiffer
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.masks.mask_products import Products, stored
 from graphmend_codemod.rules.proofs.masks.mask_sums import Sums
 from graphmend_codemod.rules.proofs.memory.module_memory import is_name
-from graphmend_codemod.rules.proofs.memory.shared_memory import NotAlike, assigned
+from graphmend_codemod.rules.proofs.memory.shared_memory import assigned
 
 
 class _Chosen(NamedTuple):
@@ -51,37 +52,34 @@ class MaskUses:
     _seen: set[tuple[str, int, str, str]] = field(default_factory=set)
 
     def demand(self, function: Definition, name: str, statement: ast.stmt) -> None:
-        """NotAlike unless all uses of `name` in a function, below a statement, are alike for ones and for None."""
+        """NotProven unless all uses of `name` in a function, below a statement, are alike for ones and for None."""
         if _start(function, statement) < statement.lineno:
-            raise NotAlike(f"`{name}` is assigned in a loop")
+            raise NotProven(f"`{name}` is assigned in a loop")
         if any(each.lineno > (statement.end_lineno or 0) for each in _bindings(function, name)):
-            raise NotAlike(f"`{name}` is assigned again in `{function.qualname}`")
+            raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self.entries.append(function)
         self._follow(function, name, statement.end_lineno or 0, _Chosen(), {})
 
     def conditions(self) -> list[str]:
-        """What the compile path has to ask for the calls to run what was followed; NotAlike if it cannot ask."""
+        """What the compile path has to ask for the calls to run what was followed; NotProven if it cannot ask."""
         certain = CertainCalls(self.site, self.calls)
-        try:
-            for each in self.entries:
-                certain.demand_own(certain.start(), each.owner, each.node.name)
-            certain.follow_all(certain.start(), self.entries, self.links)
-            return certain.conditions()
-        except MayDiffer as unsure:
-            raise NotAlike(str(unsure)) from None
+        for each in self.entries:
+            certain.demand_own(certain.start(), each.owner, each.node.name)
+        certain.follow_all(certain.start(), self.entries, self.links)
+        return certain.conditions()
 
     def _bound(
         self, function: Definition, name: str, node: ast.AST, own: _Chosen, layers: Mapping[str, _Chosen]
     ) -> None:
         """Follow a name that an assignment, and nothing else, binds."""
         if len(_bindings(function, name)) != 1 or name in _parameter_names(function):
-            raise NotAlike(f"`{name}` is assigned again in `{function.qualname}`")
+            raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self._follow(function, name, _start(function, node) - 1, own, layers)
 
     def _given(self, function: Definition, name: str, own: _Chosen) -> None:
         """Follow a parameter."""
         if _bindings(function, name):
-            raise NotAlike(f"`{name}` is assigned again in `{function.qualname}`")
+            raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self._follow(function, name, 0, own, {})
 
     def _follow(self, function: Definition, name: str, after: int, own: _Chosen, layers: Mapping[str, _Chosen]) -> None:
@@ -93,7 +91,7 @@ class MaskUses:
         nodes = list(_live(function.node.body, own))
         for node in nodes:
             if isinstance(node, SCOPES) and _mentions(node, name):
-                raise NotAlike(f"`{name}` is used in a function nested in `{function.qualname}`")
+                raise NotProven(f"`{name}` is used in a function nested in `{function.qualname}`")
             looked_at = node.lineno <= after or id(node) in allowed if isinstance(node, ast.If) else True
             if isinstance(node, ast.If) and not looked_at and _mentions(node.test, name):
                 self.judge.demand(function, node, name)
@@ -106,7 +104,7 @@ class MaskUses:
             used = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
             if used and isinstance(node, ast.Name) and node.lineno > after and id(node) not in allowed:
                 around = next((each for each in nodes if node in children(each)), node)
-                raise NotAlike(
+                raise NotProven(
                     f"`{short(around)}` in `{function.qualname}` may treat a mask of ones differently from None"
                 )
 
@@ -146,26 +144,26 @@ class MaskUses:
         """Follow the result of a function to those who call it."""
         short_name = function.qualname.rpartition(".")[2]
         if not short_name.startswith("_"):
-            raise NotAlike(f"`{function.qualname}` may be called from elsewhere")
+            raise NotProven(f"`{function.qualname}` may be called from elsewhere")
         results = 0
         callers = self.calls.callers(function)
         known = {id(call.func) for _, call in callers}
         for part in walk(tree_of(self.site.source.text)) if self._occurs_elsewhere(short_name, len(callers)) else ():
             spelled = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
             if spelled == short_name and id(part) not in known:
-                raise NotAlike(f"`{short(part)}` may lead to `{function.qualname}` from elsewhere")
+                raise NotProven(f"`{short(part)}` may lead to `{function.qualname}` from elsewhere")
         for caller, call in callers:
             target = assigned(caller, call)
             if target is None:
-                raise NotAlike(f"the result of `{short(call)}` is not assigned to a variable")
+                raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
             own = isinstance(call.func, ast.Attribute) and is_name(call.func.value, "self")
             if not own or not self.calls.related(caller.owner, function.owner):
-                raise NotAlike(f"`{short(call)}` may be called on another instance")
+                raise NotProven(f"`{short(call)}` may be called on another instance")
             self.entries.append(caller)
             self._bound(caller, target, call, _Chosen(), {})
             results += 1
         if not results:
-            raise NotAlike(f"found no call of `{function.qualname}` in this module")
+            raise NotProven(f"found no call of `{function.qualname}` in this module")
 
     def _occurs_elsewhere(self, name: str, calls: int) -> bool:
         """True where the text spells the name more often than its definitions and so many calls do."""
@@ -218,7 +216,7 @@ class MaskUses:
         outer = isinstance(called, ast.Name) and not _is_local(function, called.id)
         callee = self.calls.callee(function, call) if outer else None
         if callee is None:
-            raise NotAlike(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
+            raise NotProven(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
         yield callee, _Chosen(), ()
 
     def _above(self, function: Definition, called: ast.expr) -> Definition | None:
@@ -238,12 +236,12 @@ class MaskUses:
         """A method of a class, if no other class replaces it; that does not matter where the class is `exact`."""
         key = self.calls.method(owner, name)
         if key is None:
-            raise NotAlike(f"`{owner}.{name}` is defined in another file")
+            raise NotProven(f"`{owner}.{name}` is defined in another file")
         if exact:
             return self.calls.definitions[key]
         owners = {each.owner for each in self.calls.definitions.values() if each.owner}
         if any(self.calls.is_heir(each, owner) and self.calls.method(each, name) != key for each in owners):
-            raise NotAlike(f"another class replaces `{owner}.{name}`")
+            raise NotProven(f"another class replaces `{owner}.{name}`")
         return self.calls.definitions[key]
 
     def _elements(self, function: Definition, name: str) -> list[str]:
@@ -256,11 +254,11 @@ class MaskUses:
                 all_made = list(stored(self.site, self.calls, function.owner, iterated.attr))
                 if len(made) == len(all_made) == 1 and constructor is not None:
                     return self._listed(self.calls.definitions[constructor], made[0], iterated.attr)
-        raise NotAlike(f"cannot infer which layers `{name}` in `{function.qualname}` may be")
+        raise NotProven(f"cannot infer which layers `{name}` in `{function.qualname}` may be")
 
     def _listed(self, constructor: Definition, made: ast.Call, attribute: str) -> list[str]:
         """The classes of the elements of `nn.ModuleList(made)`, to which nothing is added later."""
-        unknown = NotAlike(f"cannot infer what `{short(made)}` contains")
+        unknown = NotProven(f"cannot infer what `{short(made)}` contains")
         listed = made.args[0] if len(made.args) == 1 else None
         if torch_api.torch_module_class(self.site.resolve_global(made.func)) != "ModuleList" or listed is None:
             raise unknown
@@ -369,7 +367,7 @@ def _parameters_given(callee: Definition, call: ast.Call, name: str, count: int)
     found = [parameter for parameter, given in callee.arguments(call).items() if is_name(given, name)]
     known = {each.arg for each in [*callee.node.args.args, *callee.node.args.kwonlyargs]}
     if len(found) != count or not known.issuperset(found):
-        raise NotAlike(f"cannot infer which parameter of `{callee.qualname}` receives the mask")
+        raise NotProven(f"cannot infer which parameter of `{callee.qualname}` receives the mask")
     return found
 
 

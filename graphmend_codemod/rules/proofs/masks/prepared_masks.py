@@ -15,12 +15,12 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_o
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.all_ones_test import of_dtype
 from graphmend_codemod.rules.proofs.masks.mask_sums import ADDING, CHOICE, Sums
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
 from graphmend_codemod.rules.proofs.memory.module_memory import is_name
-from graphmend_codemod.rules.proofs.memory.shared_memory import NotAlike
 
 _MASKS = "transformers.modeling_attn_mask_utils"
 _MAKE_ZEROS = frozenset({f"{_MASKS}._prepare_4d_attention_mask", f"{_MASKS}._prepare_4d_attention_mask_for_sdpa"})
@@ -52,7 +52,7 @@ class Form:
 
 
 def forms_of(block: list[ast.stmt], name: str, mask: str, under: tuple[tuple[ast.expr, bool], ...] = ()) -> list[Form]:
-    """The forms, other than its own, in which a block leaves the mask; NotAlike where it does anything else."""
+    """The forms, other than its own, in which a block leaves the mask; NotProven where it does anything else."""
     if not block:
         return [] if name == mask else [Form(ast.Name(name, ast.Load()), under)]
     statement = block[0]
@@ -60,9 +60,9 @@ def forms_of(block: list[ast.stmt], name: str, mask: str, under: tuple[tuple[ast
         taken = forms_of(statement.body, name, mask, (*under, (statement.test, True)))
         return taken + forms_of(statement.orelse, name, mask, (*under, (statement.test, False)))
     if len(block) > 1 or not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-        raise NotAlike("a branch does more than reshape the mask or change its dtype")
+        raise NotProven("a branch does more than reshape the mask or change its dtype")
     if not is_name(statement.targets[0], name):
-        raise NotAlike("a branch does more than reshape the mask or change its dtype")
+        raise NotProven("a branch does more than reshape the mask or change its dtype")
     value = statement.value
     pairs = [(value, under)]
     if isinstance(value, ast.IfExp):
@@ -85,17 +85,17 @@ class PreparedMask:
     def edit(self, node: ast.If, own: ast.If, forms: list[Form]) -> Edit:
         """The edit that keeps the mask in its form under torch.compile; `own` is the statement in the module's tree.
 
-        NotAlike with the condition that fails.
+        NotProven with the condition that fails.
         """
         if len(forms) > 1:
-            raise NotAlike(
+            raise NotProven(
                 f"the branches that keep the mask give it different forms: `{short(forms[0].value)}`, "
                 f"`{short(forms[1].value)}`"
             )
         form = forms[0]
         ones = _Kind.TRUE if self.dtypes == ("bool",) else _Kind.ONE
         if self._kind(form.value, {self.mask: ones}) is not _Kind.ZERO:
-            raise NotAlike(f"the branch that keeps the mask changes its form: `{self.name} = {short(form.value)}`")
+            raise NotProven(f"the branch that keeps the mask changes its form: `{self.name} = {short(form.value)}`")
         sums = Sums(self.site, self.calls)
         uses = MaskUses(self.site, self.calls, sums)
         uses.demand(self.function, self.name, own)
@@ -121,7 +121,7 @@ class PreparedMask:
         """The conditions of a form, which Dynamo has to know while it traces."""
         for test, wanted in form.conditions:
             if not self._is_static(test):
-                raise NotAlike(f"`{short(test)}` may not be constant while tracing")
+                raise NotProven(f"`{short(test)}` may not be constant while tracing")
             if wanted:
                 yield self.site.operand_of_and(test)
             elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -155,7 +155,9 @@ class PreparedMask:
             given = [[*call.args, *(word.value for word in call.keywords)] for call in calls]
             if name != self.mask and calls and all(any(is_name(each, name) for each in every) for every in given):
                 return name
-        raise NotAlike("cannot infer the size of the tensor it is added to; the sizes may differ when the mask is None")
+        raise NotProven(
+            "cannot infer the size of the tensor it is added to; the sizes may differ when the mask is None"
+        )
 
     # what the form is made of
 
@@ -261,11 +263,11 @@ class PreparedMask:
     # which attention it is
 
     def _demand_same_configuration(self, owner: str, *, later: bool) -> None:
-        """NotAlike unless the configuration of a class that the mask gets to is this one's, `later` as well."""
+        """NotProven unless the configuration of a class that the mask gets to is this one's, `later` as well."""
         home = self.function.owner
-        reason = NotAlike(f"the configuration of `{owner}` may differ from that of `{home}`")
+        reason = NotProven(f"the configuration of `{owner}` may differ from that of `{home}`")
         if not self._keeps_configuration(home):
-            raise NotAlike(f"cannot infer that `{home}` keeps its configuration in `self.config`")
+            raise NotProven(f"cannot infer that `{home}` keeps its configuration in `self.config`")
         todo, seen = [owner], set()
         while todo:
             each = todo.pop()

@@ -13,11 +13,8 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-
-
-class NotGrowing(Exception):
-    """Why the branch cannot be turned into selects; the text is the condition that failed."""
 
 
 @dataclass(eq=False, repr=False)
@@ -33,14 +30,14 @@ class _Branch:
 def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
     """The compile path in front of `if length > self.longest: self.a = ...; self.longest = length`.
 
-    `own` is the name of the object whose attributes are written. NotGrowing with the reason if there is none.
+    `own` is the name of the object whose attributes are written. NotProven with the reason if there is none.
     """
     condition = _condition(site, node.test, own)
     branch = _Branch()
     for statement in node.body:
         _statement(site, statement, own, branch)
     if not branch.writes:
-        raise NotGrowing("no attribute is written")
+        raise NotProven("no attribute is written")
     read = {part.attr for part in walk_in_layers(node.test) if isinstance(part, ast.Attribute)}
     facts = [f'hasattr({own}, "{name}")' for name, _, _ in branch.writes if name not in read]
     known = list(facts)
@@ -70,11 +67,11 @@ def _condition(site: Site, test: ast.expr, own: str) -> str:
     conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
     for part in conjuncts:
         if not isinstance(part, ast.Compare) or len(part.ops) != 1:
-            raise NotGrowing(f"`{speculation.short(part)}` is not a comparison")
+            raise NotProven(f"`{speculation.short(part)}` is not a comparison")
         for side in (part.left, part.comparators[0]):
             single = site.value(side).is_single or site.value(side).is_python
             if not single and not (isinstance(side, ast.Attribute) and ast.unparse(side.value) == own):
-                raise NotGrowing(
+                raise NotProven(
                     f"`{speculation.short(side)}` may have more than one element; reduce it with `.any()` or `.all()`"
                 )
     if len(conjuncts) == 1:
@@ -89,18 +86,18 @@ def _statement(site: Site, statement: ast.stmt, own: str, branch: _Branch) -> No
         call = statement.value
         name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
         if ast.unparse(call.func) != f"{own}.register_buffer" or len(call.args) != 2 or not isinstance(name, str):
-            raise NotGrowing(f"`{speculation.short(call)}` may have side effects")
+            raise NotProven(f"`{speculation.short(call)}` may have side effects")
         value = _value(site, call.args[1], own, branch)
         branch.writes.append((name, value, [site.text(word) for word in call.keywords]))
     else:
-        raise NotGrowing(f"`{speculation.short(statement)}` does more than assign an attribute")
+        raise NotProven(f"`{speculation.short(statement)}` does more than assign an attribute")
 
 
 def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, branch: _Branch) -> None:
     value = statement.value
     if isinstance(value, ast.Call) and _is_attribute(value.func, own):
         if not isinstance(target, ast.Tuple) or not isinstance(target.elts[0], ast.Name):
-            raise NotGrowing(f"`{speculation.short(statement)}` may have side effects")
+            raise NotProven(f"`{speculation.short(statement)}` may have side effects")
         names = []
         for each in target.elts:
             if isinstance(each, ast.Attribute) and ast.unparse(each.value) == own:
@@ -109,10 +106,10 @@ def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, b
             elif isinstance(each, ast.Name):
                 names.append(each.id)
             else:
-                raise NotGrowing(f"`{speculation.short(each)}` is also written")
+                raise NotProven(f"`{speculation.short(each)}` is also written")
         branch.lines.append(f"{', '.join(names)} = {site.text(value)}")
     elif not isinstance(target, ast.Attribute) or ast.unparse(target.value) != own:
-        raise NotGrowing(f"`{speculation.short(statement)}` writes to something other than an attribute")
+        raise NotProven(f"`{speculation.short(statement)}` writes to something other than an attribute")
     elif ast.unparse(value).startswith(f"{own}.{target.attr}.to("):
         local = site.free_name(target.attr)
         branch.lines.append(f"{local} = {site.text(value)}")
@@ -127,9 +124,9 @@ def _value(site: Site, node: ast.expr, own: str, branch: _Branch) -> str:
     if _is_attribute(node, own):
         assert isinstance(node, ast.Attribute)
         if node.attr in {name for name, _, _ in branch.writes}:
-            raise NotGrowing(f"`{speculation.short(node)}` is read after the branch wrote it")
+            raise NotProven(f"`{speculation.short(node)}` is read after the branch wrote it")
         return branch.moved.get(node.attr, site.text(node))
-    raise NotGrowing(f"`{speculation.short(node)}` may have a different shape from the tensor that it replaces")
+    raise NotProven(f"`{speculation.short(node)}` may have a different shape from the tensor that it replaces")
 
 
 def _is_attribute(node: ast.expr, own: str) -> bool:

@@ -15,16 +15,13 @@ from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition
-from graphmend_codemod.rules.proofs.unproven import Unproven, tensor_checks
+from graphmend_codemod.rules.proofs.unproven import tensor_checks
 
 FILLS = {"copy_": 1, "fill_": 1, "zero_": 0}
 """Methods that write into a tensor, with the number of their arguments."""
-
-
-class NotInitialising(Exception):
-    """Why the branch does not only initialise tensors of the instance; the text is the condition that failed."""
 
 
 class _Write(NamedTuple):
@@ -35,22 +32,19 @@ class _Write(NamedTuple):
 
 
 def initialising_edit(site: Site, node: ast.If, condition: Condition, own: str) -> Edit:
-    """The compile path for a branch that initialises tensors of the instance. Raises NotInitialising."""
+    """The compile path for a branch that initialises tensors of the instance. Raises NotProven."""
     if condition.verdict.impure is not None or condition.skipped is not None:
-        raise NotInitialising(condition.verdict.impure or condition.skipped)
+        raise NotProven(condition.verdict.impure or condition.skipped)
     if node.orelse or site.is_elif(node):
-        raise NotInitialising("the branch is one of several")
+        raise NotProven("the branch is one of several")
     if own != "self":
-        raise NotInitialising("the instance is not called `self`")
+        raise NotProven("the instance is not called `self`")
     branch = _Branch(site, own)
     branch.read(node.body, graph=not site.no_grad)
     if not branch.writes:
-        raise NotInitialising("the branch writes no tensor of the instance")
+        raise NotProven("the branch writes no tensor of the instance")
     static = [site.operand_of_and(operand) for operand in condition.static]
-    try:
-        asked = tensor_checks(site, list(condition.tensors))
-    except Unproven as why:
-        raise NotInitialising(str(why)) from None
+    asked = tensor_checks(site, list(condition.tensors))
     known = list(dict.fromkeys([*static, *asked, *branch.conditions(), *condition.facts]))
     chosen = site.free_name("condition", "is_chosen")
     body = [f"{chosen} = {condition.choice}", *branch.selects(chosen)]
@@ -76,7 +70,7 @@ class _Branch:
             if isinstance(statement, ast.With):
                 managers = [self.site.resolve(_called(item.context_expr)) for item in statement.items]
                 if managers != ["torch.no_grad"]:
-                    raise NotInitialising(f"`{speculation.short(statement.items[0].context_expr)}` may have effects")
+                    raise NotProven(f"`{speculation.short(statement.items[0].context_expr)}` may have effects")
                 self.read(statement.body, graph=False)
             elif isinstance(statement, ast.Assert):
                 self._assertion(statement)
@@ -85,22 +79,22 @@ class _Branch:
             elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
                 self._call(statement.value, graph)
             else:
-                raise NotInitialising(f"`{speculation.short(statement)}` does more than assign tensors")
+                raise NotProven(f"`{speculation.short(statement)}` does more than assign tensors")
 
     def _assertion(self, statement: ast.Assert) -> None:
         test = statement.test
         for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
             plain = isinstance(part, ast.Compare) and ast.unparse(part.comparators[0]) == "None"
             if not plain or not isinstance(part, ast.Compare) or not isinstance(part.ops[0], ast.IsNot):
-                raise NotInitialising(f"`{speculation.short(statement)}` may raise where eager mode skips it")
+                raise NotProven(f"`{speculation.short(statement)}` may raise where eager mode skips it")
             if dotted(part.left) is None:
-                raise NotInitialising(f"`{speculation.short(part)}` may have effects")
+                raise NotProven(f"`{speculation.short(part)}` may have effects")
             self._asked[self.site.text(part)] = None
 
     def _assignment(self, target: ast.expr, statement: ast.Assign, graph: bool) -> None:
         if isinstance(target, ast.Name):
             if self.site.live_after(target.id):
-                raise NotInitialising(f"`{target.id}` is read after the branch")
+                raise NotProven(f"`{target.id}` is read after the branch")
             text = self._computed(statement.value)
             value = self.site.evaluator.value(statement.value, self.env)
             self._stands[target.id] = self._bind(target.id, text)
@@ -109,41 +103,41 @@ class _Branch:
         inner = target.value if isinstance(target, ast.Attribute) and target.attr == "data" else target
         name = self._attribute(inner)
         if name is None:
-            raise NotInitialising(f"`{speculation.short(target)}` is not a tensor of the instance")
+            raise NotProven(f"`{speculation.short(target)}` is not a tensor of the instance")
         kept = statement.value
         while isinstance(kept, (ast.Attribute, ast.Call)) and (under := _detached(kept)) is not None:
             kept = under
         if not self.site.is_fresh(self.site.evaluator.value(kept, self.env)):
-            raise NotInitialising(f"`{speculation.short(statement.value)}` may share memory with another tensor")
+            raise NotProven(f"`{speculation.short(statement.value)}` may share memory with another tensor")
         self._write(name, "rebound" if inner is target else "data", statement.value, detached=not graph)
         self._exact[name] = None
 
     def _call(self, call: ast.Call, graph: bool) -> None:
         called = call.func
         if not isinstance(called, ast.Attribute) or FILLS.get(called.attr) != len(call.args) or call.keywords:
-            raise NotInitialising(f"`{speculation.short(call)}` may have side effects")
+            raise NotProven(f"`{speculation.short(call)}` may have side effects")
         receiver = called.value
         inner = receiver.value if isinstance(receiver, ast.Attribute) and receiver.attr == "data" else receiver
         name = self._attribute(inner)
         if name is None:
-            raise NotInitialising(f"`{speculation.short(receiver)}` is not a tensor of the instance")
+            raise NotProven(f"`{speculation.short(receiver)}` is not a tensor of the instance")
         fact = self.site.evaluator.scope.attribute(name)
         if graph and inner is receiver and (fact is None or fact.kind is not AttributeKind.BUFFER):
-            raise NotInitialising(f"`{speculation.short(call)}` raises where `{self.own}.{name}` requires a gradient")
+            raise NotProven(f"`{speculation.short(call)}` raises where `{self.own}.{name}` requires a gradient")
         if called.attr == "copy_":
             self._write(name, "filled", call.args[0], detached=True)
             self._exact[name] = None
             return
         number = call.args[0] if call.args else None
         if number is not None and not (isinstance(number, ast.Constant) and isinstance(number.value, (bool, int))):
-            raise NotInitialising(f"`{speculation.short(call)}` fills with something that is no integer")
+            raise NotProven(f"`{speculation.short(call)}` fills with something that is no integer")
         filled = f"{self.site.torch}.full_like({self.own}.{name}, {self.site.text(number) if number else 0})"
         self._note(name, "filled", self._bind(f"new_{name}", filled))
 
     def _write(self, name: str, how: str, value: ast.expr, *, detached: bool) -> None:
         text = self._computed(value)
         if how == "rebound" and not detached and _detached(value) is None and not self._is_literal(value):
-            raise NotInitialising(f"`{self.own}.{name}` would keep the graph of each call")
+            raise NotProven(f"`{self.own}.{name}` would keep the graph of each call")
         if detached and _detached(value) is None:
             text = f"({text}).detach()" if isinstance(value, (ast.BinOp, ast.UnaryOp)) else f"{text}.detach()"
         held = self.site.evaluator.value(value, self.env)
@@ -152,12 +146,12 @@ class _Branch:
 
     def _note(self, name: str, how: str, local: str) -> None:
         if name in self.writes and self.writes[name].how != how:
-            raise NotInitialising(f"`{self.own}.{name}` is written in two ways")
+            raise NotProven(f"`{self.own}.{name}` is written in two ways")
         self.writes[name] = _Write(how, local)
         self._stands[f"{self.own}.{name}"] = local
 
     def _computed(self, node: ast.expr) -> str:
-        """The text of a value, with what the branch computed before in the place of names; NotInitialising if it may
+        """The text of a value, with what the branch computed before in the place of names; NotProven if it may
         not be computed in any case."""
         written: dict[int, tuple[ast.expr, str]] = {}
         leaves: list[str] = []
@@ -168,7 +162,7 @@ class _Branch:
             if name in self._stands:
                 written[id(part)] = (part, self._stands[name])
             elif self._attribute(part) is not None and self.writes and self._is_tensor(part):
-                raise NotInitialising(f"`{name}` may share memory with what the branch wrote before")
+                raise NotProven(f"`{name}` may share memory with what the branch wrote before")
             elif self._is_tensor(part):
                 leaves.append(name)
         if self._is_literal(node):
@@ -176,15 +170,13 @@ class _Branch:
         found = speculation.judge(self.site.evaluator, node, self.env)
         reason = found.impure or found.raises
         if reason is not None:
-            raise NotInitialising(f"{reason} where eager mode skips it" if found.impure is None else reason)
+            raise NotProven(f"{reason} where eager mode skips it" if found.impure is None else reason)
         for need in sorted(found.needs_shapes):
             if (asked := shape_needs.asked(need, self.site.place.env)) is None:
-                raise NotInitialising(
-                    f"`{speculation.short(node)}` may raise for some shapes where eager mode skips it"
-                )
+                raise NotProven(f"`{speculation.short(node)}` may raise for some shapes where eager mode skips it")
             self._shapes[asked] = None
         if found.needs_floating and any(isinstance(part, ast.Compare) for part in ast.walk(node)):
-            raise NotInitialising(f"cannot infer the dtypes in `{speculation.short(node)}`")
+            raise NotProven(f"cannot infer the dtypes in `{speculation.short(node)}`")
         self._asked |= dict.fromkeys(f"isinstance({name}, {self.site.torch}.Tensor)" for name in leaves)
         self._shapes |= dict.fromkeys(f"{name}.is_floating_point()" for name in leaves if found.needs_floating)
         return self.site.but(written=written).text(node)

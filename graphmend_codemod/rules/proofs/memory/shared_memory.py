@@ -13,6 +13,7 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import asks_identity
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory, is_name, overlap
@@ -20,10 +21,6 @@ from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, b
 
 _LAYERS = frozenset("Linear Conv1d Conv2d Conv3d LayerNorm".split())
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-
-
-class NotAlike(Exception):
-    """The use that tells a compile path from eager mode, or that is not understood."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Memory(ModuleMemory):
     def demand_no_write(
         self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str], replaced: set[str] | None = None
     ) -> None:
-        """NotAlike where something is written below a statement into the memory of some names.
+        """NotProven where something is written below a statement into the memory of some names.
 
         `replaced` are those of them that the statement gives another tensor, all if left out: a write through one of
         these alone is a write into that tensor.
@@ -55,7 +52,7 @@ class Memory(ModuleMemory):
                     continue
                 sources = self.origins(function, blocks, statement, written, end)
                 if any(overlap(one, other) for one in sources for other in related):
-                    raise NotAlike(
+                    raise NotProven(
                         f"`{short(part)}` in `{function.qualname}` may write in place to the tensor or a view of it"
                     )
         returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return)]
@@ -84,7 +81,7 @@ class Memory(ModuleMemory):
         for part in walk_in_layers(scope):
             for written in self._written(function, part):
                 if any(overlap(written, other) for other in related):
-                    raise NotAlike(
+                    raise NotProven(
                         f"`{short(part)}` in `{function.qualname}` may write in place to the tensor or a view of it"
                     )
 
@@ -117,7 +114,7 @@ class Memory(ModuleMemory):
             elif _is_operand(statement, call):
                 continue
             elif any(self.sources(caller, each) for each in [*call.args, *(word.value for word in call.keywords)]):
-                raise NotAlike(f"the result of `{short(call)}` is not assigned to a variable")
+                raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
 
 
 def _is_operand(statement: ast.stmt, call: ast.Call) -> bool:

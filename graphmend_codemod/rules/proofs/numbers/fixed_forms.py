@@ -11,9 +11,10 @@ from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import Outline, children, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 
 _READS = frozenset({"int", "float", "range"})
 _CASTS = frozenset({"int", "float", "bool"})
@@ -199,7 +200,7 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
         Memory(site, calls).demand_no_write(
             function, blocks_of(calls, function), statement, {targets[0].id, viewed}, {targets[0].id}
         )
-    except NotAlike as reason:
+    except NotProven as reason:
         raise NoForm(str(reason)) from None
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls, tree_of
 from graphmend_codemod.analysis.scope import children, dotted, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import MayDiffer
 
 _READS = frozenset(
     """all any enumerate isinstance len list map max min print range repr reversed sorted str sum tuple zip""".split()
@@ -30,7 +30,7 @@ class KeptLists:
         self._seen: set[tuple[int, str]] = set()
 
     def demand_unchanged(self, function: Definition, name: str) -> None:
-        """MayDiffer where something may change the list that a function calls by this name."""
+        """NotProven where something may change the list that a function calls by this name."""
         if (id(function.node), name) in self._seen:
             return
         self._seen.add((id(function.node), name))
@@ -38,7 +38,7 @@ class KeptLists:
         for node in walk(function.node):
             used = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
             if used and isinstance(node, ast.Name) and not self._only_reads(function, node, parents):
-                raise MayDiffer(f"`{short(parents[id(node)])}` in `{function.qualname}` may change `{name}`")
+                raise NotProven(f"`{short(parents[id(node)])}` in `{function.qualname}` may change `{name}`")
 
     def _only_reads(self, function: Definition, node: ast.expr, parents: Mapping[int, ast.AST]) -> bool:
         parent = parents[id(node)]
@@ -71,7 +71,7 @@ class KeptLists:
         return name in _READS or (isinstance(call.func, ast.Attribute) and call.func.attr in _SIZED)
 
     def demand_known_callers(self, function: Definition) -> None:
-        """MayDiffer where a function may be called with another tensor or list than in the calls that are known."""
+        """NotProven where a function may be called with another tensor or list than in the calls that are known."""
         todo, seen = [function], set[Key]()
         while todo:
             each = todo.pop()
@@ -87,12 +87,12 @@ class KeptLists:
         name = function.owner or function.qualname
         users = self._site.evaluator.scope.index.users(f"{self._site.summary.name}.{name}")
         if users:
-            raise MayDiffer(f"`{name}` is used in {users[0]} as well, which may pass another list with the tensor")
+            raise NotProven(f"`{name}` is used in {users[0]} as well, which may pass another list with the tensor")
         tree = tree_of(self._site.source.text)
         for parent in walk(tree):
             for part in children(parent):
                 if id(part) not in known and self._leads_to(function, part, parent):
-                    raise MayDiffer(f"`{short(parent)}` may pass `{function.qualname}` another list with the tensor")
+                    raise NotProven(f"`{short(parent)}` may pass `{function.qualname}` another list with the tensor")
 
     def _leads_to(self, function: Definition, part: ast.AST, parent: ast.AST) -> bool:
         """True where a node may stand for the function, or for an instance that is called."""

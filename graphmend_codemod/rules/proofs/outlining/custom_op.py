@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Helper
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
 _NAMING = '''\
@@ -22,10 +23,6 @@ def _operator_name(name: str) -> str:
     return f"{space}::{free}"'''
 _TAG = "cudagraph_unsafe"
 _TAGGED_SINCE = (2, 9)
-
-
-class NotAnOperator(Exception):
-    """Why something cannot be called as one operator; the text is the condition that failed."""
 
 
 @dataclass(frozen=True)
@@ -148,11 +145,11 @@ def definition_before(site: Site) -> tuple[str, ...]:
 
 
 def moved(site: Site, statements: Sequence[ast.stmt]) -> str:
-    """The statements' own text, one level deep. NotAnOperator where the text cannot move as it is."""
+    """The statements' own text, one level deep. NotProven where the text cannot move as it is."""
     first, last = statements[0], statements[-1]
     for part in (part for statement in statements for part in walk(statement)):
         if isinstance(part, (ast.Constant, ast.JoinedStr)) and part.lineno != part.end_lineno:
-            raise NotAnOperator("the loop contains a multi-line string")
+            raise NotProven("the loop contains a multi-line string")
     start, end = site.span(first), site.span(last)
     unit = site.source.indent
     written = site.source.segment(start._replace(end_line=end.end_line, end_column=end.end_column))
@@ -177,4 +174,4 @@ def _check_same(statements: Sequence[ast.stmt], text: str) -> None:
         parsed = []
     own = [ast.dump(each) for each in parsed[0].body] if parsed and isinstance(parsed[0], ast.FunctionDef) else []
     if len(parsed) != 1 or own != [ast.dump(each) for each in statements]:
-        raise NotAnOperator("the source of the loop cannot be moved unchanged")
+        raise NotProven("the source of the loop cannot be moved unchanged")

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, base
+from graphmend_codemod.rules.proofs.outlining.custom_op import base
 
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.NamedExpr, ast.Match)
@@ -42,10 +43,10 @@ class FunctionEffects:
         self._known: dict[int, frozenset[str]] = {}
 
     def changed(self, function: FunctionNode, depth: int = 0) -> frozenset[str]:
-        """Parameters whose memory the function may change. NotAnOperator for every other effect that lasts."""
+        """Parameters whose memory the function may change. NotProven for every other effect that lasts."""
         if id(function) not in self._known:
             if depth > _DEEP:
-                raise NotAnOperator(f"`{function.name}` calls functions that call further ones")
+                raise NotProven(f"`{function.name}` calls functions that call further ones")
             self._known[id(function)] = frozenset()  # what calls itself changes what it changes without that
             self._known[id(function)] = frozenset(_Body(self, self._site, function, depth).changed())
         return self._known[id(function)]
@@ -81,17 +82,17 @@ class _Body:
         found: set[str] = set()
         for node in self._nodes:
             if isinstance(node, (*_FORBIDDEN, *_NESTED)):
-                raise NotAnOperator(f"`{speculation.short(node)}` is not supported inside a custom operator")
+                raise NotProven(f"`{speculation.short(node)}` is not supported inside a custom operator")
             for written in self._written(node):
                 roots = self._roots(written)
                 if roots - self._parameters:
-                    raise NotAnOperator(f"`{speculation.short(node)}` may change state of the module")
+                    raise NotProven(f"`{speculation.short(node)}` may change state of the module")
                 found |= roots
         return found
 
     def _written(self, node: ast.AST) -> Iterator[ast.expr]:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            raise NotAnOperator(f"the function changes `{speculation.short(node)}`")
+            raise NotProven(f"the function changes `{speculation.short(node)}`")
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             yield node.value
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -106,7 +107,7 @@ class _Body:
         call = item.context_expr
         plain = isinstance(call, ast.Call) and item.optional_vars is None
         if not plain or (self._resolved(call.func) or "") not in _CONTEXTS:  # type: ignore[attr-defined]
-            raise NotAnOperator(f"`{speculation.short(call)}` is not supported inside a custom operator")
+            raise NotProven(f"`{speculation.short(call)}` is not supported inside a custom operator")
 
     def _resolved(self, node: ast.expr) -> str | None:
         name = base(node)
@@ -122,7 +123,7 @@ class _Body:
         if effect is None:
             return
         if not effect.known:
-            raise NotAnOperator(f"`{speculation.short(call)}` may have side effects")
+            raise NotProven(f"`{speculation.short(call)}` may have side effects")
         yield from effect.writes
 
     def _effect(self, call: ast.Call) -> aliasing.Effect | None:

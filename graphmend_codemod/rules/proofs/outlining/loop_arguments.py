@@ -16,8 +16,9 @@ from graphmend_codemod.analysis.scope import children, parameters, walk, walk_sc
 from graphmend_codemod.analysis.values import Kind, Origin, Value
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.computing import OPERATIONS
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import Argument, NotAnOperator
+from graphmend_codemod.rules.proofs.outlining.custom_op import Argument
 
 _PLAIN = frozenset(
     {
@@ -38,7 +39,7 @@ _NUMBERS = {"int": "SymInt", "float": "float", "bool": "bool", "torch.device": "
 def made_before(site: Site, name: str) -> ast.Call:
     """The call before the statement that made the tensor `name`, whose memory nothing else shares since then.
 
-    NotAnOperator if something else may refer to it.
+    NotProven if something else may refer to it.
     """
     for statement in _before(site):
         if _binds(statement, name):
@@ -47,8 +48,8 @@ def made_before(site: Site, name: str) -> ast.Call:
                 return statement.value
             break
         if _mentions(statement, name):
-            raise NotAnOperator(f"something may refer to `{name}` since `{speculation.short(statement)}`")
-    raise NotAnOperator(f"`{name}` is not made just before the loop")
+            raise NotProven(f"something may refer to `{name}` since `{speculation.short(statement)}`")
+    raise NotProven(f"`{name}` is not made just before the loop")
 
 
 def _before(site: Site) -> Iterator[ast.AST]:
@@ -103,7 +104,7 @@ class Arguments:
         self._parents = {id(child): part for part in walk(node) for child in children(part)}
 
     def found(self) -> list[Argument]:
-        """The filled tensors first, then in order of the source. NotAnOperator for what is no tensor or number."""
+        """The filled tensors first, then in order of the source. NotProven for what is no tensor or number."""
         arguments = {name: self._tensor(name) for name in self._filled}
         for part in self._in_order():
             if part.id == self._own:
@@ -135,14 +136,14 @@ class Arguments:
     def _local(self, name: str) -> Argument:
         value = self._site.value(ast.Name(name, ast.Load()))
         if not self._is_bound(name):
-            raise NotAnOperator(f"`{name}` may be unbound before the loop")
+            raise NotProven(f"`{name}` may be unbound before the loop")
         if value.kind is Kind.TENSOR or (value.kind is Kind.UNKNOWN and self._used_as_tensor(name)):
             return self._tensor(name)
         if value.callee is None and value.instance_of is None and not self._used_as_tensor(name):
             kind = self._number(name, value)
             if kind is not None:
                 return _numbered(name, kind, name)
-        raise NotAnOperator(f"`{name}` is neither a Tensor nor a number")
+        raise NotProven(f"`{name}` is neither a Tensor nor a number")
 
     def _is_bound(self, name: str) -> bool:
         function = self._site.evaluator.scope.node
@@ -163,7 +164,7 @@ class Arguments:
         free = self._is_counted(name) or (name in self._filled and self._is_only_written(name))
         if not free:
             if value.is_floating or (name in self._filled and not (value.dtype or "").startswith("torch.")):
-                raise NotAnOperator(f"`{name}` may be floating point, and the custom operator has no gradient")
+                raise NotProven(f"`{name}` may be floating point, and the custom operator has no gradient")
             conditions.append(f"not {name}.is_floating_point()")
         return Argument(name, "Tensor", f"{torch}.Tensor", name, tuple(conditions))
 
@@ -284,13 +285,13 @@ class Arguments:
     def _attribute(self, text: str, outer: ast.AST) -> Argument:
         scope = self._site.evaluator.scope
         if not isinstance(outer, ast.Attribute) or not isinstance(outer.ctx, ast.Load):
-            raise NotAnOperator(f"the loop uses `{self._own}`")
+            raise NotProven(f"the loop uses `{self._own}`")
         further = self._parents[id(outer)]
         facts, fact = scope.class_facts, scope.attribute(outer.attr)
         if fact is None or fact.kind not in _PLAIN or facts is None or outer.attr in facts.methods:
-            raise NotAnOperator(f"cannot infer that `{text}` is a number")
+            raise NotProven(f"cannot infer that `{text}` is a number")
         if isinstance(further, (ast.Attribute, ast.Subscript)):
-            raise NotAnOperator(f"`{speculation.short(further)}` is looked up in the loop")
+            raise NotProven(f"`{speculation.short(further)}` is looked up in the loop")
         taken = {part.id for part in walk(self._node) if isinstance(part, ast.Name)} | set(self._filled)
         name = outer.attr.lstrip("_")
         kind = "float" if fact.kind is AttributeKind.CONSTANT and "." in fact.text else "int"

@@ -11,8 +11,8 @@ from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
 
 
 class Effects:
@@ -28,13 +28,13 @@ class Effects:
         self._origins = self._bindings()
 
     def check(self) -> None:
-        """NotAnOperator for the first effect that is none of those."""
+        """NotProven for the first effect that is none of those."""
         for statement in (self._node, *walk_scope(self._node)):
             if not isinstance(statement, ast.stmt):
                 continue
             site = self._site.at(statement)
             if site is None:
-                raise NotAnOperator(f"`{speculation.short(statement)}` is not reached by torch.compile")
+                raise NotProven(f"`{speculation.short(statement)}` is not reached by torch.compile")
             if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
                 self._check_augmented(site, statement, statement.target)
             for part in _own_parts(statement):
@@ -45,13 +45,13 @@ class Effects:
 
     def _check_augmented(self, site: Site, statement: ast.AugAssign, target: ast.Name) -> None:
         if not site.value(target).is_python and self._outside([target.id]):
-            raise NotAnOperator(f"`{speculation.short(statement)}` may change `{target.id}` in place")
+            raise NotProven(f"`{speculation.short(statement)}` may change `{target.id}` in place")
 
     def _check_written(self, part: ast.expr, owner: ast.expr) -> None:
         others = sorted(self._outside(self._roots(owner)) - self._filled)
         if isinstance(part, ast.Attribute) or others:
             changed = speculation.short(part) if isinstance(part, ast.Attribute) else others[0]
-            raise NotAnOperator(f"the loop changes `{changed}`")
+            raise NotProven(f"the loop changes `{changed}`")
 
     def _check_call(self, site: Site, call: ast.Call) -> None:
         text = speculation.short(call)
@@ -62,7 +62,7 @@ class Effects:
             return
         pure = _effect(site, call).pure and (method or torch_api.torch_function(qualified)) not in torch_api.AUTOCAST
         if not pure and not _is_harmless(site, qualified):
-            raise NotAnOperator(f"`{text}` may have side effects")
+            raise NotProven(f"`{text}` may have side effects")
 
     # what names may refer to
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
+from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, base, decorator, head, naming, tensor
+from graphmend_codemod.rules.proofs.outlining.custom_op import base, decorator, head, naming, tensor
 
 _CHOOSING = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
 _READING = frozenset("item tolist numpy".split())
@@ -49,12 +49,12 @@ def _chooses(site: Site, call: ast.Call) -> bool:
 def edit(site: Site, function: FunctionNode) -> Edit:
     """The compile path in front of the function's body that calls it as one operator, with operator and fake.
 
-    NotAnOperator if it does more than make new tensors of known shapes.
+    NotProven if it does more than make new tensors of known shapes.
     """
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
-        raise NotAnOperator("the function is decorated")
+        raise NotProven("the function is decorated")
     if not site.torch_at_import:
-        raise NotAnOperator("`torch` may not be bound when the module is imported; import it at the top of the file")
+        raise NotProven("`torch` may not be bound when the module is imported; import it at the top of the file")
     names = _tensor_parameters(site, function)
     documented = ast.get_docstring(function, clean=False) is not None
     body = function.body[1:] if documented else function.body
@@ -76,29 +76,29 @@ def edit(site: Site, function: FunctionNode) -> Edit:
 def _tensor_parameters(site: Site, function: FunctionNode) -> list[str]:
     args = function.args
     if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs:
-        raise NotAnOperator("a custom operator takes positional arguments only")
+        raise NotProven("a custom operator takes positional arguments only")
     first = site.flow.places[id(function.body[0])].env
     for each in args.args:
         if not first[each.arg].is_tensor:
-            raise NotAnOperator(
+            raise NotProven(
                 f"cannot infer that the argument `{each.arg}` is a Tensor; annotate it: `{each.arg}: torch.Tensor`"
             )
         if first[each.arg].is_floating:
-            raise NotAnOperator(f"the argument `{each.arg}` is floating point, and the custom operator has no gradient")
+            raise NotProven(f"the argument `{each.arg}` is floating point, and the custom operator has no gradient")
     if not args.args:
-        raise NotAnOperator("the function has no arguments")
+        raise NotProven("the function has no arguments")
     return [each.arg for each in args.args]
 
 
 def _check_effects(site: Site, function: FunctionNode, names: list[str]) -> None:
     for node in walk_scope(function):
         if isinstance(node, (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await)):
-            raise NotAnOperator("the function has side effects")
+            raise NotProven("the function has side effects")
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            raise NotAnOperator("the function defines a nested function")
+            raise NotProven("the function defines a nested function")
         target = _written(node)
         if target is not None and base(target) in names and isinstance(target, (ast.Subscript, ast.Attribute)):
-            raise NotAnOperator(f"the function changes its argument `{base(target)}`")
+            raise NotProven(f"the function changes its argument `{base(target)}`")
         if isinstance(node, ast.Call):
             _check_call(site, node, names)
 
@@ -113,15 +113,15 @@ def _check_call(site: Site, call: ast.Call, names: list[str]) -> None:
     qualified = site.resolve(call.func)
     name = torch_api.torch_function(qualified)
     if qualified is not None and name is None and not qualified.startswith(("builtins.", "torch.")):
-        raise NotAnOperator(f"`{speculation.short(call)}` may have side effects")
+        raise NotProven(f"`{speculation.short(call)}` may have side effects")
     method = call.func.attr if qualified is None and isinstance(call.func, ast.Attribute) else name
     if method in aliasing.RANDOM or qualified in {"builtins.print", "builtins.input", "builtins.open"}:
-        raise NotAnOperator(f"`{speculation.short(call)}` has effects")
+        raise NotProven(f"`{speculation.short(call)}` has effects")
     own = isinstance(call.func, ast.Attribute) and qualified is None and base(call.func) in names
     if own and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
-        raise NotAnOperator(f"the function changes its argument `{base(call.func)}`")
+        raise NotProven(f"the function changes its argument `{base(call.func)}`")
     if qualified is None and not isinstance(call.func, ast.Attribute):
-        raise NotAnOperator(f"`{speculation.short(call)}` may have side effects")
+        raise NotProven(f"`{speculation.short(call)}` may have side effects")
 
 
 @dataclass
@@ -137,13 +137,13 @@ class _Slice:
         last = self.body[-1]
         returns = [node for node in walk_scope(self.function) if isinstance(node, ast.Return)]
         if not isinstance(last, ast.Return) or last.value is None or len(returns) != 1:
-            raise NotAnOperator("the function must have exactly one `return`, at its end")
+            raise NotProven("the function must have exactly one `return`, at its end")
         self.result: ast.expr = last.value
         self.results = list(last.value.elts) if isinstance(last.value, ast.Tuple) else [last.value]
         self.kept = self._kept(last)
         roots = [self._root(result, last) for result in self.results]
         if len(set(roots)) < len(roots):
-            raise NotAnOperator("two results may share storage")
+            raise NotProven("two results may share storage")
 
     def _kept(self, last: ast.Return) -> list[ast.stmt]:
         needed = {part.id for part in walk_in_layers(self.result) if isinstance(part, ast.Name)}
@@ -158,7 +158,7 @@ class _Slice:
             if not bound & needed:
                 continue
             if not isinstance(statement, ast.Assign):
-                raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(statement)}`")
+                raise NotProven(f"the shape of a result may depend on `{speculation.short(statement)}`")
             self._check_static(statement.value, statement)
             needed |= {part.id for part in walk_in_layers(statement.value) if isinstance(part, ast.Name)}
             kept.insert(0, statement)
@@ -168,13 +168,13 @@ class _Slice:
         """Refuse what the data sizes."""
         site = self.site.at(statement)
         if site is None:
-            raise NotAnOperator(f"`{speculation.short(statement)}` is not reached by torch.compile")
+            raise NotProven(f"`{speculation.short(statement)}` is not reached by torch.compile")
         chosen = _chosen(site)
         for part in walk_in_layers(node):
             if isinstance(part, ast.Name) and part.id in chosen:
-                raise NotAnOperator(f"the shape of a result depends on `{part.id}`")
+                raise NotProven(f"the shape of a result depends on `{part.id}`")
             if isinstance(part, ast.Subscript) and site.value(part.value).is_tensor and not _plain(part.slice):
-                raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(part)}`")
+                raise NotProven(f"the shape of a result may depend on `{speculation.short(part)}`")
             if isinstance(part, ast.Call):
                 self._check_sized(site, part)
 
@@ -186,27 +186,27 @@ class _Slice:
         sized = name in torch_api.CREATION or name in {"repeat", "expand", "view", "reshape", "narrow"}
         values = [site.value(argument) for argument in call.args if not isinstance(argument, ast.Starred)]
         if not known or _chooses(site, call) or name in _VALUE_SIZED:
-            raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(call)}`")
+            raise NotProven(f"the shape of a result may depend on `{speculation.short(call)}`")
         if sized and not (name or "").endswith("_like") and not all(value.is_python for value in values):
-            raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(call)}`")
+            raise NotProven(f"the shape of a result may depend on `{speculation.short(call)}`")
 
     def _root(self, node: ast.expr, statement: ast.stmt) -> int:
         """What stands for the storage of a result: the expression that made it."""
         site = self.site.at(statement)
         value = site.value(node) if site is not None else None
         if value is None or not value.is_tensor:
-            raise NotAnOperator(cannot_infer_tensor(self.site, node))
+            raise NotProven(cannot_infer_tensor(self.site, node))
         if isinstance(node, ast.Name):
             for earlier in reversed(self.kept):
                 target = earlier.targets[0] if isinstance(earlier, ast.Assign) else None
                 if earlier is not statement and isinstance(target, ast.Name) and target.id == node.id:
                     return self._root(earlier.value, earlier)  # type: ignore[attr-defined]
-            raise NotAnOperator(f"the result `{node.id}` may be an argument")
+            raise NotProven(f"the result `{node.id}` may be an argument")
         if self.site.is_fresh(value):
             return id(node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self.site.resolve(node.func) is None:
             return self._root(node.func.value, statement)
-        raise NotAnOperator(f"`{speculation.short(node)}` may share storage with an argument")
+        raise NotProven(f"`{speculation.short(node)}` may share storage with an argument")
 
 
 def _plain(index: ast.expr) -> bool:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import SCOPES, Outline, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import (
     Argument,
-    NotAnOperator,
     base,
     call,
     decorator,
@@ -108,7 +108,7 @@ def _cause(site: Site, node: ast.For) -> Untraced | None:
 
 
 def edit(site: Site, filling: Filling) -> Edit:
-    """The loop as a call of a new function that holds it; NotAnOperator if that could be told from the loop."""
+    """The loop as a call of a new function that holds it; NotProven if that could be told from the loop."""
     node = filling.node
     _check_forms(site, node, filling.filled)
     for name in filling.filled:
@@ -133,32 +133,32 @@ def edit(site: Site, filling: Filling) -> Edit:
 def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
     scope = site.evaluator.scope
     if not site.torch_at_import:
-        raise NotAnOperator(f"`{site.torch}` may not be bound when the module is imported")
+        raise NotProven(f"`{site.torch}` may not be bound when the module is imported")
     if node.orelse:
-        raise NotAnOperator("the loop has an `else`")
+        raise NotProven("the loop has an `else`")
     stored = _stored(node)
     for part in walk_scope(node):
         if isinstance(part, _OTHER_WAYS):
-            raise NotAnOperator(f"`{speculation.short(part)}` leaves the loop")
+            raise NotProven(f"`{speculation.short(part)}` leaves the loop")
         if isinstance(part, _OTHER_FORMS):
-            raise NotAnOperator(f"`{speculation.short(part)}` in the loop cannot be moved into a function")
+            raise NotProven(f"`{speculation.short(part)}` in the loop cannot be moved into a function")
         if isinstance(part, _COMPREHENSIONS):
-            raise NotAnOperator(f"`{speculation.short(part)}` binds names of its own")
+            raise NotProven(f"`{speculation.short(part)}` binds names of its own")
         word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
         if word.startswith("__") and not word.endswith("__"):
-            raise NotAnOperator(f"`{word}` has another meaning outside the class")
+            raise NotProven(f"`{word}` has another meaning outside the class")
     for name in sorted(stored):
         if not scope.is_local(name) or name in scope.closure - scope.locals:
-            raise NotAnOperator(f"`{name}` is not local to this function")
+            raise NotProven(f"`{name}` is not local to this function")
         if site.live_after(name):
-            raise NotAnOperator(f"`{name}` is used after the loop")
+            raise NotProven(f"`{name}` is used after the loop")
     for part in walk_scope(scope.node):
         if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
-            raise NotAnOperator(f"`{part.id}` in the function may read local variables of the loop")
+            raise NotProven(f"`{part.id}` in the function may read local variables of the loop")
         if isinstance(part, SCOPES):
             known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & {*stored, *filled}
             if known:
-                raise NotAnOperator(f"a nested function uses `{min(known)}`")
+                raise NotProven(f"a nested function uses `{min(known)}`")
 
 
 def _function(site: Site, filling: Filling, arguments: list[Argument], name: str, operator: str) -> str:

@@ -10,8 +10,9 @@ import ast
 
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, call, naming
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, naming
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes
@@ -21,12 +22,12 @@ _ARRAYS = frozenset({"numpy", "__array__", "data_ptr"})
 
 
 def edit(site: Site) -> Edit:
-    """The compile path in front of the body of the function around the site. NotAnOperator where that would show."""
+    """The compile path in front of the body of the function around the site. NotProven where that would show."""
     function = site.evaluator.scope.node
     names = _parameters(site, function)
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
     if any(name in names for name in FunctionEffects(site).changed(function)):
-        raise NotAnOperator("the function changes one of its arguments")
+        raise NotProven("the function changes one of its arguments")
     _check_gradient(site, function)
     shapes = ResultShapes(site, function, body)
     operator = site.free_name(f"_{function.name.strip('_')}_operator")
@@ -34,7 +35,7 @@ def edit(site: Site) -> Edit:
     test = call(site, "_fits_an_operator", ["None", "()", *names], 1).lstrip()
     header = site.at(body[0])
     if header is None:
-        raise NotAnOperator("the function is not reached by torch.compile")
+        raise NotProven("the function is not reached by torch.compile")
     condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", test])
     text = f"{_COMMENT}\n{condition}\n    return {operator}({', '.join(given)})\n"
     replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))
@@ -57,25 +58,25 @@ def edit(site: Site) -> Edit:
 def _parameters(site: Site, function: FunctionNode) -> list[str]:
     args = function.args
     if site.torch != "torch" or not site.torch_at_import:
-        raise NotAnOperator("`torch` may not be bound when the module is imported")
+        raise NotProven("`torch` may not be bound when the module is imported")
     if site.evaluator.scope.class_qualified is not None or "." in site.function:
-        raise NotAnOperator("the code is in a method or a nested function; move it into a function of its own")
+        raise NotProven("the code is in a method or a nested function; move it into a function of its own")
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
-        raise NotAnOperator("the function is decorated")
+        raise NotProven("the function is decorated")
     if args.vararg or args.kwarg or args.kwonlyargs:
-        raise NotAnOperator("the function takes any number of arguments, or some by name only")
+        raise NotProven("the function takes any number of arguments, or some by name only")
     names = [each.arg for each in (*args.posonlyargs, *args.args)]
     if not names:
-        raise NotAnOperator("the function has no arguments")
+        raise NotProven("the function has no arguments")
     return names
 
 
 def _check_gradient(site: Site, function: FunctionNode) -> None:
     for part in walk(function):
         if isinstance(part, ast.keyword) and part.arg == "requires_grad":
-            raise NotAnOperator("it makes a tensor that requires gradients, which an operator does not hand out")
+            raise NotProven("it makes a tensor that requires gradients, which an operator does not hand out")
         if isinstance(part, ast.Attribute) and part.attr in _ARRAYS and not site.no_grad:
-            raise NotAnOperator(f"a gradient cannot run `.{part.attr}()` again; write `.tolist()`")
+            raise NotProven(f"a gradient cannot run `.{part.attr}()` again; write `.tolist()`")
 
 
 def _shapes(shapes: ResultShapes, operator: str, names: list[str]) -> str:

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, definition_before, naming
+from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, naming
 from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN, RECURRENT
 
 _NESTED = {"LSTM": "(0, (1, 2))", "GRU": "(0, 1)", "RNN": "(0, 1)"}
@@ -55,9 +56,9 @@ def kind_of(site: Site, layer: ast.expr) -> str | None:
 
 
 def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
-    """The compile path in front of the statement; NotAnOperator where it does more with a layer than call it."""
+    """The compile path in front of the statement; NotProven where it does more with a layer than call it."""
     if site.torch != "torch" or not site.torch_at_import:
-        raise NotAnOperator("`torch` may not be bound when the module is imported")
+        raise NotProven("`torch` may not be bound when the module is imported")
     outer = {id(child): part for part in (statement, *walk_in_layers(statement)) for child in children(part)}
     if all(_flattens(outer, layer) for layer in layers):
         parts = ("if not torch.compiler.is_dynamo_compiling():\n    ", site.original(statement, 1))
@@ -77,7 +78,7 @@ def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
             text = f'_number_of_layer({site.text(layer.value)}, "{layer.attr}", "{further.attr}")'
             written[id(further)] = (further, text)
         else:
-            raise NotAnOperator(f"`{speculation.short(further)}` does more with the layer than call it")
+            raise NotProven(f"`{speculation.short(further)}` does more with the layer than call it")
     inner = site.but(written=written).text(statement)
     parts = (f"{site.header('if', conditions)}\n    {_COMMENT}\n    {inner}\nelse:\n    ", site.original(statement, 1))
     return Edit(
@@ -95,19 +96,19 @@ def _flattens(outer: dict[int, ast.AST], layer: ast.Attribute) -> bool:
 
 def _condition(site: Site, layer: ast.Attribute, call: ast.Call) -> str:
     if call.keywords or not 1 <= len(call.args) <= 2:
-        raise NotAnOperator(f"`{speculation.short(call)}` has arguments other than the input and the first state")
+        raise NotProven(f"`{speculation.short(call)}` has arguments other than the input and the first state")
     names: dict[str, None] = {}
     for given in call.args:
         names.update(dict.fromkeys(_names_in(site, given)))
     if not names:
-        raise NotAnOperator(f"cannot infer that `{speculation.short(call.args[0])}` is a Tensor")
+        raise NotProven(f"cannot infer that `{speculation.short(call.args[0])}` is a Tensor")
     kind = kind_of(site, layer)
     own = site.text(layer.value)
     return f'_fits_recurrent({own}, "{layer.attr}", torch.nn.{kind}, {", ".join(names)})'
 
 
 def _names_in(site: Site, given: ast.expr) -> Iterator[str]:
-    """The locals that an argument is made of, tensors first to be asked; NotAnOperator for what is no tensor."""
+    """The locals that an argument is made of, tensors first to be asked; NotProven for what is no tensor."""
     if isinstance(given, ast.Constant) and given.value is None:
         return
     if isinstance(given, (ast.Tuple, ast.List)):
@@ -116,13 +117,13 @@ def _names_in(site: Site, given: ast.expr) -> Iterator[str]:
         return
     if isinstance(given, ast.Name):
         if _is_packed(site, given.id):
-            raise NotAnOperator(
+            raise NotProven(
                 f"`{given.id}` is a packed sequence, whose size depends on data; pass padded input, and mask the output"
             )
         yield given.id
         return
     if isinstance(given, ast.Starred) or not site.value(given).is_tensor:
-        raise NotAnOperator(f"cannot infer that `{speculation.short(given)}` is a Tensor; give it a name before")
+        raise NotProven(f"cannot infer that `{speculation.short(given)}` is a Tensor; give it a name before")
     own = site.evaluator.scope.self_name
     for part in walk_in_layers(given):
         local = isinstance(part, ast.Name) and part.id != own and site.evaluator.scope.is_local(part.id)

@@ -13,8 +13,8 @@ from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import children, walk_scope
 from graphmend_codemod.project.summary.computing import OPERATIONS
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
 from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
 _METHODS = (
@@ -45,11 +45,11 @@ class RegionEffects:
         }
 
     def changed(self) -> set[str]:
-        """The names from outside whose tensors the region changes. NotAnOperator for any other effect."""
+        """The names from outside whose tensors the region changes. NotProven for any other effect."""
         found: set[str] = set()
         for node in self._nodes:
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-                raise NotAnOperator(f"the loop changes `{speculation.short(node)}`")
+                raise NotProven(f"the loop changes `{speculation.short(node)}`")
             if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
                 found |= self._outside(self._roots(node.value), node)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -67,31 +67,31 @@ class RegionEffects:
     def _call(self, call: ast.Call) -> set[str]:
         text, qualified = speculation.short(call), self._site.resolve(call.func)
         if any(word.arg in {None, "out", "inplace"} for word in call.keywords):
-            raise NotAnOperator(f"`{text}` may have side effects")
+            raise NotProven(f"`{text}` may have side effects")
         if qualified is not None:
             return self._known(call, qualified, text)
         if isinstance(call.func, ast.Name):
             if self._is_layer(call.func):
                 return set()
-            raise NotAnOperator(f"`{text}` may have side effects")
+            raise NotProven(f"`{text}` may have side effects")
         if not isinstance(call.func, ast.Attribute):
             if self._is_layer(call.func):
                 return set()
-            raise NotAnOperator(f"`{text}` may have side effects")
+            raise NotProven(f"`{text}` may have side effects")
         method, owner = call.func.attr, call.func.value
         if isinstance(owner, ast.Name) and owner.id == self._own:
             return set()  # a layer or a method: which one is asked where attributes become parts
         if method.endswith("_") and not method.endswith("__"):
             return self._outside(self._roots(owner), call)
         if method == "numpy" and not self._site.no_grad:
-            raise NotAnOperator(f"a gradient cannot run `{text}` again; write `.tolist()`")
+            raise NotProven(f"a gradient cannot run `{text}` again; write `.tolist()`")
         if method in _CONTAINERS:
             own = isinstance(owner, ast.Name) and owner.id in self.stored
             if not own or reads_before_writing(self._statements, owner.id):  # type: ignore[attr-defined]
-                raise NotAnOperator(f"`{text}` changes something other than a tensor of the loop")
+                raise NotProven(f"`{text}` changes something other than a tensor of the loop")
             return set()
         if method not in _METHODS and not (method == "forward" and self._is_layer(owner)):
-            raise NotAnOperator(f"`{text}` may have side effects")
+            raise NotProven(f"`{text}` may have side effects")
         return set()
 
     def _known(self, call: ast.Call, qualified: str, text: str) -> set[str]:
@@ -109,7 +109,7 @@ class RegionEffects:
         facts = self._site.evaluator.scope.index.function(qualified)
         if builtin in _BUILTINS or (facts is not None and facts.computes):
             return set()
-        raise NotAnOperator(f"`{text}` may have side effects")
+        raise NotProven(f"`{text}` may have side effects")
 
     def _is_layer(self, node: ast.expr) -> bool:
         """True for what is looked up in an attribute of the instance, in place or as a name of the loop."""
@@ -191,7 +191,7 @@ class RegionEffects:
     def _outside(self, names: set[str], node: ast.AST) -> set[str]:
         found = self._leads_to(names)
         if self._own in found or any(not self._site.evaluator.scope.is_local(name) for name in found):
-            raise NotAnOperator(f"`{speculation.short(node)}` may change state of the instance or the module")
+            raise NotProven(f"`{speculation.short(node)}` may change state of the instance or the module")
         return found
 
     @cached_property
@@ -242,13 +242,13 @@ class RegionEffects:
         return {each for part in parts for each in self._roots(part)}
 
     def check_rebound(self, name: str) -> None:
-        """NotAnOperator where the region binds `name` to a tensor that may have another dtype or shape."""
+        """NotProven where the region binds `name` to a tensor that may have another dtype or shape."""
         for node in self._nodes:
             if isinstance(node, ast.Assign) and any(name in _names(target) for target in node.targets):
                 if not (len(node.targets) == 1 and _accumulates(node.value, name)):
-                    raise NotAnOperator(f"`{speculation.short(node)}` may change the dtype or shape of `{name}`")
+                    raise NotProven(f"`{speculation.short(node)}` may change the dtype or shape of `{name}`")
             elif isinstance(node, (ast.For, ast.comprehension, ast.AnnAssign)) and name in _names(node.target):
-                raise NotAnOperator(f"`{speculation.short(node)}` binds `{name}`")
+                raise NotProven(f"`{speculation.short(node)}` binds `{name}`")
 
 
 def _names(target: ast.expr) -> set[str]:

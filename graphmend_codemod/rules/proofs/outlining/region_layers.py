@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, base
+from graphmend_codemod.rules.proofs.outlining.custom_op import base
 
 _SAYS = frozenset({"print", "warn", "warning", "warning_once", "info", "debug", "error", "log", "exception"})
 
@@ -23,12 +24,12 @@ _NOT_AGAIN = frozenset({"setattr", "register_buffer", "apply", "checkpoint", "nu
 
 
 def check_layers(site: Site, attribute: str) -> None:
-    """NotAnOperator where a layer of `self.attribute` is of a class that is not known to only compute."""
+    """NotProven where a layer of `self.attribute` is of a class that is not known to only compute."""
     owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
     calls = calls_in(site.source.text)
     made = [*calls.assigned(owner, attribute), *_put_in(calls, owner, attribute)]
     if not made:
-        raise NotAnOperator(f"cannot infer which layers `self.{attribute}` contains; make them in `__init__`")
+        raise NotProven(f"cannot infer which layers `self.{attribute}` contains; make them in `__init__`")
     _Layers(site, calls).check(attribute, made)
 
 
@@ -57,34 +58,32 @@ class _Layers:
     def check(self, attribute: str, made: list[ast.expr]) -> None:
         for value in made:
             if isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
-                raise NotAnOperator(
+                raise NotProven(
                     f"parameters in `self.{attribute}` are not registered with the module; use `nn.ModuleList`"
                 )
             if isinstance(value, ast.Name):
-                raise NotAnOperator(
-                    f"cannot infer which layers `self.{attribute}` contains: `{value.id}` is an argument"
-                )
+                raise NotProven(f"cannot infer which layers `self.{attribute}` contains: `{value.id}` is an argument")
             for call in (part for part in walk(value) if isinstance(part, ast.Call)):
                 self._check_call(call)
 
     def _check_call(self, call: ast.Call) -> None:
         qualified = self._site.resolve_global(call.func)
         if qualified is None and isinstance(call.func, ast.Name):
-            raise NotAnOperator(f"cannot infer what `{speculation.short(call)}` returns")
+            raise NotProven(f"cannot infer what `{speculation.short(call)}` returns")
         if qualified is None or qualified.startswith(("torch.", "builtins.")):
             return
         module, _, name = qualified.rpartition(".")
         scope = self._site.evaluator.scope
         if module != self._site.summary.name:
             if scope.index.class_facts(qualified) is not None or scope.index.function(qualified) is not None:
-                raise NotAnOperator(f"`{speculation.short(call.func)}` is in another file, and may have side effects")
+                raise NotProven(f"`{speculation.short(call.func)}` is in another file, and may have side effects")
             return
         facts = scope.index.class_facts(qualified)
         if facts is None:
-            raise NotAnOperator(f"cannot infer what `{speculation.short(call)}` returns")
+            raise NotProven(f"cannot infer what `{speculation.short(call)}` returns")
         for base_class in facts.bases:
             if not base_class.startswith(("torch.", "builtins.")) and base_class.rpartition(".")[0] != module:
-                raise NotAnOperator(f"`{name}` has a base class in another file, which may have side effects")
+                raise NotProven(f"`{name}` has a base class in another file, which may have side effects")
         self._check_class(name)
 
     def _check_class(self, name: str) -> None:
@@ -95,9 +94,7 @@ class _Layers:
             owned = definition.owner == name or (definition.owner and self._calls.is_heir(name, definition.owner))
             if owned and not definition.qualname.endswith(".__init__"):
                 for text in _effects(definition.node):
-                    raise NotAnOperator(
-                        f"`{text}` in `{definition.qualname}` is not supported inside a custom operator"
-                    )
+                    raise NotProven(f"`{text}` in `{definition.qualname}` is not supported inside a custom operator")
                 for attribute in _run(definition.node):
                     if self._calls.method(name, attribute) is None:
                         made = self._calls.assigned(name, attribute)

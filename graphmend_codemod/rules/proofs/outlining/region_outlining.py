@@ -17,8 +17,9 @@ from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Span
 from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator, call, definition_before, moved, naming
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming
 from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN
 from graphmend_codemod.rules.proofs.outlining.region_effects import RegionEffects
 from graphmend_codemod.rules.proofs.outlining.region_layers import check_layers
@@ -33,7 +34,7 @@ _TEST = "if torch.compiler.is_dynamo_compiling() and "
 _COMMENT = "# Shapes in here depend on the data: torch.compile calls this function as one operator."
 
 
-class UsedLater(NotAnOperator):
+class UsedLater(NotProven):
     """A name that the region binds is read behind it."""
 
 
@@ -43,7 +44,7 @@ class Region:
     def __init__(self, site: Site, statements: Sequence[ast.stmt]) -> None:
         first = site.at(statements[0])
         if first is None:
-            raise NotAnOperator("the loop is not reached by torch.compile")
+            raise NotProven("the loop is not reached by torch.compile")
         self.site = first
         self.last = site.at(statements[-1]) or site
         self.statements = list(statements)
@@ -51,7 +52,7 @@ class Region:
         self.effects = RegionEffects(first, statements)
 
     def result(self) -> str:
-        """The name of the one tensor that the region changes; NotAnOperator if that is not all it does."""
+        """The name of the one tensor that the region changes; NotProven if that is not all it does."""
         self._check_forms()
         changed = self.effects.changed()
         left = {name for name in self.effects.stored - changed if self.last.live_after(name)}
@@ -59,38 +60,38 @@ class Region:
             raise UsedLater(f"`{min(left)}` is used after the loop")
         if len(changed) != 1:
             several = " and ".join(f"`{name}`" for name in sorted(changed))
-            raise NotAnOperator(f"the loop changes {several}, not one tensor" if several else "no tensor is changed")
+            raise NotProven(f"the loop changes {several}, not one tensor" if several else "no tensor is changed")
         (name,) = changed
         if not self.site.value(ast.Name(name, ast.Load())).is_tensor or not self.site.sole_owner(name):
-            raise NotAnOperator(f"`{name}` may share memory with another tensor")
+            raise NotProven(f"`{name}` may share memory with another tensor")
         self.effects.check_rebound(name)
         return name
 
     def _check_forms(self) -> None:
         scope = self.site.evaluator.scope
         if not self.site.torch_at_import or self.site.torch != "torch":
-            raise NotAnOperator("`torch` may not be bound when the module is imported")
+            raise NotProven("`torch` may not be bound when the module is imported")
         if scope.self_name is None or scope.class_qualified is None or "." in self.site.function.partition(".")[2]:
-            raise NotAnOperator("the loop is not in a method of an `nn.Module`")
+            raise NotProven("the loop is not in a method of an `nn.Module`")
         for part in (part for statement in self.statements for part in (statement, *walk_scope(statement))):
             if isinstance(part, _LEAVES):
-                raise NotAnOperator(f"`{speculation.short(part)}` leaves the loop")
+                raise NotProven(f"`{speculation.short(part)}` leaves the loop")
             no_grad = isinstance(part, ast.With) and all(_is_no_grad(self.site, item) for item in part.items)
             if isinstance(part, _FORMS) or (isinstance(part, ast.With) and not no_grad):
-                raise NotAnOperator(f"`{speculation.short(part)}` in the loop cannot be moved into a function")
+                raise NotProven(f"`{speculation.short(part)}` in the loop cannot be moved into a function")
             word = part.id if isinstance(part, ast.Name) else part.attr if isinstance(part, ast.Attribute) else ""
             if (word.startswith("__") and not word.endswith("__")) or word in _OF_A_CLASS:
-                raise NotAnOperator(f"`{word}` has another meaning outside the class")
+                raise NotProven(f"`{word}` has another meaning outside the class")
         for name in sorted(self.effects.stored):
             if not scope.is_local(name) or name in scope.closure - scope.locals:
-                raise NotAnOperator(f"`{name}` is not local to this function")
+                raise NotProven(f"`{name}` is not local to this function")
         for part in walk_scope(scope.node):
             if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
-                raise NotAnOperator(f"`{part.id}` in the function may read local variables of the loop")
+                raise NotProven(f"`{part.id}` in the function may read local variables of the loop")
             if isinstance(part, SCOPES):
                 known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & self.effects.stored
                 if known:
-                    raise NotAnOperator(f"a nested function uses `{min(known)}`")
+                    raise NotProven(f"a nested function uses `{min(known)}`")
 
     def _loads(self) -> Iterator[ast.Name]:
         names = [
@@ -102,7 +103,7 @@ class Region:
         yield from sorted(names, key=lambda part: (part.lineno, part.col_offset))
 
     def given(self, result: str) -> list[str]:
-        """The locals that the region reads, `result` first. NotAnOperator for what may not be bound, or is callable."""
+        """The locals that the region reads, `result` first. NotProven for what may not be bound, or is callable."""
         scope, found = self.site.evaluator.scope, {result: None}
         for part in self._loads():
             name = part.id
@@ -111,11 +112,11 @@ class Region:
                 continue
             value = self.site.value(ast.Name(name, ast.Load()))
             if not self._is_bound(name):
-                raise NotAnOperator(f"`{name}` may be unbound before the loop")
+                raise NotProven(f"`{name}` may be unbound before the loop")
             outer = self._parents.get(id(part))
             called = isinstance(outer, ast.Call) and outer.func is part
             if value.callee is not None or value.instance_of is not None or called:
-                raise NotAnOperator(f"`{name}` is neither a Tensor nor a number")
+                raise NotProven(f"`{name}` is neither a Tensor nor a number")
             found[name] = None
         return list(found)
 
@@ -140,13 +141,13 @@ class Region:
                 continue
             outer = self._parents[id(part)]
             if not isinstance(outer, ast.Attribute):
-                raise NotAnOperator(f"the loop uses `{part.id}`")
+                raise NotProven(f"the loop uses `{part.id}`")
             further = self._parents[id(outer)]
             facts, fact = scope.class_facts, scope.attribute(outer.attr)
             if facts is None or outer.attr in facts.methods:
-                raise NotAnOperator(f"`self.{outer.attr}` is a method or a property, which may have side effects")
+                raise NotProven(f"`self.{outer.attr}` is a method or a property, which may have side effects")
             if self._is_set_later(outer.attr):
-                raise NotAnOperator(f"`self.{outer.attr}` is set outside of `__init__`")
+                raise NotProven(f"`self.{outer.attr}` is set outside of `__init__`")
             if outer.attr == "training" or (fact is not None and fact.kind is AttributeKind.CONSTANT):
                 continue
             used = isinstance(further, ast.Attribute) and fact is not None and fact.kind in _NUMBERS
@@ -184,7 +185,7 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
     """The statements as a call of a new function that holds them, which torch.compile calls as one operator.
 
     `about` is the first sentence of the function's docstring, in which `{}` is the name of the changed tensor.
-    NotAnOperator, with the reason, where the statements cannot be outlined.
+    NotProven, with the reason, where the statements cannot be outlined.
     """
     region, result = _region(site, statements)
     statements = region.statements

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Value
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import NotAnOperator
 
 _CHOOSE = torch_api.name_set("nonzero argwhere unique unique_consecutive masked_select item tolist numpy")
 _VALUE_SIZED = torch_api.name_set("bincount repeat_interleave one_hot histc")
@@ -37,7 +37,7 @@ class ResultShapes:
         needed: set[str] = set()
         self.statements = self._block(body, needed)
         if not self.results:
-            raise NotAnOperator("the function returns nothing")
+            raise NotProven("the function returns nothing")
 
     # sizes that data decides
 
@@ -125,7 +125,7 @@ class ResultShapes:
         if isinstance(node, ast.If) and (leaves or bound & needed) and self._is_static(node.test, node):
             return self._branch(node, needed)
         if leaves:
-            raise NotAnOperator(f"a `return` below `{speculation.short(_head(node))}` depends on data")
+            raise NotProven(f"a `return` below `{speculation.short(_head(node))}` depends on data")
         if not bound & needed:
             return []
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
@@ -134,23 +134,21 @@ class ResultShapes:
             changed = [name for name in sorted(bound & needed) if not self._keeps_shape(node, name)]
             if not changed:
                 return []
-            raise NotAnOperator(
-                f"the shape or dtype of `{changed[0]}` may depend on `{speculation.short(_head(node))}`"
-            )
-        raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(node)}`")
+            raise NotProven(f"the shape or dtype of `{changed[0]}` may depend on `{speculation.short(_head(node))}`")
+        raise NotProven(f"the shape of a result may depend on `{speculation.short(node)}`")
 
     def _return(self, node: ast.Return, needed: set[str]) -> ast.stmt:
         if node.value is None:
-            raise NotAnOperator("the function returns nothing")
+            raise NotProven("the function returns nothing")
         values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
         if self.results not in {0, len(values)} or (len(values) == 1 and isinstance(node.value, ast.Tuple)):
-            raise NotAnOperator("the function returns one or several results")
+            raise NotProven("the function returns one or several results")
         self.results = len(values)
         made = []
         for value in values:
             self._check(value, node)
             if not self._is_tensor(value, node):
-                raise NotAnOperator(f"cannot infer that the result `{speculation.short(value)}` is a Tensor")
+                raise NotProven(f"cannot infer that the result `{speculation.short(value)}` is a Tensor")
             needed |= _names(value)
             made.append(value)
         return ast.Return(ast.List(made, ast.Load()))
@@ -234,23 +232,23 @@ class ResultShapes:
         return site.value(node).is_python
 
     def _check(self, node: ast.expr, statement: ast.stmt, unsized: bool = False) -> None:
-        """NotAnOperator for what the data sizes, or what cannot run without data."""
+        """NotProven for what the data sizes, or what cannot run without data."""
         site = self._site.at(statement)
         if site is None:
-            raise NotAnOperator(f"`{speculation.short(statement)}` is not reached by torch.compile")
+            raise NotProven(f"`{speculation.short(statement)}` is not reached by torch.compile")
         fine = self._settled(node)
         for part in walk_in_layers(node):
             if isinstance(part, ast.Name) and part.id in self._unsized and id(part) not in fine and not unsized:
-                raise NotAnOperator(f"the size of a result depends on data: `{part.id}`")
+                raise NotProven(f"the size of a result depends on data: `{part.id}`")
             if isinstance(part, ast.Subscript) and not self._is_plain(site, part):
-                raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(part)}`")
+                raise NotProven(f"the shape of a result may depend on `{speculation.short(part)}`")
             if isinstance(part, ast.Call):
                 self._check_call(site, part)
                 like = isinstance(part.func, ast.Attribute) and part.func.attr.endswith("_like")
                 if unsized and not like and not self._is_elementwise(part):
-                    raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(part)}`")
+                    raise NotProven(f"the shape of a result may depend on `{speculation.short(part)}`")
             if isinstance(part, (ast.Lambda, ast.Await, ast.NamedExpr)):
-                raise NotAnOperator(f"the shape of a result may depend on `{speculation.short(part)}`")
+                raise NotProven(f"the shape of a result may depend on `{speculation.short(part)}`")
 
     def _settled(self, node: ast.expr) -> set[int]:
         """Names, by identity, whose size does not matter: only a sum or mean is taken, or elements by their numbers."""
@@ -317,14 +315,14 @@ class ResultShapes:
             builtin = (qualified or "").removeprefix("builtins.")
             plain = builtin in _BUILTINS or (qualified or "").startswith("math.")
             if not plain or any(value.is_tensor for value in values):
-                raise NotAnOperator(f"the shape of a result may depend on `{text}`")
+                raise NotProven(f"the shape of a result may depend on `{text}`")
             return
         known = name in torch_api.RETURNS_TENSOR or name in torch_api.PYTHON_METHODS or site.value(call).is_python
         if not known or name in _CHOOSE | _VALUE_SIZED or (name == "where" and len(call.args) == 1):
-            raise NotAnOperator(f"the shape of a result may depend on `{text}`")
+            raise NotProven(f"the shape of a result may depend on `{text}`")
         sized = name in torch_api.CREATION or name in _SIZED
         if sized and not name.endswith("_like") and any(value.is_tensor for value in values[qualified is None :]):
-            raise NotAnOperator(f"the shape of a result may depend on `{text}`")
+            raise NotProven(f"the shape of a result may depend on `{text}`")
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -17,8 +17,9 @@ from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Original, Replacement
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.rowwise.masked_reads import REDUCTIONS, MaskedReads
 from graphmend_codemod.rules.proofs.rowwise.row_helpers import helpers_in
 from graphmend_codemod.rules.proofs.rowwise.row_values import (
@@ -214,7 +215,7 @@ class _Rewriter(MaskedReads):
         try:
             certain.demand_names(certain.start())
             certain.follow_all(certain.start(), [self.caller], self.links)
-        except MayDiffer as why:
+        except NotProven as why:
             raise NotRowwise(str(why)) from why
         return certain.conditions()
 

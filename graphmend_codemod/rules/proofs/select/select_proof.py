@@ -18,12 +18,13 @@ from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, NotAlike
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves, is_finite_source, read_values
 from graphmend_codemod.rules.proofs.select.identity import asked_of_names, shown_names
-from graphmend_codemod.rules.proofs.select.selection import VALUE, Arm, Assignment, NotSelectable, Selection
+from graphmend_codemod.rules.proofs.select.selection import VALUE, Arm, Assignment, Selection
 
 _ROUNDS = 6
 _NAMELESS = {VALUE: "the conditional expression", "the result": "the returned value"}
@@ -60,7 +61,7 @@ class Facts(NamedTuple):
 
 
 def judge(selection: Selection) -> Facts:
-    """The facts under which the select means the same; NotSelectable if there are none."""
+    """The facts under which the select means the same; NotProven if there are none."""
     assumed: tuple[Assumption, ...] = ()
     for _ in range(_ROUNDS):
         attempt = _Judge(selection, assumed)
@@ -68,7 +69,7 @@ def judge(selection: Selection) -> Facts:
         if not needs:
             return attempt.result()
         assumed += needs
-    raise NotSelectable("cannot infer the dtypes and shapes of the values in its branches")
+    raise NotProven("cannot infer the dtypes and shapes of the values in its branches")
 
 
 class _Judge:
@@ -98,10 +99,10 @@ class _Judge:
             for name, branches in results.items():
                 held = env.get(name)
                 if held is None or not held.is_tensor:
-                    raise NotSelectable(self._why_no_tensor(name, held))
+                    raise NotProven(self._why_no_tensor(name, held))
                 branches.append((self.selection.value_of(arm, name), held))
         if self.verdict.impure:
-            raise NotSelectable(self.verdict.impure)
+            raise NotProven(self.verdict.impure)
         for text in sorted(self.verdict.needs_floating):
             self._need(Assumption("floating", text))
         self.shapes = [self._asked_of_shape(each) for each in sorted(self.verdict.needs_shapes)]
@@ -113,16 +114,16 @@ class _Judge:
         needs = tuple(need for need in needs if _is_dotted(need.one)) or needs
         computed = next((need.one for need in needs if not _is_dotted(need.one)), None)
         if computed is not None:
-            raise NotSelectable(f"cannot infer the dtype of `{computed}`; assign it to a variable before the branch")
+            raise NotProven(f"cannot infer the dtype of `{computed}`; assign it to a variable before the branch")
         if self.verdict.raises and not needs:
-            raise NotSelectable(f"{self.verdict.raises} where eager mode skips it")
+            raise NotProven(f"{self.verdict.raises} where eager mode skips it")
         return needs
 
     def _judge_condition(self, position: int, arm: Arm) -> None:
         if arm.condition is None:
             return
         if arm.condition.skipped is not None:
-            raise NotSelectable(arm.condition.skipped)
+            raise NotProven(arm.condition.skipped)
         # The first test runs in eager mode, too.
         self.verdict = self.verdict & arm.condition.verdict._replace(raises=None)
         for tensor in arm.condition.tensors if position else ():
@@ -158,14 +159,14 @@ class _Judge:
         """The condition, of a tensor that has the shape before the branch."""
         asked = shape_needs.asked(need, self._assume(self.selection.arms[0].env))
         if asked is None or shape_needs.names_in(need) & self.selection.assigned:
-            raise NotSelectable("what a branch computes may raise for some shapes where eager mode skips it")
+            raise NotProven("what a branch computes may raise for some shapes where eager mode skips it")
         return asked
 
     def _need(self, assumption: Assumption) -> None:
         parsed = [ast.parse(text, mode="eval") for text in (assumption.one,) if "..." not in text]
         made = {item.name for item in self.selection.temporaries}
         if not parsed or any(isinstance(node, ast.Name) and node.id in made for node in ast.walk(parsed[0])):
-            raise NotSelectable(
+            raise NotProven(
                 f"cannot infer the dtype of `{assumption.one}` before the branch; convert it first: `.to(dtype)`"
             )
         self.needs[assumption] = None
@@ -175,7 +176,7 @@ class _Judge:
         for what, one, other in self.assumed:
             value = self.site.evaluator.value(ast.parse(one, mode="eval").body, env)
             if value.kind is not Kind.TENSOR or value.dtype is None:
-                raise NotSelectable(f"cannot infer the dtype of `{one}`; convert it first: `.to(dtype)`")
+                raise NotProven(f"cannot infer the dtype of `{one}`; convert it first: `.to(dtype)`")
             if what == "floating":
                 rename_dtype(env, value.dtype, f"float:{value.dtype}")
             else:
@@ -249,7 +250,7 @@ class _Judge:
         named = sorted((text for text in spelled if text), key=lambda text: text.startswith("torch."))
         need = Assumption(what, *named) if len(named) == 2 else None
         if need is None or need in self.assumed or named[0].startswith("torch.") or self._casts(need):
-            raise NotSelectable(f"{_in_words(name)} may have a different {what} in each branch")
+            raise NotProven(f"{_in_words(name)} may have a different {what} in each branch")
         self._need(need)
 
     def _casts(self, need: Assumption) -> bool:
@@ -378,13 +379,13 @@ def _equate(env: Env, what: str, one: str | None, other: str | None) -> None:
 
 
 def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[str]) -> None:
-    """NotSelectable where a tensor that eager mode leaves as it is may be written in place afterwards."""
+    """NotProven where a tensor that eager mode leaves as it is may be written in place afterwards."""
     if (told := asked_of_names(site, names)) is not None:
-        raise NotSelectable(f"`{told}` compares tensors by identity, and `torch.where` returns a new one")
+        raise NotProven(f"`{told}` compares tensors by identity, and `torch.where` returns a new one")
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
-        raise NotSelectable("it is in a nested function, and the outer function may write in place later")
+        raise NotProven("it is in a nested function, and the outer function may write in place later")
     at = site.place.statement
     statement = next(
         node
@@ -396,5 +397,5 @@ def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[
         memory = Memory(site, calls)
         blocks = blocks_of(calls, function)
         memory.demand_no_write(function, blocks, statement, (found | set(names)) - {"self"}, set(names))
-    except NotAlike as reason:
-        raise NotSelectable(f"`torch.where` would copy a tensor that is written in place later: {reason}") from None
+    except NotProven as reason:
+        raise NotProven(f"`torch.where` would copy a tensor that is written in place later: {reason}") from None

@@ -15,15 +15,12 @@ from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.liveness import reads_before_writing
 from graphmend_codemod.analysis.narrowing import evidence, narrow
 from graphmend_codemod.analysis.values import UNKNOWN
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
 
 VALUE = "the value"
 """Stands for the name that the value of a conditional expression does not have."""
-
-
-class NotSelectable(Exception):
-    """Why a branch cannot become a select; the text is the condition that failed."""
 
 
 class Assignment(NamedTuple):
@@ -55,7 +52,7 @@ def assignments(body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
         ):
             found.append(Assignment(statement, statement.targets[0].id, statement.value))
         else:
-            raise NotSelectable(_why_no_assignment(statement))
+            raise NotProven(_why_no_assignment(statement))
     return tuple(found)
 
 
@@ -80,7 +77,7 @@ def arms(site: Site, node: ast.If) -> tuple[Arm, ...]:
     while True:
         condition = split(where, current.test)
         if condition is None:
-            raise NotSelectable(
+            raise NotProven(
                 f"`{site.text(current.test)}` does not test a value that graphmend can infer to be a Tensor"
             )
         found.append(Arm(condition, assignments(current.body), _env_of(where, current.body)))
@@ -129,26 +126,26 @@ class Selection:
         return {item.name for arm in self.arms for item in arm.assignments}
 
     def check_form(self) -> None:
-        """NotSelectable when names depend on each other in a way that one select a name cannot express."""
+        """NotProven when names depend on each other in a way that one select a name cannot express."""
         names = self.names
         if not names:
-            raise NotSelectable("no variable assigned in the branches is read afterwards")
+            raise NotProven("no variable assigned in the branches is read afterwards")
         for arm in self.arms:
             seen: set[str] = set()
             for position, item in enumerate(arm.assignments):
                 if item.name in seen:
-                    raise NotSelectable(f"`{item.name}` is assigned twice in one branch")
+                    raise NotProven(f"`{item.name}` is assigned twice in one branch")
                 seen.add(item.name)
                 rest = [later.statement for later in arm.assignments[position + 1 :]]
                 if item.name in names and reads_before_writing(rest, item.name):
-                    raise NotSelectable(f"later statements of the branch read `{item.name}`")
+                    raise NotProven(f"later statements of the branch read `{item.name}`")
         temporaries = self.temporaries
         counts = [item.name for item in temporaries]
         for item in temporaries:
             if counts.count(item.name) > 1:
-                raise NotSelectable(f"`{item.name}` is assigned in several branches")
+                raise NotProven(f"`{item.name}` is assigned in several branches")
             if any(self._reads(arm, item) for arm in self.arms if item not in arm.assignments):
-                raise NotSelectable(f"`{item.name}` is used in several branches")
+                raise NotProven(f"`{item.name}` is used in several branches")
 
     def _reads(self, arm: Arm, item: Assignment) -> bool:
         return reads_before_writing([other.statement for other in arm.assignments], item.name)
@@ -175,7 +172,7 @@ def expression_selection(site: Site, node: ast.IfExp, condition: Condition) -> S
 
 
 def selection_of(site: Site, node: ast.If) -> Selection:
-    """The selection that `node` is; NotSelectable with the reason if it is none."""
+    """The selection that `node` is; NotProven with the reason if it is none."""
     branches = arms(site, node)
     assigned = dict.fromkeys(item.name for arm in branches for item in arm.assignments)
     selection = Selection(site, node, branches, tuple(name for name in assigned if site.live_after(name)))

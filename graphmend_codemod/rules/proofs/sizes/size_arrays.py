@@ -10,9 +10,9 @@ from graphmend_codemod.analysis.callgraph import Definition, calls_in, tree_of
 from graphmend_codemod.analysis.scope import children, dotted, parameters, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, MayDiffer
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside, is_whole
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import ARRAYS
 
@@ -158,7 +158,7 @@ def _demand_only_sizes(site: Site, found: SizeArray) -> list[str]:
         certain = CertainCalls(site, calls)
         certain.follow_all(certain.start(), [function], sure.links)
         return certain.conditions()
-    except MayDiffer as reason:
+    except NotProven as reason:
         raise NotSizes(str(reason)) from None
 
 
