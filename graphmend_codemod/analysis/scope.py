@@ -138,11 +138,16 @@ def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
     return named + [arg for arg in (args.vararg, args.kwarg) if arg is not None]
 
 
+INDEXED = "[]"
+"""Stands among the words of an outline for `x[index]`, where the index is not a constant."""
+
+
 class Outline(NamedTuple):
     """What one look at a function tells: names that it binds, functions inside, and which rarer forms it uses.
 
     `conditional_lines` are the lines of conditional expressions, in order; `words` the names read or behind a dot, with
-    the lines where these expressions begin. `notes` are for what rules look for here, once.
+    the lines where these expressions begin, and under `INDEXED` those of subscripts whose index is no constant. `notes`
+    are for what rules look for here, once.
     """
 
     names: frozenset[str]
@@ -204,6 +209,8 @@ def outline(function: FunctionNode) -> Outline:
         fields = NODE_FIELDS[kind]
         if kind in kept:
             kept[kind].append(node)
+            if kind is ast.Subscript and node.slice.__class__ is not ast.Constant:
+                words.setdefault(INDEXED, []).append(node.lineno)
         elif kind in _BINDING:
             if kind is ast.IfExp:
                 conditional.append(node.lineno)

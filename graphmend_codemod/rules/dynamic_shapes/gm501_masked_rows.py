@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.scope import INDEXED, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -116,7 +116,7 @@ rule = Rule(
 )
 
 
-@rule.on(ast.Assign, when=lambda node: isinstance(node.targets[0], ast.Subscript))
+@rule.on(ast.Assign, words={INDEXED}, here=True, when=lambda node: isinstance(node.targets[0], ast.Subscript))
 def written_where(site: Site, node: ast.Assign) -> Verdict | None:
     """`x[torch.where(mask)] = number`."""
     target = node.targets[0]

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import parameters, walk_in_layers
+from graphmend_codemod.analysis.scope import INDEXED, parameters, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -149,7 +149,7 @@ def _copies(node: ast.Assign) -> bool:
     return mask is not None and next(_chosen_by(node.value, mask), None) is not None
 
 
-@rule.on(ast.Assign, when=_copies)
+@rule.on(ast.Assign, words={INDEXED}, here=True, when=_copies)
 def masked_copy(site: Site, node: ast.Assign) -> Verdict | None:
     """`y[mask] = x[mask]`."""
     mask, target = _mask(node), node.targets[0]

@@ -28,7 +28,7 @@ import ast
 import contextlib
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.scope import walk, walk_in_layers
+from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -183,7 +183,7 @@ def _is_worth_asking(node: ast.stmt) -> bool:
     return value is not None and next(_reads(value), None) is not None
 
 
-@rule.on(ast.Assign, ast.AugAssign, ast.Return, when=_is_worth_asking)
+@rule.on(ast.Assign, ast.AugAssign, ast.Return, words={INDEXED}, here=True, when=_is_worth_asking)
 def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> Verdict | None:
     """`y[mask] = f(x[mask])`, `return (x[mask] - y[mask]).abs().mean()`."""
     assert node.value is not None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.scope import INDEXED, dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -91,7 +91,7 @@ def _may_read(node: ast.Assign | ast.Return) -> bool:
     )
 
 
-@rule.on(ast.Assign, ast.Return, when=_may_read)
+@rule.on(ast.Assign, ast.Return, words={INDEXED}, here=True, when=_may_read)
 def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     """`x[..., flags, 0]` where `flags = [kind == "b" for kind in kinds]`."""
     found = [

@@ -160,9 +160,10 @@ class Rule:
         """Register a match function for these `ast` node types.
 
         It is asked only in functions of which the summary says `candidate` (see `FunctionSummary.candidates`), and in
-        which at least one of `words` occurs as a name that is read or behind a dot; if `here`, in the node itself. What
-        can be told by a look at the node alone comes in `when`: it costs less than being asked. `lines` tells the lines
-        of a function that hold anything worth asking for.
+        which at least one of `words` occurs as a name that is read or behind a dot, or as an index that is no constant
+        (`scope.INDEXED`); if `here`, in the node itself. For functions without such words a rule is not even loaded.
+        What can be told by a look at the node alone comes in `when`: it costs less than being asked. `lines` tells the
+        lines of a function that hold anything worth asking for.
         """
 
         def register(match: Match) -> Match:

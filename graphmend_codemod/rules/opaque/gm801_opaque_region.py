@@ -32,7 +32,7 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining import opaque_function, recurrent
+from graphmend_codemod.rules.proofs.outlining.recurrent_layers import layers_in
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 from graphmend_codemod.rules.proofs.untraced.tests import tested
@@ -144,9 +144,11 @@ _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 @rule.on(*_SIMPLE)
 def recurrent_layer(site: Site, statement: ast.stmt) -> Verdict | None:
     """`x = self.lstm(x)[0]`."""
-    layers = recurrent.layers_in(site, statement)
+    layers = layers_in(site, statement)
     if not layers:
         return None
+    from graphmend_codemod.rules.proofs.outlining import recurrent  # few statements get here, and a commit hook waits
+
     message = f"calls or reads a recurrent layer, which Dynamo does not trace: `{speculation.short(layers[0])}`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
@@ -177,6 +179,8 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Ver
 
 
 def _function(site: Site, each: Untraced) -> Verdict | None:
+    from graphmend_codemod.rules.proofs.outlining import opaque_function
+
     try:
         return Verdict(each.message, edit=opaque_function.edit(site))
     except NotProven as reason:

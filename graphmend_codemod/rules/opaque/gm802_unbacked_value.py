@@ -19,8 +19,6 @@ from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining import opaque_function
-from graphmend_codemod.rules.proofs.outlining.unbacked import captured, rewritten
 from graphmend_codemod.rules.proofs.outlining.unbacked_helpers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
@@ -104,7 +102,11 @@ _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 @rule.on(*_STATEMENTS, lines=untraced.lines)
 def read_back(site: Site, statement: ast.stmt) -> Verdict | None:
     """All that the statement reads from the data, if the graph can carry it."""
-    found = None if site.function in HELPERS else captured(site, statement)
+    if site.function in HELPERS or not _may_read(site, statement):
+        return None
+    from graphmend_codemod.rules.proofs.outlining.unbacked import captured, rewritten  # a commit hook waits for it
+
+    found = captured(site, statement)
     if found is None or _is_taken_whole(site):
         return None
     if found.decides is not None:
@@ -125,8 +127,16 @@ def read_back(site: Site, statement: ast.stmt) -> Verdict | None:
     return Verdict(found.first.message, edit=edit)
 
 
+def _may_read(site: Site, statement: ast.stmt) -> bool:
+    """True for a statement that writes at an index, or at which the graph breaks."""
+    if isinstance(statement, ast.Assign) and any(isinstance(target, ast.Subscript) for target in statement.targets):
+        return True
+    return any(untraced.break_at(site, node) is not None for node in untraced.suspects(site).of(statement))
+
+
 def _is_taken_whole(site: Site) -> bool:
     """True in a function that becomes one operator as a whole."""
+    from graphmend_codemod.rules.proofs.outlining import opaque_function
 
     def look() -> bool:
         try:

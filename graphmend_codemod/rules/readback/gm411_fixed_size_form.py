@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import re
 
-from graphmend_codemod.analysis.scope import Outline
+from graphmend_codemod.analysis.scope import INDEXED, Outline
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -162,7 +162,7 @@ def _lines(outline: Outline) -> list[int]:
     return [node.lineno for node in candidates(outline)]
 
 
-@rule.on(*_STATEMENTS, lines=_lines)
+@rule.on(*_STATEMENTS, words={INDEXED, "one_hot", "roll"}, lines=_lines)
 def reads_a_tensor(site: Site, statement: ast.stmt) -> Verdict | None:
     """The first such operator that the statement itself evaluates; the edit mends all of them that can be."""
     suspects = {id(node) for node in candidates(site.evaluator.scope.outline)}

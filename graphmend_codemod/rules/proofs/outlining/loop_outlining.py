@@ -101,7 +101,7 @@ def _cause(site: Site, node: ast.For) -> Untraced | None:
         if inner is None:
             continue
         for suspect in untraced.suspects(site).of(statement):
-            each = untraced.break_at(inner, suspect, CALLS_IN_LOOPS)
+            each = untraced.break_among(inner, suspect, CALLS_IN_LOOPS)
             if each is not None:
                 return each
     return None

@@ -9,50 +9,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis import speculation, torch_api
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, naming
 from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN, RECURRENT
+from graphmend_codemod.rules.proofs.outlining.recurrent_layers import NESTED, kind_of
 
-_NESTED = {"LSTM": "(0, (1, 2))", "GRU": "(0, 1)", "RNN": "(0, 1)"}
 _NUMBERS = frozenset("num_layers hidden_size input_size proj_size bidirectional batch_first bias dropout mode".split())
 _PACKS = frozenset({"pack_padded_sequence", "pack_sequence"})
 _COMMENT = "# torch.compile does not trace recurrent layers: it calls this one as one operator."
 _SHARED = ("_holds_plain_parts", "_fits_an_operator", "_one_operator", "_is_recurrent")
-
-
-def layers_in(site: Site, statement: ast.stmt) -> list[ast.Attribute]:
-    """The places in a simple statement where it reads attributes of the instance that are recurrent layers."""
-    function = site.evaluator.scope.node
-    names = site.remembered("recurrent layers", function, lambda: _attributes(site), anywhere=True)
-    if not names:
-        return []
-    return [
-        part for part in walk_in_layers(statement) if isinstance(part, ast.Attribute) and _is_one(site, part, names)
-    ]
-
-
-def _attributes(site: Site) -> frozenset[str]:
-    """Attributes of the instance that are recurrent layers, among those that the function names."""
-    facts = site.evaluator.scope.class_facts
-    if facts is None:
-        return frozenset()
-    made = {name: fact.callee for name, fact in facts.attributes.items() if fact.callee is not None}
-    return frozenset(name for name, callee in made.items() if torch_api.torch_module_class(callee) in _NESTED)
-
-
-def _is_one(site: Site, node: ast.Attribute, names: frozenset[str]) -> bool:
-    own = isinstance(node.value, ast.Name) and node.value.id == site.evaluator.scope.self_name
-    return own and node.attr in names and kind_of(site, node) is not None
-
-
-def kind_of(site: Site, layer: ast.expr) -> str | None:
-    """`LSTM`, `GRU` or `RNN`, as far as the constructor tells."""
-    made = torch_api.torch_module_class(site.value(layer).instance_of)
-    return made if made in _NESTED else None
 
 
 def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
@@ -149,7 +118,7 @@ def _operator(site: Site, layer: ast.Attribute, operator: str) -> Helper:
             "@_one_operator(",
             f'    "{layer.attr}",',
             f"    shapes=lambda {own}, x, *_: _recurrent_shapes({text}, x),",
-            f"    nested={_NESTED[kind]},",
+            f"    nested={NESTED[kind]},",
             "    untraced=True,",
             ")",
             f"def {operator}({own}, *given):",

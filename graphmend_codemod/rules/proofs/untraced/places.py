@@ -145,8 +145,13 @@ def _is_harmless_layer(site: Site, function: ast.expr) -> bool:
     return torch_api.torch_module_class(site.value(function).instance_of) not in LAYERS
 
 
-def break_at(site: Site, node: ast.expr, calls: Sequence[Ask] = CALLS) -> Untraced | None:
-    """What cannot be traced of a call or a subscript; `calls` are the kinds of calls that are asked for, in order."""
+def break_at(site: Site, node: ast.expr) -> Untraced | None:
+    """What cannot be traced of a call or a subscript: several rules ask for it."""
+    return site.remembered(f"break at {site.place.statement.lineno}", node, lambda: break_among(site, node, CALLS))
+
+
+def break_among(site: Site, node: ast.expr, calls: Sequence[Ask]) -> Untraced | None:
+    """What cannot be traced of a call or a subscript, where only these kinds of calls are asked for, in order."""
     if isinstance(node, ast.Subscript):
         return chosen(site, node) or chosen_anywhere(site, node) or cut(site, node)
     if not isinstance(node, ast.Call) or _is_harmless_layer(site, node.func):
