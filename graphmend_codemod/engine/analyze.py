@@ -53,7 +53,6 @@ def analyse(
         problem = Problem(path, "was changed by another process while graphmend ran; run it again")
         return Analysed(path, problem=problem)
     module = index.module_at(path)
-    settings = for_file(settings, path)
     view = RecordingView(index)
     try:
         if module is None or (source.suppressions.skip_file and not settings.see_suppressed):
@@ -63,8 +62,7 @@ def analyse(
         kept = [
             each
             for each in found
-            if is_selected(each.code, settings)
-            and (settings.see_suppressed or not source.suppressed(each.span, each.code))
+            if settings.see_suppressed or not source.suppressed(each.span, each.code)
         ]
     except NeedsProject:
         raise
@@ -98,27 +96,6 @@ def _short_enough(
     long = next(each for each, size in zip(functions, sizes, strict=True) if size >= _LONGEST_FUNCTION)
     said = f"`{long.qualname}` is longer than {_LONGEST_FUNCTION // 1000} kB, which is not analysed; split it"
     return kept, Problem(summary.path, said, long.line)
-
-
-def for_file(settings: Settings, path: str) -> Settings:
-    """The settings with the ignores that `per-file-ignores` adds for this path."""
-    if not settings.per_file_ignores:
-        return settings
-    from fnmatch import fnmatch
-
-    name = path.rpartition("/")[2]
-    extra = [
-        code
-        for pattern, codes in settings.per_file_ignores
-        if fnmatch(path, pattern) or fnmatch(name, pattern)
-        for code in codes
-    ]
-    return settings._replace(ignore=(*settings.ignore, *extra)) if extra else settings
-
-
-def is_selected(code: str, settings: Settings) -> bool:
-    """True when `select` names the code, by prefix, and `ignore` does not."""
-    return code.startswith(settings.select) and not (settings.ignore and code.startswith(settings.ignore))
 
 
 def with_candidates(summary: ModuleSummary, functions: Iterable[ReachedFunction]) -> tuple[ReachedFunction, ...]:

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graphmend_codemod.core.discovery import discover
-from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.settings import Settings, selects
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine import api
-from graphmend_codemod.engine.analyze import is_selected
 from graphmend_codemod.engine.api import CheckResult, FixResult
 from graphmend_codemod.engine.fixpoint import Veto
 from graphmend_codemod.engine.session import Checker, Found
@@ -106,6 +105,10 @@ class _Checker(Checker):
             self._found = super().check(self._all_files, named=False)
         wanted = set(files)
         return Found(
-            tuple(each for each in self._found.findings if each.path in wanted and is_selected(each.code, self._asked)),
+            tuple(
+                each
+                for each in self._found.findings
+                if each.path in wanted and selects(self._asked, each.code, each.path)
+            ),
             tuple(each for each in self._found.problems if each.path in wanted),
         )

@@ -119,6 +119,8 @@ def test_selection_ignores_and_suppressions_are_kept(tmp_path: Path) -> None:
     assert [each.path for each in check(tmp_path, settings=per_file).findings] == ["a.py"]
     assert check(tmp_path, settings=Settings(tmp_path, select=("GM1",))).findings == ()
     assert check(tmp_path, settings=Settings(tmp_path, ignore=("GM201",))).findings == ()
+    longer = Settings(tmp_path, select=("GM201",), ignore=("GM2",))
+    assert len(check(tmp_path, settings=longer).findings) == len(check(tmp_path).findings) > 0
 
 
 def test_findings_come_in_order_of_path_and_position(tmp_path: Path) -> None:
