@@ -78,12 +78,22 @@ class Form(enum.Enum):
 
 
 class Edit(NamedTuple):
-    """What a fix writes. `imports` are modules that must be bound by their own dotted name (`import torch`)."""
+    """What a fix writes. `imports` are modules that must be bound by their own dotted name (`import torch`).
+
+    `scriptable` says that TorchScript compiles the compile path as well: each name keeps the type that it has in the
+    author's text, and nothing is written that it does not know.
+    """
 
     replacements: tuple[Replacement, ...]
     imports: tuple[str, ...] = ()
     helpers: tuple[Helper, ...] = ()
     form: Form = Form.BESIDE
+    scriptable: bool = False
+
+    @property
+    def writes_path(self) -> bool:
+        """True when the compiler no longer runs the text that is edited, but a compile path beside it."""
+        return self.form is Form.BESIDE
 
 
 class Finding(NamedTuple):

@@ -59,11 +59,7 @@ def analyse(
             return Analysed(path)
         functions, too_long = _short_enough(task.functions, module.summary, source)
         found = judge.find(source, module.summary, functions, view, settings)
-        kept = [
-            each
-            for each in found
-            if settings.see_suppressed or not source.suppressed(each.span, each.code)
-        ]
+        kept = [each for each in found if settings.see_suppressed or not source.suppressed(each.span, each.code)]
     except NeedsProject:
         raise
     except SourceError as error:

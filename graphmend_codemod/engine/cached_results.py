@@ -204,17 +204,19 @@ def _edit_to_json(edit: Edit) -> list[Any]:
         edit.imports,
         [[helper.name, helper.source, helper.after, helper.shared] for helper in edit.helpers],
         edit.form.value,
+        edit.scriptable,
     ]
 
 
 def _edit(row: Sequence[Any]) -> Edit:
-    replacements, imports, helpers, form = row
+    replacements, imports, helpers, form, scriptable = row
     _require_text(*imports)
     return Edit(
         tuple(Replacement(_span(span), tuple(_part(part) for part in parts)) for span, parts in replacements),
         tuple(imports),
         tuple(_helper(*helper) for helper in helpers),
         Form(form),
+        bool(scriptable),
     )
 
 

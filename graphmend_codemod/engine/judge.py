@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.dataflow import Flow
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -17,33 +15,22 @@ from graphmend_codemod.analysis.list_provenance import Origins, origins
 from graphmend_codemod.analysis.program_points import LeaksUnknown, Place
 from graphmend_codemod.analysis.scope import NODE_FIELDS, FunctionNode, Outline, Scope, outline, put_children
 from graphmend_codemod.analysis.values import Names
-from graphmend_codemod.core.findings import Edit, Finding, Safety, Span
+from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import Settings, selects
 from graphmend_codemod.core.source import SourceFile
+from graphmend_codemod.engine.applicable import applicable
 from graphmend_codemod.engine.function_trees import functions_of, outermost, parse_function
-from graphmend_codemod.engine.other_breaks import (
-    Judged,
-    asks_for_compiler,
-    breaking_tests,
-    uncaught,
-    without_idle_fixes,
-)
+from graphmend_codemod.engine.other_breaks import Judged, breaking_tests, without_idle_fixes
+from graphmend_codemod.engine.precedence import first_of, uncovered
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary.records import ModuleSummary
 from graphmend_codemod.rules.framework.ask_table import CODES
-from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.registry import worth_asking
-from graphmend_codemod.rules.framework.rule import Asked, Match, Rule, Verdict
+from graphmend_codemod.rules.framework.rule import Asked, Match, Rule
 from graphmend_codemod.rules.framework.site import Site
 
-_ADVICE = "GM7"
 _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
 """Rules with what they ask, and the lines where the words stand that have to be in the node."""
-_SCRIPTABLE = frozenset({"GM101", "GM102", "GM103", "GM104", "GM111", "GM201", "GM202", "GM301"})
-"""Rules whose compile path gives every name the type that it has in the author's text."""
-_UNSCRIPTED = r"\(\.\.\.,|\.cond\(|\blambda\b"
-_CHOICE = " else "
-"""In a conditional expression: of two functions, TorchScript compiles none."""
 _NESTED_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -80,7 +67,7 @@ def find(
             if open_questions:
                 judged += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
     findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes, opaque=settings.opaque)
-    unique = {(finding.code, finding.span): finding for finding in _uncovered(findings)}
+    unique = {(finding.code, finding.span): finding for finding in uncovered(findings)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
 
 
@@ -90,34 +77,6 @@ def _seen(settings: Settings, path: str) -> Mapping[str, frozenset[str]]:
         if where == path:
             found.setdefault(function, set()).add(name)
     return {function: frozenset(names) for function, names in found.items()}
-
-
-def _uncovered(findings: list[Finding]) -> list[Finding]:
-    """The findings without advice, reasons and opaque operators on text for which another one writes a compile path."""
-    edits = [finding.edit for finding in findings if finding.edit is not None]
-    edited = [each.span for edit in edits for each in edit.replacements]
-    eager = [each.span for edit in edits if _writes_path(edit) for each in edit.replacements]
-    plain = [each.edit for each in findings if each.edit is not None and each.safety is not Safety.OPAQUE]
-    traced = [each.span for edit in plain if _writes_path(edit) for each in edit.replacements]
-
-    def covered(finding: Finding) -> bool:
-        if finding.edit is not None:
-            return finding.safety is Safety.OPAQUE and _is_inside(finding.span, traced)
-        return _is_inside(finding.span, edited if finding.code.startswith(_ADVICE) else eager)
-
-    return [finding for finding in findings if not covered(finding)]
-
-
-def _writes_path(edit: Edit) -> bool:
-    """True when the compiler no longer runs the text that is edited."""
-    return bool(edit.helpers) or any("compiling()" in part for part in _written(edit))
-
-
-def _is_inside(span: Span, around: Iterable[Span]) -> bool:
-    start, end = (span.start_line, span.start_column), (span.end_line, span.end_column)
-    return any(
-        (each.start_line, each.start_column) <= start and end <= (each.end_line, each.end_column) for each in around
-    )
 
 
 def _outermost(
@@ -217,15 +176,14 @@ def _findings_in(
                 continue
             site = Site(node, place, unit.flow, unit.evaluator, source, summary, settings, unit.reached.qualname)
             try:
-                found = _judge(site, worth)
+                found = first_of(site, worth)
             except LeaksUnknown:
                 undecided.add(node)
                 continue
             if found is None:
                 continue
             rule, verdict = found
-            verdict = uncaught(_uncontradicted(_within_target(verdict, settings), site), rule, site)
-            verdict = _scriptable(_importable(verdict, unit, summary), rule, site)
+            verdict = applicable(verdict, rule, site)
             safety = rule.safety_of(verdict)
             finding = Finding(
                 code=rule.code,
@@ -245,99 +203,6 @@ def _findings_in(
 @lru_cache(maxsize=4)
 def _selected(settings: Settings, path: str) -> frozenset[str]:
     return frozenset(code for code in CODES if selects(settings, code, path))
-
-
-def _within_target(verdict: Verdict, settings: Settings) -> Verdict:
-    """The verdict without its edit where that writes an API newer than the torch that the project supports."""
-    if verdict.edit is None or settings.target_torch is None:
-        return verdict
-    written = _written(verdict.edit)
-    for name, since in torch_api.SINCE.items():
-        if settings.target_torch < since and any(name in text for text in written):
-            needed, supported = ".".join(map(str, since)), ".".join(map(str, settings.target_torch))
-            api = name.rstrip("(")
-            reason = (
-                f"the fix needs `torch.{api}` (torch {needed}), and the project supports torch {supported}; "
-                "raise `target-torch` if you can"
-            )
-            return verdict._replace(edit=None, declined=reason)
-    return verdict
-
-
-def _uncontradicted(verdict: Verdict, site: Site) -> Verdict:
-    """The verdict without its edit where the author's own test may say the opposite of its header."""
-    if verdict.edit is None:
-        return verdict
-    if site.torch is None and any("None.compiler." in text for text in _written(verdict.edit)):
-        return verdict._replace(edit=None, declined=name_taken())
-    taken = next((name for name in verdict.edit.imports if not site.stays(name.partition(".")[0])), None)
-    if taken is not None:
-        return verdict._replace(edit=None, declined=name_taken(taken))
-    asked = asks_for_compiler(site) if _writes_path(verdict.edit) else None
-    if asked is None:
-        return verdict
-    reason = f"`{asked}` may already test whether torch.compile runs; call `torch.compiler.is_compiling()` directly"
-    return verdict._replace(edit=None, declined=reason)
-
-
-def _importable(verdict: Verdict, unit: _Unit, summary: ModuleSummary) -> Verdict:
-    """The verdict without its edit where that needs torch in code that does without: torch may not be installed."""
-    scope = unit.evaluator.scope
-    if verdict.edit is None or scope.is_local("torch"):
-        return verdict
-    texts = _written(verdict.edit)
-    imports = [
-        each
-        for each in summary.bindings
-        if each.kind == "import" and each.target.replace(":", ".").partition(".")[0] == "torch"
-    ]
-    spelled = [each for each in imports if any(f"{each.name}." in text for text in texts)]
-    bound = [each for each in spelled if not each.for_types]
-    if not imports and "torch" in verdict.edit.imports:
-        reason = "this file does not import torch and may be used where torch is not installed; import torch at the top"
-    elif spelled and not bound:
-        reason = f"this file imports `{spelled[0].name}` only under `TYPE_CHECKING`; import it at the top"
-    elif bound and all(each.conditional for each in bound) and not _needs_torch(scope, {each.name for each in bound}):
-        reason = f"`{bound[0].name}` is imported conditionally, and this function does not use it"
-    else:
-        return verdict
-    return verdict._replace(edit=None, declined=reason)
-
-
-def _scriptable(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
-    """The verdict without its edit where TorchScript would no longer compile code that is given to it as well."""
-    edit = verdict.edit
-    if edit is None:
-        return verdict
-    forms = edit.helpers or any(re.search(_UNSCRIPTED, text) for text in _written(edit))
-    scriptable = rule.code in _SCRIPTABLE or (
-        rule.code == "GM603" and not any(_CHOICE in text for text in _written(edit))
-    )
-    target = site.settings.target_torch
-    known = target is None or target >= torch_api.SCRIPTS_KNOW_COMPILING
-    if (scriptable and known and not forms) or not site.scripted:
-        return verdict
-    if scriptable and not known and not forms:
-        needed, supported = ".".join(map(str, torch_api.SCRIPTS_KNOW_COMPILING)), ".".join(map(str, target or ()))
-        reason = (
-            f"TorchScript supports `torch.compiler.is_compiling()` since torch {needed}; "
-            f"the project supports {supported}; raise `target-torch` if you can"
-        )
-        return verdict._replace(edit=None, declined=reason)
-    reason = "TorchScript also compiles this function and does not support the compile path"
-    return verdict._replace(edit=None, declined=reason)
-
-
-def _written(edit: Edit) -> list[str]:
-    """The text that an edit writes."""
-    texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
-    return [*texts, *(helper.source for helper in edit.helpers)]
-
-
-def _needs_torch(scope: Scope, names: set[str]) -> bool:
-    """True for a function that names torch, and for methods of modules."""
-    facts = scope.class_facts
-    return not names.isdisjoint(scope.outline.words) or (facts is not None and facts.is_module)
 
 
 def _asked(unit: _Unit) -> dict[type[ast.AST], _Matches]:
@@ -410,29 +275,3 @@ def _conditional_expressions(place: Place, evaluator: Evaluator) -> Iterator[ast
                 continue
         if not isinstance(node, ast.Lambda):
             put_children(node, NODE_FIELDS[node.__class__], stack)
-
-
-def _judge(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:
-    """The verdict of the first rule that has an edit, or else of the first that has a reason.
-
-    A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.
-    Opaque operators come last: where they are not asked for, the reason why nothing else fixes the site says more.
-    """
-    found: dict[int, tuple[Rule, Verdict]] = {}
-    for rule, match in asked:
-        verdict = match(site, site.node)
-        if verdict is None:
-            continue
-        if verdict.edit is not None and rule.safety is not Safety.OPAQUE:
-            return rule, verdict
-        found.setdefault(_rank(rule, verdict, site.settings.opaque), (rule, verdict))
-    return found[min(found)] if found else None
-
-
-def _rank(rule: Rule, verdict: Verdict, asked: bool) -> int:
-    """How much the verdict of a rule without a fix of its own says, the least for the most."""
-    if rule.safety is not Safety.OPAQUE:
-        return 3 if rule.safety is Safety.ADVICE else 1
-    if verdict.edit is not None:
-        return 0 if asked else 2
-    return 1 if asked else 4

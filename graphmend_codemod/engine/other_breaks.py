@@ -10,11 +10,9 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Finding, Safety, Span
-from graphmend_codemod.rules.framework.rule import Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import split
 from graphmend_codemod.rules.proofs.deciding import is_guarded
-from graphmend_codemod.rules.proofs.exceptions import caught
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
 _ASKS = re.compile(r"(?:^|_)(?:(?:dynamo_?|torch_?)?compiling|tracing|scripting|exporting)$")
@@ -39,18 +37,6 @@ class Judged(NamedTuple):
     finding: Finding
     tests: tuple[BreakingTest, ...] = ()
     selected: bool = True
-
-
-def uncaught(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
-    """The verdict without its edit where something may catch what the statement raises.
-
-    A break makes Dynamo run such code in eager mode; without it, an exception ends all of the compiled code.
-    """
-    if verdict.edit is None or not rule.contract.may_raise:
-        return verdict
-    catcher = caught(site)
-    reason = f"an exception that it raises may be caught, and in compiled code is not: {catcher}"
-    return verdict if catcher is None else verdict._replace(edit=None, declined=reason)
 
 
 def breaking_tests(site: Site) -> tuple[BreakingTest, ...]:

@@ -24,7 +24,8 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Safety, Span
+from graphmend_codemod.rules.framework.edits import beside, one_path, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
@@ -189,8 +190,7 @@ def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Co
     values = values_of(selection, facts, selection.names[0], [condition.choice])
     select = where(site, "", [condition.choice], values, 0)
     if site.settings.one_path and facts.one_path and not condition.static:
-        edit = Edit((Replacement(site.span(node), (select,)),), imports=site.imports, form=Form.ONE_PATH)
-        return Verdict(message, edit=edit, safety=Safety.UNSAFE)
+        return Verdict(message, edit=one_path(site, site.span(node), (select,)), safety=Safety.UNSAFE)
     static = [site.operand_of_and(operand) for operand in condition.static]
     conditions = [site.compiling, *static, *facts.conditions]
     statement = site.place.statement
@@ -199,11 +199,11 @@ def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Co
         before = site.source.segment(start)
         if statement.lineno == node.lineno and not before.rstrip().endswith("("):
             inner = where(site, before, [condition.choice], values, 1)
-            two_paths = (f"{site.header('if', conditions)}\n    {inner}\nelse:\n    ", site.original(statement, 1))
-            return Verdict(message, edit=Edit((Replacement(site.span(statement), two_paths),), imports=site.imports))
+            path = (f"{site.header('if', conditions)}\n    {inner}",)
+            return Verdict(message, edit=two_paths(site, statement, path, scriptable=True))
     header = " and ".join(conditions)
     line = site.source.line(node.lineno)
     if node.lineno != node.end_lineno or "\n" in select or len(line) + len(select) + len(header) > site.line_limit:
         raise NotProven("the rewritten line would be too long; assign the value to a variable first")
     parts = (f"({select} if {header} else (", site.original(node), "))")
-    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+    return Verdict(message, edit=beside(site, site.span(node), parts, scriptable=True))

@@ -11,7 +11,8 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Edit, Form, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Safety, Span
+from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
@@ -179,12 +180,11 @@ def _verdict(message: str, selection: Selection, facts: Facts, last: ast.stmt) -
         )
         comments = [part for comment in site.comments(around) for part in (comment, "\n")]
         select = where(site, "return ", texts, values_of(selection, facts, _RESULT, texts), 0)
-        edit = Edit((Replacement(end, (*comments, select)),), imports=site.imports, form=Form.ONE_PATH)
-        return Verdict(message, edit=edit, safety=Safety.UNSAFE)
+        return Verdict(message, edit=one_path(site, end, (*comments, select)), safety=Safety.UNSAFE)
     named: list[str] = []
     if facts.cut:
         for position, text in enumerate(texts):
             texts[position] = site.free_name("condition" if len(texts) == 1 else f"condition_{position + 1}")
             named.append(f"{texts[position]} = {text}\n    ")
     select = where(site, "return ", texts, values_of(selection, facts, _RESULT, texts), 1)
-    return Verdict(message, edit=site.in_front(node, [*static, *facts.conditions], [*named, select]))
+    return Verdict(message, edit=in_front(site, node, [*static, *facts.conditions], [*named, select]))

@@ -18,6 +18,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, Kind, Value
 from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.edits import beside, in_front
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -149,15 +150,15 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
     if site.settings.one_path and not (facts or condition.static or site.flow.splits) and write.copies:
         comments = [part for text in site.comments(node, (node.body[0],)) for part in (text, "\n")]
         alone: tuple[str | Original, ...] = (*comments, site.original(node.body[0], -1))
-        edit = Edit((Replacement(site.span(node), alone),), form=Form.ONE_PATH)
+        edit = Edit((Replacement(site.span(node), alone),), form=Form.ONE_PATH, scriptable=True)
         return Verdict(message, edit=edit, safety=Safety.UNSAFE)
     if facts:
         static = [site.operand_of_and(operand) for operand in condition.static]
-        return Verdict(message, edit=site.in_front(node, [*static, *facts], [site.original(node.body[0])]))
+        return Verdict(message, edit=in_front(site, node, [*static, *facts], [site.original(node.body[0])]))
     test = condition.tensors[0]
     opening, closing = ("(", ")") if condition.static else ("", "")
     parts = (f"{opening}{site.compiling} or ", site.original(test), closing)
-    return Verdict(message, edit=Edit((Replacement(site.span(test), parts),), imports=site.imports))
+    return Verdict(message, edit=beside(site, site.span(test), parts, scriptable=True))
 
 
 def _any_of(site: Site, node: ast.expr) -> ast.expr | None:

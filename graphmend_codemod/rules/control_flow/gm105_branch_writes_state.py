@@ -30,6 +30,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.edits import computed_in_front
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
@@ -347,7 +348,7 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
         ]
         facts.append(alike(*both))
         selects.append(_selected(site, name, condition.text, both[0], both[1], write, other.writes[name]))
-    return site.computed_in_front(node, [], lines, facts, selects)
+    return computed_in_front(site, node, [], lines, facts, selects)
 
 
 def _asked_of_buffers(site: Site, condition: Condition) -> list[str]:

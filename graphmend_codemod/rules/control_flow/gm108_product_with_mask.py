@@ -15,7 +15,8 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -147,8 +148,7 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     conditions += [] if product.dtype is None else [f"{site.text(product.dtype)} == {target}.dtype"]
     lines = "\n    and ".join(conditions)
     header = f"{'elif' if site.is_elif(node) else 'if'} (\n    {lines}\n):\n    {_COMMENT}\n    "
-    parts = (header, site.original(node.body[-1]), "\nel", site.original(node))
-    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+    return Verdict(message, edit=before_if(site, node, (header, site.original(node.body[-1]))))
 
 
 def _types(site: Site, node: ast.If, product: Product, mask: str) -> list[str]:

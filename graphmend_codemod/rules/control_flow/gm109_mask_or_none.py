@@ -29,7 +29,8 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -402,5 +403,4 @@ def _edit(site: Site, node: ast.If, name: str, question: Question, positions: st
         header = site.header(word, [*asked, f"({inside})" if short else f"(\n        {inside}\n    )"])
     else:
         header = site.header(word, [*asked, right_dtype, of_shape])
-    parts = (f"{header}\n    {_COMMENT}\n    {name} = {filled}\nel", site.original(node))
-    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+    return before_if(site, node, (f"{header}\n    {_COMMENT}\n    {name} = {filled}",))

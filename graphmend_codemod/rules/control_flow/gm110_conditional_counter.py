@@ -21,7 +21,8 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
-from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Original, Safety
+from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -347,5 +348,4 @@ def _edit(site: Site, node: ast.If, growth: _Growth) -> Edit:
     ]
     behind += [f"{name} = {site.torch}.where({condition}, {name}, {before[name]})" for name in growth.tensors]
     header = "if (\n    " + "\n    and ".join(conditions) + "\n):\n    "
-    parts = (header, "\n    ".join(ahead), "\n    ", body, "\n    ", "\n    ".join(behind), "\nel", site.original(node))
-    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+    return before_if(site, node, (header, "\n    ".join(ahead), "\n    ", body, "\n    ", "\n    ".join(behind)))

@@ -17,7 +17,8 @@ import ast
 import re
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Edit, Original, Safety, Span
+from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
@@ -209,7 +210,7 @@ def _place(site: Site, found: Decision) -> tuple[Span, Span]:
 
 def _replaced(site: Site, start: Span, end: Span, parts: tuple[str | Original, ...]) -> Edit:
     span = start._replace(end_line=end.end_line, end_column=end.end_column)
-    return Edit((Replacement(span, parts),), imports=site.imports)
+    return beside(site, span, parts, scriptable=True)
 
 
 def _in_brackets(site: Site, node: ast.expr) -> bool:

@@ -37,7 +37,8 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import Kind
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.edits import in_front, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
@@ -206,13 +207,13 @@ def _in_front(site: Site, node: ast.If, condition: Condition, raised: ast.expr |
     facts, check = _facts(site, condition), _check(site, condition, raised, inverse=True)
     first, later = _static_parts(site, node.test, condition)
     if not later:
-        return site.in_front(node, [*first, *facts], [check.at(1)])
+        return in_front(site, node, [*first, *facts], [check.at(1)])
     before = len(first) < _position(node.test, condition.tensors[0])
     if before and any("." in fact.partition(",")[0] for fact in facts):
         # Whether there is such an attribute may be what the static part asks.
         raise NotProven(f"`{later[0]}` may have side effects; test it in a separate `if` around the guard")
     inner = site.header("if", later).replace("\n", "\n    ")
-    return site.in_front(node, [*first, *facts], [f"{inner}\n        ", check.at(2)])
+    return in_front(site, node, [*first, *facts], [f"{inner}\n        ", check.at(2)])
 
 
 def _position(test: ast.expr, operand: ast.expr) -> int:
@@ -300,8 +301,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
         return Verdict(message, declined=f"`{text}` may have side effects; assert it in a separate statement")
     static = [site.operand_of_and(operand) for operand in condition.static]
     header = site.header("if", [site.compiling, *static, *facts])
-    parts = (f"{header}\n    ", check.at(1), "\nelse:\n    ", site.original(node, 1))
-    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+    return Verdict(message, edit=two_paths(site, node, (f"{header}\n    ", check.at(1)), scriptable=True))
 
 
 def _facts(site: Site, condition: Condition) -> list[str]:

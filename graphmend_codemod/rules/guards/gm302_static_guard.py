@@ -17,7 +17,8 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -181,7 +182,7 @@ def _edit(site: Site, operand: ast.expr, static: str) -> Edit:
         parts = (f"({static} if {site.compiling} else ", site.original(operand), ")")
     else:
         parts = (f"(\n    {static}\n    if {site.compiling}\n    else ", site.original(operand), "\n)")
-    return Edit((Replacement(site.span(operand), parts),), imports=site.imports)
+    return beside(site, site.span(operand), parts)
 
 
 def _from_list(site: Site, node: ast.expr) -> tuple[str, str] | None:

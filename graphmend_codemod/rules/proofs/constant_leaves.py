@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
-from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 
@@ -62,10 +63,8 @@ def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
         f"    {name} = {site.text(call.func)}({', '.join(site.text(each) for each in arguments)})",
         f"    {_COMMENT.format(x)}",
         f"    {name}.add_({x}.flatten()[:0].sum().to({name}.device))",
-        "else:",
-        "    ",
     ]
-    return Edit((Replacement(site.span(node), ("\n".join(lines), site.original(node, 1))),), imports=site.imports)
+    return two_paths(site, node, ("\n".join(lines),))
 
 
 def _of_leaf(part: ast.AST, name: str) -> ast.AST | None:

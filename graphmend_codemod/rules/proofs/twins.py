@@ -321,6 +321,12 @@ def _new_signature(site: Site, function: ast.Attribute, call: ast.Call) -> Twin 
     return Twin(call, call, twin, f"{site.compiling}{asked}")
 
 
+def is_choice(statement: ast.stmt, twin: Twin) -> bool:
+    """True where `replacement` writes a conditional expression."""
+    alone = isinstance(statement, ast.Expr) and statement.value is twin.replaced
+    return bool(twin.text) and not alone and not twin.test
+
+
 def replacement(site: Site, statement: ast.stmt, twin: Twin) -> Replacement:
     """`(twin if condition else original)`, or two branches where that is all there is to the statement."""
     node = twin.replaced

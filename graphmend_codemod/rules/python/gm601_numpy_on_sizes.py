@@ -30,7 +30,8 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import Origin
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -244,8 +245,8 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
         return Verdict(message, declined=name_taken())
     written = {id(part): (part, new) for part, new in changes}
     text = site.but(written=written).text(node)
-    parts = (f"if {site.compiling}:\n    {text}\nelse:\n    ", site.original(node, 1))
-    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=(*site.imports, "math")))
+    edit = two_paths(site, node, (f"if {site.compiling}:\n    {text}",))
+    return Verdict(message, edit=edit._replace(imports=(*site.imports, "math")))
 
 
 _NUMPY = ("np", "numpy")

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Original, Safety
+from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -120,7 +121,7 @@ def mark(site: Site, node: ast.Expr) -> Verdict | None:
     end = site.span(last)
     span = site.span(node)._replace(end_line=end.end_line, end_column=end.end_column)
     parts = (f"if not {site.compiling}:\n    ", Original(span, 1))
-    return Verdict(message, edit=Edit((Replacement(span, parts),), imports=site.imports))
+    return Verdict(message, edit=beside(site, span, parts))
 
 
 def _called(site: Site, node: ast.stmt) -> str:

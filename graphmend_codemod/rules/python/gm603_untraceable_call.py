@@ -24,7 +24,7 @@ from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.twins import HELPERS, NAMES, Twin, replacement, twin_of
+from graphmend_codemod.rules.proofs.twins import HELPERS, NAMES, Twin, is_choice, replacement, twin_of
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 _SETUP = """
@@ -153,7 +153,10 @@ def untraceable(site: Site, statement: ast.stmt) -> Verdict | None:
     replacements = tuple(replacement(site, statement, twin) for twin in twins)
     helpers = tuple({helper.name: helper for twin in twins for helper in twin.helpers}.values())
     message = f"Dynamo does not trace this call: `{speculation.short(twins[0].call)}`"
-    return Verdict(message, edit=Edit(replacements, imports=site.imports, helpers=helpers), node=twins[0].call)
+    # Of two functions in a conditional expression, TorchScript compiles none.
+    scriptable = not helpers and not any(is_choice(statement, twin) for twin in twins)
+    edit = Edit(replacements, imports=site.imports, helpers=helpers, scriptable=scriptable)
+    return Verdict(message, edit=edit, node=twins[0].call)
 
 
 def _calls(site: Site, statement: ast.stmt) -> Iterator[ast.Call]:

@@ -22,7 +22,8 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import dotted
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -191,9 +192,7 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Verdict | None:
     if site.is_too_long(site.indentation() + len(header)):
         lines = "".join(f"    {'and ' if number else ''}{each}\n" for number, each in enumerate(asked))
         header = f"if not (\n{lines}):"
-    return Verdict(
-        message, edit=Edit((Replacement(site.span(node), (f"{header}\n    ", site.original(node, 1))),), site.imports)
-    )
+    return Verdict(message, edit=beside(site, site.span(node), (f"{header}\n    ", site.original(node, 1))))
 
 
 @rule.on(

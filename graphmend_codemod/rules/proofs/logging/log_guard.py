@@ -153,7 +153,7 @@ def guard(site: Site, statements: Sequence[ast.stmt]) -> Edit:
     asked = _predicate(site)
     first, last = site.span(statements[0]), site.span(statements[-1])
     whole = Span(first.start_line, first.start_column, last.end_line, last.end_column)
-    return Edit((Replacement(whole, (f"if not {asked.text}:\n    ", Original(whole, 1))),), imports=asked.imports)
+    return _beside(asked, whole, (f"if not {asked.text}:\n    ", Original(whole, 1)))
 
 
 def guard_test(site: Site, node: ast.If) -> Edit:
@@ -161,7 +161,11 @@ def guard_test(site: Site, node: ast.If) -> Edit:
     word = "elif" if site.is_elif(node) else "if"
     asked = _predicate(site)
     parts = (f"{word} not {asked.text} and ", *_asked(site, node, word))
-    return Edit((Replacement(site.span(node), parts),), imports=asked.imports)
+    return _beside(asked, site.span(node), parts)
+
+
+def _beside(asked: Predicate, span: Span, parts: tuple[str | Original, ...]) -> Edit:
+    return Edit((Replacement(span, parts),), imports=asked.imports, scriptable=True)
 
 
 def _predicate(site: Site) -> Predicate:
@@ -225,7 +229,7 @@ def _into_test(site: Site, node: ast.If) -> Edit | None:
     first = _asks_logger(node.test) or (_may_be_tensor(above, node.test) and effect_of(above, node.test) is None)
     header = f"{word} not {asked.text} and {tested}" if first else f"{word} {tested} and not {asked.text}"
     rest = Original(Span(start.start_line, colon, start.end_line, start.end_column))
-    return Edit((Replacement(start, (header, rest)),), imports=asked.imports)
+    return _beside(asked, start, (header, rest))
 
 
 def _may_be_tensor(site: Site, test: ast.expr) -> bool:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.edits import computed_in_front, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -55,7 +56,7 @@ def growing_edit(site: Site, node: ast.If, own: str) -> Edit:
             lines.append(f"{own}.{name} = {select}")
         else:
             lines.append(site.call(f"{own}.register_buffer(", [f'"{name}"', select, *arguments], deeper=1))
-    return site.computed_in_front(node, known, branch.lines, facts, lines)
+    return computed_in_front(site, node, known, branch.lines, facts, lines)
 
 
 def alike(one: str, other: str) -> str:
@@ -141,8 +142,7 @@ def larger_of(site: Site, node: ast.Assign) -> Edit | None:
     name, bound = found
     header = f"if {site.compiling} and isinstance({name}, {site.torch}.Tensor):"
     clamp = f"{name} = {site.torch}.clamp({name}, min={site.text(bound)})"
-    parts = (f"{header}\n    {clamp}\nelse:\n    ", site.original(node, 1))
-    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+    return two_paths(site, node, (f"{header}\n    {clamp}",))
 
 
 def _larger(node: ast.Assign) -> tuple[str, ast.expr] | None:

@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.edits import computed_in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition
@@ -48,7 +49,7 @@ def initialising_edit(site: Site, node: ast.If, condition: Condition, own: str) 
     known = list(dict.fromkeys([*static, *asked, *branch.conditions(), *condition.facts]))
     chosen = site.free_name("condition", "is_chosen")
     body = [f"{chosen} = {condition.choice}", *branch.selects(chosen)]
-    return site.computed_in_front(node, known, branch.lines, branch.facts(), body)
+    return computed_in_front(site, node, known, branch.lines, branch.facts(), body)
 
 
 class _Branch:

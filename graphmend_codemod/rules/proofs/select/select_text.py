@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Original, Safety
+from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.rule import Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves
@@ -24,11 +25,9 @@ def select_verdict(message: str, selection: Selection, facts: Facts) -> Verdict:
         comments = [part for comment in site.comments(node, kept) for part in (comment, "\n")]
         lines = _lines(selection, facts, 1 if static else 0)
         header = (f"if {' and '.join(static)}:\n    ",) if static else ()
-        edit = Edit(
-            (Replacement(site.span(node), (*comments, *header, *lines)),), imports=site.imports, form=Form.ONE_PATH
-        )
+        edit = one_path(site, site.span(node), (*comments, *header, *lines))
         return Verdict(message, edit=edit, safety=Safety.UNSAFE)
-    return Verdict(message, edit=site.in_front(node, [*static, *facts.conditions], _lines(selection, facts, 1)))
+    return Verdict(message, edit=in_front(site, node, [*static, *facts.conditions], _lines(selection, facts, 1)))
 
 
 def _lines(selection: Selection, facts: Facts, depth: int) -> list[str | Original]:

@@ -1,0 +1,120 @@
+"""Whether the edit of a verdict may be written where it is: with this torch, these imports, and for TorchScript."""
+
+from __future__ import annotations
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.scope import Scope
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.engine.other_breaks import asks_for_compiler
+from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.rule import Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.exceptions import caught
+
+
+def applicable(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
+    """The verdict, without its edit and with the reason where something forbids to write it."""
+    verdict = _uncaught(_uncontradicted(_within_target(verdict, site), site), rule, site)
+    return _scriptable(_importable(verdict, site), site)
+
+
+def _within_target(verdict: Verdict, site: Site) -> Verdict:
+    """The verdict without its edit where that writes an API newer than the torch that the project supports."""
+    settings = site.settings
+    if verdict.edit is None or settings.target_torch is None:
+        return verdict
+    written = _written(verdict.edit)
+    for name, since in torch_api.SINCE.items():
+        if settings.target_torch < since and any(name in text for text in written):
+            needed, supported = ".".join(map(str, since)), ".".join(map(str, settings.target_torch))
+            api = name.rstrip("(")
+            reason = (
+                f"the fix needs `torch.{api}` (torch {needed}), and the project supports torch {supported}; "
+                "raise `target-torch` if you can"
+            )
+            return verdict._replace(edit=None, declined=reason)
+    return verdict
+
+
+def _uncontradicted(verdict: Verdict, site: Site) -> Verdict:
+    """The verdict without its edit where the author's own test may say the opposite of its header."""
+    if verdict.edit is None:
+        return verdict
+    if site.torch is None and any("None.compiler." in text for text in _written(verdict.edit)):
+        return verdict._replace(edit=None, declined=name_taken())
+    taken = next((name for name in verdict.edit.imports if not site.stays(name.partition(".")[0])), None)
+    if taken is not None:
+        return verdict._replace(edit=None, declined=name_taken(taken))
+    asked = asks_for_compiler(site) if verdict.edit.writes_path else None
+    if asked is None:
+        return verdict
+    reason = f"`{asked}` may already test whether torch.compile runs; call `torch.compiler.is_compiling()` directly"
+    return verdict._replace(edit=None, declined=reason)
+
+
+def _uncaught(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
+    """The verdict without its edit where something may catch what the statement raises.
+
+    A break makes Dynamo run such code in eager mode; without it, an exception ends all of the compiled code.
+    """
+    if verdict.edit is None or not rule.contract.may_raise:
+        return verdict
+    catcher = caught(site)
+    reason = f"an exception that it raises may be caught, and in compiled code is not: {catcher}"
+    return verdict if catcher is None else verdict._replace(edit=None, declined=reason)
+
+
+def _importable(verdict: Verdict, site: Site) -> Verdict:
+    """The verdict without its edit where that needs torch in code that does without: torch may not be installed."""
+    scope = site.evaluator.scope
+    if verdict.edit is None or scope.is_local("torch"):
+        return verdict
+    texts = _written(verdict.edit)
+    imports = [
+        each
+        for each in site.summary.bindings
+        if each.kind == "import" and each.target.replace(":", ".").partition(".")[0] == "torch"
+    ]
+    spelled = [each for each in imports if any(f"{each.name}." in text for text in texts)]
+    bound = [each for each in spelled if not each.for_types]
+    if not imports and "torch" in verdict.edit.imports:
+        reason = "this file does not import torch and may be used where torch is not installed; import torch at the top"
+    elif spelled and not bound:
+        reason = f"this file imports `{spelled[0].name}` only under `TYPE_CHECKING`; import it at the top"
+    elif bound and all(each.conditional for each in bound) and not _needs_torch(scope, {each.name for each in bound}):
+        reason = f"`{bound[0].name}` is imported conditionally, and this function does not use it"
+    else:
+        return verdict
+    return verdict._replace(edit=None, declined=reason)
+
+
+def _scriptable(verdict: Verdict, site: Site) -> Verdict:
+    """The verdict without its edit where TorchScript would no longer compile code that is given to it as well."""
+    edit = verdict.edit
+    if edit is None:
+        return verdict
+    target = site.settings.target_torch
+    known = target is None or target >= torch_api.SCRIPTS_KNOW_COMPILING
+    if (edit.scriptable and known) or not site.scripted:
+        return verdict
+    if edit.scriptable and not known:
+        needed, supported = ".".join(map(str, torch_api.SCRIPTS_KNOW_COMPILING)), ".".join(map(str, target or ()))
+        reason = (
+            f"TorchScript supports `torch.compiler.is_compiling()` since torch {needed}; "
+            f"the project supports {supported}; raise `target-torch` if you can"
+        )
+        return verdict._replace(edit=None, declined=reason)
+    reason = "TorchScript also compiles this function and does not support the compile path"
+    return verdict._replace(edit=None, declined=reason)
+
+
+def _written(edit: Edit) -> list[str]:
+    """The text that an edit writes."""
+    texts = [part for each in edit.replacements for part in each.parts if isinstance(part, str)]
+    return [*texts, *(helper.source for helper in edit.helpers)]
+
+
+def _needs_torch(scope: Scope, names: set[str]) -> bool:
+    """True for a function that names torch, and for methods of modules."""
+    facts = scope.class_facts
+    return not names.isdisjoint(scope.outline.words) or (facts is not None and facts.is_module)

@@ -1,0 +1,58 @@
+"""Which verdict speaks for a site, and which findings are left out for the sake of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from graphmend_codemod.core.findings import Finding, Safety, Span
+from graphmend_codemod.rules.framework.rule import Match, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+
+
+def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:
+    """The verdict of the first rule that has an edit, or else of the first that has a reason.
+
+    A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.
+    Opaque operators come last: where they are not asked for, the reason why nothing else fixes the site says more.
+    """
+    found: dict[int, tuple[Rule, Verdict]] = {}
+    for rule, match in asked:
+        verdict = match(site, site.node)
+        if verdict is None:
+            continue
+        if verdict.edit is not None and rule.safety is not Safety.OPAQUE:
+            return rule, verdict
+        found.setdefault(_rank(rule, verdict, site.settings.opaque), (rule, verdict))
+    return found[min(found)] if found else None
+
+
+def _rank(rule: Rule, verdict: Verdict, asked: bool) -> int:
+    """How much the verdict of a rule without a fix of its own says, the least for the most."""
+    if rule.safety is not Safety.OPAQUE:
+        return 3 if rule.safety is Safety.ADVICE else 1
+    if verdict.edit is not None:
+        return 0 if asked else 2
+    return 1 if asked else 4
+
+
+def uncovered(findings: list[Finding]) -> list[Finding]:
+    """The findings without advice, reasons and opaque operators on text for which another one writes a compile path."""
+    edits = [finding.edit for finding in findings if finding.edit is not None]
+    edited = [each.span for edit in edits for each in edit.replacements]
+    eager = [each.span for edit in edits if edit.writes_path for each in edit.replacements]
+    plain = [each.edit for each in findings if each.edit is not None and each.safety is not Safety.OPAQUE]
+    traced = [each.span for edit in plain if edit.writes_path for each in edit.replacements]
+
+    def covered(finding: Finding) -> bool:
+        if finding.edit is not None:
+            return finding.safety is Safety.OPAQUE and _is_inside(finding.span, traced)
+        return _is_inside(finding.span, edited if finding.safety is Safety.ADVICE else eager)
+
+    return [finding for finding in findings if not covered(finding)]
+
+
+def _is_inside(span: Span, around: Iterable[Span]) -> bool:
+    start, end = (span.start_line, span.start_column), (span.end_line, span.end_column)
+    return any(
+        (each.start_line, each.start_column) <= start and end <= (each.end_line, each.end_column) for each in around
+    )

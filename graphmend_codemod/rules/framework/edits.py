@@ -1,0 +1,55 @@
+"""The shapes of edits: a compile path beside the author's statement, kept word for word, or one path in its place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Span
+from graphmend_codemod.rules.framework.site import Site
+
+Parts = Sequence[str | Original]
+_BEFORE = "# What either branch writes, before it is known which one is taken."
+
+
+def beside(site: Site, span: Span, parts: Parts, *, scriptable: bool = False) -> Edit:
+    """The edit that writes `parts`, the author's text and a compile path or condition beside it, at one place."""
+    return Edit((Replacement(span, tuple(parts)),), imports=site.imports, scriptable=scriptable)
+
+
+def one_path(site: Site, span: Span, parts: Parts) -> Edit:
+    """The edit after which eager mode runs what is written as well."""
+    return Edit((Replacement(span, tuple(parts)),), imports=site.imports, form=Form.ONE_PATH, scriptable=True)
+
+
+def two_paths(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = False) -> Edit:
+    """The edit that puts the author's statement under an `else`, behind the header and the lines of `path`."""
+    return beside(site, site.span(node), (*path, "\nelse:\n    ", site.original(node, 1)), scriptable=scriptable)
+
+
+def before_if(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = False) -> Edit:
+    """The edit that puts the header and the lines of `path` before an `if`, whose own text follows as `elif`."""
+    return beside(site, site.span(node), (*path, "\nel", site.original(node)), scriptable=scriptable)
+
+
+def in_front(site: Site, node: ast.stmt, conditions: Sequence[str], body: Parts) -> Edit:
+    """The edit that puts a compile path before an `if`, whose own text follows as `elif`.
+
+    `conditions` come behind `torch.compiler.is_compiling()`; `body` is the path, indented one level.
+    """
+    header = site.header("elif" if site.is_elif(node) else "if", [site.compiling, *conditions])
+    return before_if(site, node, (f"{header}\n    ", *body), scriptable=True)
+
+
+def computed_in_front(
+    site: Site, node: ast.stmt, known: Sequence[str], lines: Sequence[str], facts: Sequence[str], body: Sequence[str]
+) -> Edit:
+    """The edit that computes `lines` under `known` conditions, and puts a compile path before an `if`.
+
+    The path is taken where what was computed agrees with `facts`.
+    """
+    if not lines or site.is_elif(node):
+        return in_front(site, node, [*known, *facts], ["\n    ".join([*lines, *body])])._replace(scriptable=False)
+    first = "\n    ".join([site.header("if", [site.compiling, *known]), _BEFORE, *lines])
+    header = site.header("if", [site.compiling, *known, *facts]) + "\n    "
+    return before_if(site, node, (f"{first}\n{header}", "\n    ".join(body)))

@@ -1,0 +1,171 @@
+"""The source text around a site, and how what is written there is laid out."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import re
+import tokenize
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from graphmend_codemod.analysis.program_points import Place
+from graphmend_codemod.core.findings import Original, Span
+from graphmend_codemod.core.source import SourceFile
+
+_LONGEST_LINE = 120
+_SHORTEST_LIMIT = 79
+_LINE_BREAK = r"(?:(?<=[(\[{])[ \t]*()[\r\n]+\s*)|(?:,?[ \t]*[\r\n]+\s*()(?=[)\]}]))|(?:[ \t]*[\r\n]+\s*)"
+
+
+@lru_cache(maxsize=4)
+def _longest_line(text: str) -> int:
+    # What graphmend writes is not the author's style, and rules that run one by one see what others wrote.
+    long = [line for line in text.splitlines() if len(line) > _SHORTEST_LIMIT]
+    return max(
+        [len(line) for line in long if "is_compiling()" not in line and "once per compilation:" not in line], default=0
+    )
+
+
+def _folded(segment: str, node: ast.AST) -> str | None:
+    """An expression with string literals on one line, spelled as it is; None where that does not work."""
+    if not isinstance(node, ast.expr) or isinstance(node, ast.Starred):
+        return None
+    folded = re.sub(_LINE_BREAK, lambda found: " " if found[1] is None and found[2] is None else "", segment)
+    try:
+        same = ast.dump(ast.parse(f"({folded})", mode="eval").body) == ast.dump(node)
+    except SyntaxError:
+        return None
+    return folded if same and "\n" not in folded else None
+
+
+class SiteText:
+    """The text of a statement, and the lines that replace it. What is `written` goes in the place of nodes, by id."""
+
+    def __init__(self, place: Place, source: SourceFile, written: Mapping[int, tuple[ast.expr, str]]) -> None:
+        self.place = place
+        self.source = source
+        self.written = written
+
+    def is_elif(self, node: ast.stmt) -> bool:
+        """True for an `if` statement that is spelled `elif`."""
+        start = self.span(node)
+        return (
+            self.source.segment(start._replace(end_line=start.start_line, end_column=start.start_column + 4)) == "elif"
+        )
+
+    def span(self, node: ast.AST) -> Span:
+        """The place of a node in the source."""
+        return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+
+    def original(self, node: ast.AST, deeper: int = 0) -> Original:
+        """The node's own source text as a part of a replacement."""
+        return Original(self.span(node), deeper)
+
+    def text(self, node: ast.AST) -> str:
+        """The node's source text on one line, as its author spelled it where that is possible."""
+        segment = self._exchanged(node) if self.written else self.source.segment(self.span(node))
+        if "\n" not in segment and "\r" not in segment:
+            return segment
+        if segment != self.source.segment(self.span(node)):
+            return ast.unparse(ast.parse(segment if isinstance(node, ast.stmt) else f"({segment})"))
+        if "#" in segment or '"' in segment or "'" in segment or "\\" in segment:
+            return _folded(segment, node) or ast.unparse(node)
+        folded = re.sub(r"\s*[\r\n]+\s*", " ", segment)
+        return re.sub(r",?\s+([)\]}])", r"\1", re.sub(r"([(\[{])\s+", r"\1", folded))
+
+    def _exchanged(self, node: ast.AST) -> str:
+        """The node's source text with what is `written` in the place of parts of it."""
+        source, whole = self.source, self.span(node)
+        start = source.offset(whole.start_line, whole.start_column)
+        end = source.offset(whole.end_line, whole.end_column)
+        found = []
+        for part, text in self.written.values():
+            span = self.span(part)
+            first, last = (
+                source.offset(span.start_line, span.start_column),
+                source.offset(span.end_line, span.end_column),
+            )
+            if start <= first and last <= end:
+                found.append((first, -last, text))
+        pieces, at = [], start
+        for first, last, text in sorted(found):
+            if first >= at:
+                pieces += [source.text[at:first], text]
+                at = -last
+        return "".join([*pieces, source.text[at:end]])
+
+    def comments(self, node: ast.AST, kept: tuple[ast.AST, ...] = ()) -> list[str]:
+        """Comments on the lines of `node` that stand outside the `kept` nodes, in order."""
+        found = []
+        first = self.source.segment(self.span(node))
+        if "#" not in first:
+            return []
+        reader = io.StringIO(first).readline
+        offset = node.lineno - 1  # type: ignore[attr-defined]
+        with contextlib.suppress(tokenize.TokenError, IndentationError):
+            for token in tokenize.generate_tokens(reader):
+                line = token.start[0] + offset
+                inside = any(part.lineno <= line < part.end_lineno for part in kept)  # type: ignore[attr-defined]
+                if token.type == tokenize.COMMENT and not inside:
+                    found.append(token.string)
+        return found
+
+    def operand(self, node: ast.expr) -> str:
+        """The node's text, in parentheses where it would bind weaker than `|` and `&` around it."""
+        text = self.text(node)
+        tight = isinstance(node, (ast.Call, ast.Name, ast.Attribute, ast.Subscript, ast.Constant))
+        return text if tight else f"({text})"
+
+    def operand_of_and(self, node: ast.expr) -> str:
+        """The node's text, in parentheses where `and` would split it."""
+        text = self.text(node)
+        loose = isinstance(node, (ast.IfExp, ast.Lambda, ast.NamedExpr))
+        return f"({text})" if loose or (isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)) else text
+
+    @property
+    def line_limit(self) -> int:
+        """The longest line that the file itself has, within reason."""
+        return min(max(_longest_line(self.source.text), _SHORTEST_LIMIT), _LONGEST_LINE)
+
+    def is_too_long(self, width: int) -> bool:
+        """True for a line longer than `line_limit`, which is looked for in the file only where that matters."""
+        return width > _SHORTEST_LIMIT and (width > _LONGEST_LINE or width > self.line_limit)
+
+    def indentation(self, deeper: int = 0) -> int:
+        """Columns before a statement `deeper` levels below this one."""
+        return self.place.statement.col_offset + 4 * deeper
+
+    def header(self, word: str, conditions: Sequence[str]) -> str:
+        """`word` and the conditions, one a line where they are too long for one; ends with the colon."""
+        line = f"{word} {' and '.join(conditions)}:"
+        if len(conditions) == 1 or not self.is_too_long(self.indentation() + len(line)):
+            return line
+        lines = [f"    {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
+        return "\n".join([f"{word} (", *lines, "):"])
+
+    def negated(self, conditions: Sequence[str]) -> str:
+        """`not (...)` as a condition of a header, one a line where they are too long for one."""
+        line = f"not ({' and '.join(conditions)})"
+        if not self.is_too_long(self.indentation(1) + len(f"and {line}")):
+            return line
+        inside = [f"{'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
+        indented = "".join(f"\n        {each}".replace("\n    )", "\n        )") for each in inside)
+        return f"not ({indented}\n    )"
+
+    def call(self, before: str, arguments: list[str], *, deeper: int = 0, after: str = ")") -> str:
+        """`before` + arguments + `after`, broken the way black breaks a call where one line would be too long.
+
+        `before` ends with the opening bracket. `deeper` is the depth of the line, counted from this statement.
+        """
+        line = f"{before}{', '.join(arguments)}{after}"
+        if not self.is_too_long(self.indentation(deeper) + len(line)):
+            return line
+        inner = "    " * (deeper + 1)
+        together = ", ".join(arguments)
+        fits = "\n" not in together and not self.is_too_long(self.indentation(deeper + 1) + len(together))
+        if fits or len(arguments) == 1:
+            return f"{before}\n{inner}{together}\n{'    ' * deeper}{after}"
+        lines = "".join(f"{inner}{argument},\n" for argument in arguments)
+        return f"{before}\n{lines}{'    ' * deeper}{after}"
