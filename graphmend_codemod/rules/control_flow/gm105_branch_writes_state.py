@@ -23,9 +23,6 @@ only moves to a device is moved there for the select alone.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
@@ -44,7 +41,13 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, is_registered, split
-from graphmend_codemod.rules.proofs.memory.cached_values import cached_value, why_it_is_needed, why_it_may_change
+from graphmend_codemod.rules.proofs.memory.branch_writes import (
+    AttributeWrite,
+    arguments_of,
+    own_attribute,
+    self_name,
+    writes_of,
+)
 from graphmend_codemod.rules.proofs.memory.growing_state import alike, growing_edit, larger_of
 from graphmend_codemod.rules.proofs.memory.initialised_state import FILLS, initialising_edit
 from graphmend_codemod.rules.proofs.select.identity import why_attributes_must_stay
@@ -207,24 +210,6 @@ rule = Rule(
 )
 
 
-class _Write(NamedTuple):
-    """One attribute's new value: as an assignment, or as `register_buffer` with the keyword arguments `rest`."""
-
-    value: str
-    node: ast.expr
-    registers: bool
-    rest: tuple[str, ...] = ()
-
-
-@dataclass(eq=False, repr=False)
-class _Branch:
-    """What one branch computes for itself and what it writes."""
-
-    lines: list[str] = field(default_factory=list)
-    writes: dict[str, _Write] = field(default_factory=dict)
-    stands_for: dict[str, str] = field(default_factory=dict)
-
-
 @rule.on(ast.If, candidate="test")
 def state_branch(site: Site, node: ast.If) -> Verdict | None:
     """`if t: self.a = A ... else: self.a = B`."""
@@ -232,7 +217,7 @@ def state_branch(site: Site, node: ast.If) -> Verdict | None:
     if condition is None or not any(_writes_state(site, statement) for statement in [*node.body, *node.orelse]):
         return None
     message = f"data-dependent branch that writes attributes: `{speculation.short(node.test)}`"
-    own = _self(site)
+    own = self_name(site)
     try:
         if (reason := why_attributes_must_stay(site, _replaced(site, node))) is not None:
             raise NotProven(reason)
@@ -261,13 +246,13 @@ def _alone(site: Site, node: ast.If, condition: Condition, own: str) -> Edit:
 def _fills(site: Site, node: ast.AST) -> bool:
     """`self.a.data = x`, `self.a.copy_(x)`, `self.a.data.fill_(1)`."""
     if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr == "data":
-        return _attribute(site, node.value) is not None
+        return own_attribute(site, node.value) is not None
     called = node.func if isinstance(node, ast.Call) else None
     if not isinstance(called, ast.Attribute) or called.attr not in FILLS:
         return False
     filled = called.value
     inner = filled.value if isinstance(filled, ast.Attribute) and filled.attr == "data" else filled
-    return _attribute(site, inner) is not None
+    return own_attribute(site, inner) is not None
 
 
 def _replaced(site: Site, node: ast.If) -> set[str]:
@@ -276,13 +261,13 @@ def _replaced(site: Site, node: ast.If) -> set[str]:
     for part in [part for statement in [*node.body, *node.orelse] for part in walk(statement)]:
         if isinstance(part, ast.Assign):
             pairs: list[ast.expr] = [*part.targets, part.value]
-        elif isinstance(part, ast.Call) and _attribute(site, part.func) == "register_buffer" and part.args:
+        elif isinstance(part, ast.Call) and own_attribute(site, part.func) == "register_buffer" and part.args:
             pairs = part.args[1:2]
             name = part.args[0].value if isinstance(part.args[0], ast.Constant) else None
             found |= {name} if isinstance(name, str) else set()
         else:
             continue
-        found |= {name for each in pairs if (name := _attribute(site, each)) is not None}
+        found |= {name for each in pairs if (name := own_attribute(site, each)) is not None}
     return found
 
 
@@ -297,23 +282,11 @@ def larger_of_two(site: Site, node: ast.Assign) -> Verdict | None:
     )
 
 
-def _self(site: Site) -> str | None:
-    arguments = [*site.evaluator.scope.node.args.posonlyargs, *site.evaluator.scope.node.args.args]
-    return arguments[0].arg if arguments and arguments[0].arg == (site.evaluator.scope.self_name or "self") else None
-
-
-def _attribute(site: Site, node: ast.expr) -> str | None:
-    """`a` for `self.a`."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == _self(site):
-        return node.attr
-    return None
-
-
 def _writes_state(site: Site, statement: ast.stmt) -> bool:
     for node in walk(statement):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _attribute(site, node):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and own_attribute(site, node):
             return True
-        if (isinstance(node, ast.Call) and _attribute(site, node.func) == "register_buffer") or _fills(site, node):
+        if (isinstance(node, ast.Call) and own_attribute(site, node.func) == "register_buffer") or _fills(site, node):
             return True
     return False
 
@@ -337,7 +310,7 @@ def _edit(site: Site, node: ast.If, condition: Condition) -> Edit:
     for part in [part for statement in [*node.body, *node.orelse] for part in walk_in_layers(statement)]:
         if isinstance(part, ast.Name) and part.id in read:
             raise NotProven(f"the written tensor depends on `{part.id}`, and so may its shape")
-    taken, other = _branch(site, node.body), _branch(site, node.orelse)
+    taken, other = writes_of(site, node.body), writes_of(site, node.orelse)
     for name in sorted(taken.writes.keys() ^ other.writes.keys()):
         raise NotProven(f"`self.{name}` is written in only one branch")
     lines = [*taken.lines, *other.lines]
@@ -358,142 +331,25 @@ def _asked_of_buffers(site: Site, condition: Condition) -> list[str]:
     return [f"isinstance({each}, {site.torch}.Tensor)" for each in own]
 
 
-def _named(site: Site, name: str, write: _Write, lines: list[str]) -> str:
+def _named(site: Site, name: str, write: AttributeWrite, lines: list[str]) -> str:
     """A name for the value, so that it can be asked for its shape: its own, or one that is bound in a new line."""
     if site.value(write.node).is_python:
         raise NotProven(f"`{write.value}` is not a Tensor")
     if write.value.replace(".", "_").isidentifier():
         return write.value
     local = site.free_name(name)
-    lines.append(f"{local} = {write.value}")
+    head, *given = arguments_of(site, write.node) if site.text(write.node) == write.value else (write.value,)
+    lines.append(site.call(f"{local} = {head}", given, deeper=1, after=")" if head.endswith("(") else ""))
     return local
 
 
-def _branch(site: Site, body: Sequence[ast.stmt]) -> _Branch:
-    branch = _Branch()
-    for statement in body:
-        inner = site.at(statement)
-        if inner is None:
-            raise NotProven(f"`{speculation.short(statement)}` is not reached by torch.compile")
-        _statement(inner, statement, branch)
-    return branch
-
-
-def _statement(site: Site, statement: ast.stmt, branch: _Branch) -> None:
-    cached = cached_value(site, statement, _self(site))
-    if cached is not None:
-        _compute(site, cached, branch)
-    elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        _assignment(site, statement, branch)
-    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        _registration(site, statement.value, branch)
-    else:
-        raise NotProven(f"`{speculation.short(statement)}` does more than assign an attribute")
-
-
-def _compute(site: Site, node: ast.Assign, branch: _Branch) -> None:
-    """Bind locals where the branch would have filled its cache."""
-    changes = why_it_may_change(site, node.value, _self(site))
-    if changes is not None:
-        raise NotProven(changes)
-    target = node.targets[0]
-    names = []
-    for element in target.elts if isinstance(target, ast.Tuple) else [target]:
-        attribute = _attribute(site, element)
-        if attribute is not None:
-            local = site.free_name(attribute)
-            reader = why_it_is_needed(site, attribute, node)
-            if reader is not None:
-                raise NotProven(reader)
-            branch.stands_for[attribute] = local
-            names.append(local)
-        elif isinstance(element, ast.Name):
-            names.append(element.id)
-        else:
-            raise NotProven(f"`{speculation.short(element)}` is also written")
-    arguments = _arguments(site, node.value)
-    before = f"{', '.join(names)} = "
-    branch.lines.append(
-        site.call(
-            before + arguments[0],
-            list(arguments[1:]),
-            deeper=1,
-            after=")" if len(arguments) > 1 or arguments[0].endswith("(") else "",
-        )
-    )
-
-
-def _arguments(site: Site, node: ast.expr) -> tuple[str, ...]:
-    """A call's head with its opening bracket and its arguments; any other expression as it is."""
-    if not isinstance(node, ast.Call):
-        return (site.text(node),)
-    return (f"{site.text(node.func)}(", *(site.text(part) for part in [*node.args, *node.keywords]))
-
-
-def _assignment(site: Site, statement: ast.Assign, branch: _Branch) -> None:
-    name = _attribute(site, statement.targets[0])
-    if name is None:
-        raise NotProven(f"`{speculation.short(statement)}` writes to something other than an attribute of `self`")
-    text = _substituted(site, statement.value, branch)
-    if _moves_itself(site, statement.value, name):
-        branch.stands_for[name] = text
-    else:
-        _write(site, name, _Write(text, statement.value, False), branch)
-
-
-def _moves_itself(site: Site, node: ast.expr, name: str) -> bool:
-    """`self.a.to(...)` for the attribute `a`."""
-    return (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in {"to", "cuda", "cpu"}
-        and _attribute(site, node.func.value) == name
-    )
-
-
-def _registration(site: Site, call: ast.Call, branch: _Branch) -> None:
-    if _attribute(site, call.func) != "register_buffer" or len(call.args) != 2:
-        raise NotProven(f"`{speculation.short(call)}` may have side effects")
-    name = call.args[0].value if isinstance(call.args[0], ast.Constant) else None
-    if not isinstance(name, str):
-        raise NotProven("the buffer's name is not a constant")
-    rest = tuple(site.text(word) for word in call.keywords)
-    _write(site, name, _Write(_substituted(site, call.args[1], branch), call.args[1], True, rest), branch)
-
-
-def _write(site: Site, name: str, write: _Write, branch: _Branch) -> None:
-    del site
-    if name in branch.writes:
-        raise NotProven(f"`self.{name}` is written twice in one branch")
-    branch.writes[name] = write
-
-
-def _substituted(site: Site, node: ast.expr, branch: _Branch) -> str:
-    """The text of `node` with attributes that the branch computed for itself replaced by what stands for them."""
-    name = _attribute(site, node)
-    if name is not None and name in branch.stands_for:
-        return branch.stands_for[name]
-    for part in walk_in_layers(node):
-        inner = _attribute(site, part) if isinstance(part, ast.expr) else None
-        if inner is not None and (inner in branch.stands_for or inner in branch.writes):
-            raise NotProven(f"`{speculation.short(node)}` reads `self.{inner}`, which the branch writes")
-    verdict = site.judge(node)
-    if verdict.impure is not None and not _moves_itself(site, node, _attribute_of_move(site, node)):
-        raise NotProven(verdict.impure)
-    return site.text(node)
-
-
-def _attribute_of_move(site: Site, node: ast.expr) -> str:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return _attribute(site, node.func.value) or ""
-    return ""
-
-
-def _selected(site: Site, name: str, condition: str, one: str, two: str, taken: _Write, other: _Write) -> str:
+def _selected(
+    site: Site, name: str, condition: str, one: str, two: str, taken: AttributeWrite, other: AttributeWrite
+) -> str:
     if (taken.registers, taken.rest) != (other.registers, other.rest):
         raise NotProven(f"`self.{name}` is written differently in each branch")
-    select = f"{site.torch}.where({condition}, {one}, {two})"
-    owner = _self(site)
+    owner = self_name(site)
     if taken.registers:
+        select = f"{site.torch}.where({condition}, {one}, {two})"
         return site.call(f"{owner}.register_buffer(", [f'"{name}"', select, *taken.rest], deeper=1)
-    return f"{owner}.{name} = {select}"
+    return site.call(f"{owner}.{name} = {site.torch}.where(", [condition, one, two], deeper=1)
