@@ -92,3 +92,9 @@ def test_functions_of_torch_are_known_by_what_is_imported() -> None:
     imported = source.replace("import torch\n", "import torch\nimport torch.nn.functional as fn\n", 1)
     assert "torch.where(mask.sum() > 3" in fixed(imported)[0]
     assert "torch.where" not in fixed(imported.replace("torch.nn.functional", "math"))[0]
+
+
+def test_a_layer_s_result_is_named_and_self_is_not_annotated() -> None:
+    reasons = [each.declined or "" for each in checked(model("n = self.part(x).max().item()\nx = x * n")).findings]
+    assert any("assign it to an annotated variable" in each for each in reasons), reasons
+    assert not any("annotate `self" in each for each in reasons)

@@ -46,4 +46,4 @@ def _annotated(node: ast.expr) -> ast.Name | ast.Attribute | None:
             node = node.func.value
         else:
             return None
-    return node
+    return None if node.id == "self" else node  # a method or a layer of the instance, whose result has no name yet

@@ -84,7 +84,7 @@ rule = Rule(
             if len(rows) > 2:
                 x = x + rows.sum()
             """,
-            because="`rows` decides what runs next",
+            because="a branch or loop depends on `rows`",
             setup=_SETUP,
         ),
         Clean(
@@ -109,11 +109,8 @@ def read_back(site: Site, statement: ast.stmt) -> Verdict | None:
     found = captured(site, statement)
     if found is None or _is_taken_whole(site):
         return None
-    if found.decides is not None:
-        reason = (
-            f"`{found.decides}` decides what runs next or is kept, and the graph breaks there; "
-            "manually compute all elements and select with `torch.where`"
-        )
+    if found.reason is not None:
+        reason = f"{found.reason}; manually compute all elements and select with `torch.where`"
         return Verdict(found.first.message, declined=reason)
     if site.torch is None or not site.torch_at_import:
         reason = name_taken() if site.torch is None else "`torch` may not be bound when the module is imported"

@@ -29,11 +29,11 @@ _ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 class Captured(NamedTuple):
     """What a statement reads from the data: the first such place, and what is `written` in the place of nodes.
 
-    `decides` is what it binds that decides what runs next, or is kept: the graph breaks there in any case.
+    `reason` is why the graph breaks in any case: where a branch, a caller or an attribute needs the value.
     """
 
     first: Untraced
-    decides: str | None
+    reason: str | None
     written: tuple[tuple[ast.expr, str], ...]
     helpers: tuple[Helper, ...]
 
@@ -60,7 +60,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     names = {name for name in HELPERS if any(f"{name}(" in text for _, text in written)}
     is_number = any("number" in name for name in names)
     first = breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", "")
-    return Captured(first, _decides(site, statement, is_number=is_number), tuple(written), _helpers(site, names))
+    return Captured(first, _why_not(site, statement, is_number=is_number), tuple(written), _helpers(site, names))
 
 
 def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> Iterator[str | Original]:
@@ -174,8 +174,8 @@ def _can_be_exchanged(statement: ast.stmt, written: Sequence[tuple[ast.expr, str
     return not any(isinstance(part, _ONCE) for part in walk(statement))
 
 
-def _decides(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
-    """What the statement binds that decides what runs next, or is kept; None where there is nothing of the kind.
+def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
+    """Where Python needs the value of what the statement reads; None where nothing does.
 
     A number that a function returns may come to code of Python alone, for which it has no value while Dynamo traces.
     """
@@ -184,12 +184,12 @@ def _decides(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
         and is_number
         and not (statement.value and site.value(statement.value).is_tensor)
     ):
-        return short(statement)
+        return f"`{short(statement)}` hands the number to a caller that may need its value while Dynamo traces"
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     bound = [part for each in targets if each is not None for part in walk(each) if _is_stored(part)]
     kept = next((part for part in bound if isinstance(part, ast.Attribute)), None)
     if kept is not None and is_number:
-        return short(kept)
+        return f"`{short(kept)}` keeps the number after the call, and a symbol has no value outside of the graph"
     names = {part.id for part in bound if isinstance(part, ast.Name)}
     if not names:
         return None
@@ -202,7 +202,7 @@ def _decides(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
             read = (part.id for each in asked for part in walk(each) if isinstance(part, ast.Name))
             name = next((name for name in read if name in names), None)
             if name is not None:
-                return name
+                return f"a branch or loop depends on `{name}`, and the graph breaks there"
     return None
 
 
