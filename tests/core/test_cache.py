@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphmend_codemod.core.cache import Cache, cache_folder
-from graphmend_codemod.core.findings import Edit, Finding, Helper, Original, Problem, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Edit, Finding, Form, Helper, Original, Problem, Replacement, Safety, Span
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.engine.analyze import Analysed
@@ -257,7 +257,14 @@ parts = st.one_of(texts, st.builds(Original, spans, st.integers(-2, 2)))
 replacements = st.builds(Replacement, spans, st.lists(parts, max_size=3).map(tuple))
 names = st.lists(texts, max_size=2).map(tuple)
 helpers = st.builds(Helper, texts, texts, names)
-edits = st.builds(Edit, st.lists(replacements, max_size=2).map(tuple), names, st.lists(helpers, max_size=2).map(tuple))
+edits = st.builds(
+    Edit,
+    st.lists(replacements, max_size=2).map(tuple),
+    names,
+    st.lists(helpers, max_size=2).map(tuple),
+    st.sampled_from(Form),
+    st.booleans(),
+)
 findings = st.builds(
     Finding, texts, texts, texts, spans, texts, st.sampled_from(Safety), texts, st.none() | edits, st.none() | texts
 )
