@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.opaque import gm802_unbacked_value
+from graphmend_codemod.rules.proofs.outlining import unbacked
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.fixes import checked, embedded, fixed
 
@@ -224,7 +224,7 @@ def test_numbers_and_words_are_other_operators_or_other_calls() -> None:
 def test_what_lasts_or_has_sizes_that_data_decides_is_left_alone(
     body: str, because: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gm802_unbacked_value, "captured", lambda *_: None)  # which takes some statements of them
+    monkeypatch.setattr(unbacked, "captured", lambda *_: None)  # which takes some statements of them
     source = function(body)
     assert fixed(source, opaque=True, select=("GM801",))[0] == source
     reasons = [each.declined or "" for each in checked(source, opaque=True, select=("GM801",)).findings]
