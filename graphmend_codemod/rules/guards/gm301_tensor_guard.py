@@ -258,11 +258,11 @@ def checking_call(site: Site, node: ast.Expr) -> Verdict | None:
     if asked.switch:
         facts.append(asked.switch)
     header = site.header("if", [site.compiling, *facts])
-    parts = (f"{header}\n    ", DeviceCheck(site, text, said, name).at(1), "\nelse:\n    ", site.original(node, 1))
     if asked.switch and site.evaluator.scope.is_local("os"):
         return Verdict(message, declined=name_taken("os"))
     imports = (*site.imports, *(("os",) if asked.switch and site.evaluator.scope.resolve_global("os") is None else ()))
-    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=imports))
+    edit = two_paths(site, node, (f"{header}\n    ", DeviceCheck(site, text, said, name).at(1)), scriptable=True)
+    return Verdict(message, edit=edit._replace(imports=imports))
 
 
 def _on_device(
