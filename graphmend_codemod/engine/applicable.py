@@ -6,6 +6,7 @@ from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import Scope
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
+from graphmend_codemod.engine.scripted import scriptable
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -15,7 +16,7 @@ from graphmend_codemod.rules.proofs.exceptions import caught
 def applicable(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
     """The verdict, without its edit and with the reason where something forbids to write it."""
     verdict = _uncaught(_uncontradicted(_within_target(verdict, site), site), rule, site)
-    return _scriptable(_importable(verdict, site), site)
+    return scriptable(_importable(verdict, site), site)
 
 
 def _within_target(verdict: Verdict, site: Site) -> Verdict:
@@ -85,26 +86,6 @@ def _importable(verdict: Verdict, site: Site) -> Verdict:
         reason = f"`{bound[0].name}` is imported conditionally, and this function does not use it"
     else:
         return verdict
-    return verdict._replace(edit=None, declined=reason)
-
-
-def _scriptable(verdict: Verdict, site: Site) -> Verdict:
-    """The verdict without its edit where TorchScript would no longer compile code that is given to it as well."""
-    edit = verdict.edit
-    if edit is None:
-        return verdict
-    target = site.settings.target_torch
-    known = target is None or target >= torch_api.SCRIPTS_KNOW_COMPILING
-    if (edit.scriptable and known) or not site.scripted:
-        return verdict
-    if edit.scriptable and not known:
-        needed, supported = ".".join(map(str, torch_api.SCRIPTS_KNOW_COMPILING)), ".".join(map(str, target or ()))
-        reason = (
-            f"TorchScript supports `torch.compiler.is_compiling()` since torch {needed}; "
-            f"the project supports {supported}; raise `target-torch` if you can"
-        )
-        return verdict._replace(edit=None, declined=reason)
-    reason = "TorchScript also compiles this function and does not support the compile path"
     return verdict._replace(edit=None, declined=reason)
 
 

@@ -134,5 +134,46 @@ def test_a_test_for_none_or_of_the_dtype_decides_nothing() -> None:
     compiles(fixed(source, **_CODE)[0], _INPUTS)
 
 
+_SCRIPTED = """
+import torch
+from torch import nn
+
+
+class Parts:
+    def __init__(self, x: torch.Tensor, lengths: torch.LongTensor) -> None:
+        self.sizes = (lengths - 1).tolist()
+        self.split = torch.split(x, self.sizes)
+
+
+def padding(lengths: torch.Tensor, longest: int = 0):
+    if longest < 1:
+        longest = int(torch.max(lengths).item())
+    return torch.arange(longest).expand(lengths.shape[0], longest) >= lengths.unsqueeze(1)
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        x = x * padding(lengths).sum()
+        if not torch.jit.is_scripting():
+            x = x + Parts(x, lengths).split[0].sum()
+        return x
+"""
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+def test_torchscript_passes_by_what_only_torch_compile_reads() -> None:
+    after, _ = fixed(_SCRIPTED, **_CODE)
+    assert after.count("if torch.compiler.is_compiling() and not torch.jit.is_scripting():") == 2
+    compiles(after, ["torch.randn(3, 4), torch.tensor([2, 1, 3])", "torch.randn(1, 4), torch.tensor([2])"])
+    given, results = (torch.ones(3, 4), torch.tensor([0, 1, 3])), []
+    for text in (_SCRIPTED, after):
+        source = register(text)
+        try:
+            results.append(torch.jit.script(load(source).Model())(*given))
+        finally:
+            forget(source)
+    assert torch.equal(*results)
+
+
 def test_nothing_is_written_unless_unsafe_fixes_are_asked_for() -> None:
     assert fixed(_ROWS)[0] == _ROWS

@@ -6,7 +6,8 @@ the places that are not zero, and torch.compile has an unbacked symbol for what 
 them. The device is waited for as before, and eager mode runs the author's statement.
 
 These operators are *opaque*, so only `graphmend fix --opaque` or the setting `opaque = true` writes them. What comes
-later may ask for the number while it is traced: then the graph breaks there, or the backend refuses to compile. They
+later may ask for the number while it is traced: then the graph breaks there, or the backend refuses to compile. Where
+TorchScript compiles the code as well, the header says so and TorchScript passes the path by. The operators
 also take what PyTorch does not promise to keep: how a fake tensor gets such a size. `graphmend evaluate` compiles the
 model and says what holds. Numbers with a fraction and booleans break the graph as before.
 """

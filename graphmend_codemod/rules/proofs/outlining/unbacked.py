@@ -188,7 +188,8 @@ def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     bound = [part for each in targets if each is not None for part in walk(each) if _is_stored(part)]
     kept = next((part for part in bound if isinstance(part, ast.Attribute)), None)
-    if kept is not None and is_number:
+    facts = site.evaluator.scope.class_facts
+    if kept is not None and is_number and (facts is None or facts.is_module):
         return f"`{short(kept)}` keeps the number after the call, and a symbol has no value outside of the graph"
     names = {part.id for part in bound if isinstance(part, ast.Name)}
     if not names:
@@ -196,7 +197,7 @@ def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
     handlers = [node for node in walk(site.evaluator.scope.node) if isinstance(node, ast.ExceptHandler)]
     failing = {id(part) for handler in handlers for part in walk(handler)}
     for node in walk(site.evaluator.scope.node):
-        for test in _deciding(node) if id(node) not in failing else ():
+        for test in _deciding(node) if id(node) not in failing and _comes_after(site, statement, node) else ():
             whole = is_number or isinstance(node, (ast.For, ast.comprehension))
             asked = [test] if whole else _counted_in(test)
             read = (part.id for each in asked for part in walk(each) if isinstance(part, ast.Name))
@@ -204,6 +205,14 @@ def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
             if name is not None:
                 return f"a branch or loop depends on `{name}`, and the graph breaks there"
     return None
+
+
+def _comes_after(site: Site, statement: ast.stmt, node: ast.AST) -> bool:
+    """True for code that may run after the statement: below it, or anywhere in a loop around it."""
+    if getattr(node, "lineno", statement.lineno) >= statement.lineno:
+        return True
+    loops = [each for each in site.place.parents if isinstance(each, (ast.For, ast.While))]
+    return any(part is node for loop in loops for part in walk(loop))
 
 
 def _counted_in(test: ast.expr) -> list[ast.expr]:

@@ -1,0 +1,53 @@
+"""Edits of code that TorchScript compiles as well: it has to compile afterwards too."""
+
+from __future__ import annotations
+
+import re
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.rule import Verdict
+from graphmend_codemod.rules.framework.site import Site
+
+_UNPARSED = r"\blambda\b|\bfor\b"
+"""What TorchScript refuses also where it would never run."""
+
+
+def scriptable(verdict: Verdict, site: Site) -> Verdict:
+    """The verdict without its edit where TorchScript would no longer compile code that is given to it as well.
+
+    A compile path that it would not compile gets a header that it passes by, if there are no further conditions.
+    """
+    edit = verdict.edit
+    if edit is None or not site.scripted:
+        return verdict
+    apart = edit if edit.scriptable else _apart(edit, site)
+    if apart is None:
+        reason = "TorchScript also compiles this function and does not support the compile path"
+        return verdict._replace(edit=None, declined=reason)
+    target = site.settings.target_torch
+    if target is None or target >= torch_api.SCRIPTS_KNOW_COMPILING:
+        return verdict._replace(edit=apart)
+    needed, supported = ".".join(map(str, torch_api.SCRIPTS_KNOW_COMPILING)), ".".join(map(str, target))
+    reason = (
+        f"TorchScript supports `torch.compiler.is_compiling()` since torch {needed}; "
+        f"the project supports {supported}; raise `target-torch` if you can"
+    )
+    return verdict._replace(edit=None, declined=reason)
+
+
+def _apart(edit: Edit, site: Site) -> Edit | None:
+    """The edit behind `not torch.jit.is_scripting()`; None where that is not enough.
+
+    TorchScript compiles all conditions around that one, and only parses what they guard.
+    """
+    header = f"if {site.compiling}:\n"
+    if site.torch is None or len(edit.replacements) != 1:
+        return None
+    first, *others = edit.replacements[0].parts
+    if not isinstance(first, str) or not first.startswith(header):
+        return None
+    if any(isinstance(part, str) and re.search(_UNPARSED, part) for part in (first, *others)):
+        return None
+    first = f"if {site.compiling} and not {site.torch}.jit.is_scripting():\n{first.removeprefix(header)}"
+    return edit._replace(replacements=(edit.replacements[0]._replace(parts=(first, *others)),))
