@@ -62,6 +62,7 @@ def model(body: str) -> str:
         "x = x + random.random() * x",
         "y = x.clone()\n        y.add_(2, x)\n        y.addcmul_(0.5, x, x)\n        x = y",
         "y = x.clone()\n        y.addcdiv_(0.5, x, x.abs() + 1)\n        x = y",
+        "x = x.to(torch.get_default_device())",
     ],
 )
 def test_the_twin_does_the_same_and_compiles(body: str) -> None:

@@ -61,7 +61,7 @@ UNKNOWN_TO_TORCH = frozenset(
     }
 )  # fmt: skip
 """Functions of NumPy that `torch._numpy` lacks."""
-REPLACED = frozenset({"Variable", "sdp_kernel", "_is_tracing", "next_fast_len"})
+REPLACED = frozenset({"Variable", "sdp_kernel", "_is_tracing", "next_fast_len", "get_default_device"})
 """Functions that Dynamo does not trace, where it traces another one that does the same; `torch.jit.isinstance`, too."""
 OLD_SIGNATURES = frozenset({"add_", "addcmul_", "addcdiv_"})
 """Methods that take a number before their tensors in a signature that Dynamo does not know."""

@@ -201,6 +201,13 @@ def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
     return Twin(call, call, twin, site.compiling)
 
 
+def _default_device(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
+    """The device of a new tensor is the default one."""
+    if call.args or call.keywords:
+        return None
+    return Twin(call, call, f"{site.torch}.empty(0).device", site.compiling)
+
+
 def _left_out(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """A call for the sake of memory alone, which compiled code does without."""
     if not isinstance(statement, ast.Expr) or statement.value is not call or call.args or call.keywords:
@@ -276,6 +283,7 @@ BY_NAME: dict[str, Make] = {
     "torch.jit.isinstance": _class_asked,
     "torch._C._is_tracing": _tracing_asked,
     "random.random": _uniform,
+    "torch.get_default_device": _default_device,
     **dict.fromkeys(CLOCKS, _clock),
     "gc.collect": _left_out,
     "scipy.fft.next_fast_len": _called("_fast_length_while_tracing", _FAST_LENGTH),

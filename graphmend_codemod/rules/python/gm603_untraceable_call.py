@@ -9,7 +9,7 @@ What a call takes for granted is asked for while Dynamo traces: a subclass of te
 `Variable` and breaks the graph as before. `torch.jit.isinstance` is replaced for plain classes, not for `List[Tensor]`,
 and in code for TorchScript where that learns the same types.
 A clock that only messages tell reads 0.0 where these are left out; compiled code does not collect garbage by itself.
-`scipy.fft.next_fast_len` is computed by a helper, from integers alone.
+`scipy.fft.next_fast_len` is computed by a helper, from integers alone. The default device is that of a new tensor.
 A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
 bar itself do not appear from compiled code.
 """
