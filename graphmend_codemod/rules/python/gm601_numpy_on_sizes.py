@@ -16,6 +16,8 @@ Graphs with formulas for sizes compile a little longer than more and smaller one
 CPU seconds for two lengths before and 86 after, and a call 3.4 ms before and 1.2 after. With GM106 and GM506 it is far
 more, and those fixes are unsafe there: two layers and three lengths took 88 CPU seconds before, more than 240 after.
 
+`torch.prod(torch.tensor(x.shape[1:])).item()` goes through a tensor as well: it becomes `math.prod` of the sizes.
+
 An array of sizes, `shape = np.array(x.shape[2:])`, with which the next statement computes one array for each step of a
 list, is kept as tuples of integers, where functions of the same file read elements of these for `np.arange` or slices.
 
@@ -30,13 +32,16 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import Origin
-from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.edits import two_paths
+from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
+from graphmend_codemod.rules.proofs.numbers.integer_arrays import NoIntegers
 from graphmend_codemod.rules.proofs.sizes.size_arrays import NotSizes, integers_in_front, size_array
 from graphmend_codemod.rules.proofs.sizes.size_division import NotDivided, division_edit, divisions
+from graphmend_codemod.rules.proofs.sizes.size_products import products_in_front, read_products
+from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
 
 _SETUP = """
 import math
@@ -127,6 +132,19 @@ rule = Rule(
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 6)",),
+        ),
+        Example(
+            before="""
+            steps = torch.prod(torch.tensor(x.shape[1:])).item()
+            """,
+            after="""
+            if torch.compiler.is_compiling() and len(x.shape[1:]) > 0:
+                steps = math.prod(x.shape[1:])
+            else:
+                steps = torch.prod(torch.tensor(x.shape[1:])).item()
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 5)", "torch.ones(2, 6)"),
         ),
         Example(
             before="""
@@ -244,9 +262,8 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     if site.torch is None:
         return Verdict(message, declined=name_taken())
     written = {id(part): (part, new) for part, new in changes}
-    text = site.but(written=written).text(node)
-    edit = two_paths(site, node, (f"if {site.compiling}:\n    {text}",))
-    return Verdict(message, edit=edit._replace(imports=(*site.imports, "math")))
+    path = in_front(site, [node], [site.compiling], [site.but(written=written).text(node)])
+    return Verdict(message, edit=Edit((path,), imports=(*site.imports, "math")))
 
 
 _NUMPY = ("np", "numpy")
@@ -262,6 +279,19 @@ def divided_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     try:
         return Verdict(message, edit=division_edit(site, node, found))
     except NotDivided as reason:
+        return Verdict(message, declined=str(reason))
+
+
+@rule.on(ast.Assign, ast.Return, words=("prod",), here=True)
+def product_of_sizes(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
+    """`n = torch.prod(torch.tensor(x.shape[1:])).item()`."""
+    found = read_products(site, node.value) if node.value is not None else []
+    if not found:
+        return None
+    message = f"computes a Python number with a tensor (device sync): `{speculation.short(found[0][0])}`"
+    try:
+        return Verdict(message, edit=products_in_front(site, node, found))
+    except NoIntegers as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -301,7 +331,7 @@ def _is_number(site: Site, node: ast.Call) -> bool:
     if _function_of_two(site, node) is not None:
         return all(_python_number(site, argument) for argument in node.args)
     if _numpy_function(site, node) == "prod":
-        return _is_shape(node.args[0])
+        return is_shape(node.args[0])
     inner: ast.expr | None = None
     if isinstance(node.func, ast.Name) and site.resolve(node.func) in {"builtins.int", "builtins.float"}:
         inner = node.args[0] if len(node.args) == 1 else None
@@ -310,12 +340,6 @@ def _is_number(site: Site, node: ast.Call) -> bool:
     if inner is None:
         return False
     return _core(inner) is not inner and _numpy_function(site, _core(inner)) is not None
-
-
-def _is_shape(node: ast.expr) -> bool:
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Slice) and _is_shape(node.value)
-    return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
 def _core(node: ast.expr) -> ast.expr:
@@ -356,11 +380,9 @@ def _python_number(site: Site, node: ast.expr) -> bool:
         return _python_number(site, node.left) and _python_number(site, node.right)
     if isinstance(node, ast.UnaryOp):
         return _python_number(site, node.operand)
-    if isinstance(node, (ast.Subscript, ast.Attribute)) and _is_shape(node):
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and is_shape(node):
         return True
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size":
+    if is_size(node):
         return True
     if isinstance(node, ast.Name) and (given := _given(site, node.id)) is not None:
         return _python_number(site, given)

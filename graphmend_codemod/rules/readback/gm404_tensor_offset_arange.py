@@ -18,10 +18,12 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
+from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 _SETUP = """
 import torch
@@ -155,20 +157,8 @@ def shifted_range(site: Site, node: ast.Assign) -> Verdict | None:
     facts += [] if device is not None else [f'{start.id}.device.type == "cpu"']
     counted = [site.text(part) for part in (length, *call.keywords)]
     before = f"{site.text(node.targets[0])} = {moved} + {site.text(call.func)}("
-    parts = (
-        f"{_header(site, facts)}\n    {_COMMENT}\n    ",
-        site.call(before, counted, deeper=1),
-        "\nelse:\n    ",
-        site.original(node, 1),
-    )
-    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
-
-
-def _header(site: Site, facts: list[str]) -> str:
-    line = f"if {' and '.join([site.compiling, *facts])}:"
-    if site.indentation() + len(line) <= site.line_limit:
-        return line
-    return "\n".join([f"if (\n    {site.compiling}", *(f"    and {fact}" for fact in facts), "):"])
+    path = in_front(site, [node], [site.compiling, *facts], [_COMMENT, site.call(before, counted, deeper=1)])
+    return Verdict(message, edit=Edit((path,), imports=site.imports))
 
 
 def _length(call: ast.Call) -> ast.expr | None:
@@ -183,7 +173,7 @@ def _length(call: ast.Call) -> ast.expr | None:
 
 
 def _why_not(site: Site, call: ast.Call, length: ast.expr) -> str | None:
-    if not site.value(length).is_python and not _is_size(length):
+    if not site.value(length).is_python and not is_size(length):
         return f"cannot infer that `{speculation.short(length)}` is a Python number"
     for word in call.keywords:
         simple = isinstance(word.value, (ast.Name, ast.Attribute))
@@ -194,13 +184,6 @@ def _why_not(site: Site, call: ast.Call, length: ast.expr) -> str | None:
         if word.arg != "device" or not simple:
             return f"`{site.text(word)}` is given"
     return None
-
-
-def _is_size(node: ast.expr) -> bool:
-    """`x.shape[1]`, `x.size(1)`."""
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size"
 
 
 def _counted(site: Site, name: str) -> bool:

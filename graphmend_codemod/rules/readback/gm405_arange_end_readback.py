@@ -17,16 +17,19 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if, tree_of
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
+from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
-from graphmend_codemod.rules.proofs.numbers.number_uses import why_not_a_number
+from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
+from graphmend_codemod.rules.proofs.numbers.uses import Uses
+from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 _SETUP = """
 import torch
@@ -219,15 +222,16 @@ def _made(site: Site, node: ast.If) -> _Made | None:
     end = call.args[-1]
     if len(call.args) == 2 and not _counts_on(call.args[0], end):
         return None
-    return _Made(name, node, last, end) if _is_simple(end) and any(map(_is_length, walk_in_layers(end))) else None
+    return _Made(name, node, last, end) if _is_simple(end) and any(map(is_size, walk_in_layers(end))) else None
 
 
 def _counts_on(start: ast.expr, end: ast.expr) -> bool:
     """True for `arange(0, n)` and `arange(a, a + n)`, whose last number is one below the end whatever `a` is."""
     if isinstance(start, ast.Constant):
         return type(start.value) is int
-    sum_of = isinstance(end, ast.BinOp) and isinstance(end.op, ast.Add)
-    return sum_of and ast.unparse(start) in (ast.unparse(end.left), ast.unparse(end.right))  # type: ignore[attr-defined]
+    if not isinstance(end, ast.BinOp) or not isinstance(end.op, ast.Add):
+        return False
+    return ast.dump(start) in (ast.dump(end.left), ast.dump(end.right))
 
 
 def _changes(function: FunctionNode, name: str) -> Iterator[ast.expr]:
@@ -241,26 +245,20 @@ def _changes(function: FunctionNode, name: str) -> Iterator[ast.expr]:
                 yield part
 
 
-def _is_length(node: ast.AST) -> bool:
-    """`x.shape[1]`, `x.size(1)`."""
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size"
-
-
 def _is_simple(node: ast.expr) -> bool:
     """True for names and sizes, and what is added to them: nothing that costs or has an effect."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, (ast.Add, ast.Sub)) and _is_simple(node.left) and _is_simple(node.right)
     if isinstance(node, ast.Call):
-        return _is_length(node) and all(isinstance(argument, ast.Constant) for argument in node.args)
+        return is_size(node) and all(isinstance(argument, ast.Constant) for argument in node.args)
     whole = isinstance(node, ast.Constant) and type(node.value) is int
-    return whole or _is_length(node) or isinstance(node, ast.Name)
+    return whole or is_size(node) or isinstance(node, ast.Name)
 
 
 def _is_end(node: ast.AST, name: str) -> bool:
     """True for `name[-1] + 1`."""
-    return isinstance(node, ast.BinOp) and ast.unparse(node) == f"{name}[-1] + 1"
+    last = ast.Subscript(ast.Name(name, ast.Load()), ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Load())
+    return isinstance(node, ast.expr) and ast.dump(node) == ast.dump(ast.BinOp(last, ast.Add(), ast.Constant(1)))
 
 
 def _ends(function: FunctionNode, name: str) -> Iterator[ast.Assign]:
@@ -308,13 +306,13 @@ def _handed(site: Site, calls: ModuleCalls, caller: Definition, made: _Made) -> 
 def _edit(site: Site, made: _Made, here: list[tuple[ast.Assign, str]], there: list[_Call], calls: ModuleCalls) -> Edit:
     function = site.evaluator.scope.node
     end = site.free_name(f"end_of_{made.name}")
-    for _, name in here:
-        _demand_number(site, function, name)
     if site.is_elif(made.node):
         raise _NotKept("it is in an `elif`")
     own = calls.at(function.lineno)
     if own is None:
         raise _NotKept("it is in a nested function")
+    for _, name in here:
+        _demand_number(site, calls, own, name)
     _demand_no_write(site, calls, own, same_if(own, made.node), made.name)
     first, last = site.span(made.node.body[0]), site.span(made.assignment)
     body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
@@ -335,8 +333,7 @@ def _summands(node: ast.expr) -> list[ast.expr]:
 
 
 def _size(site: Site, node: ast.Assign, name: str, end: str) -> Replacement:
-    path = f"if {site.compiling} and type({end}) is int:\n    {_COMMENT}\n    {name} = {end}\nelse:\n    "
-    return Replacement(site.span(node), (path, site.original(node, 1)))
+    return in_front(site, [node], [site.compiling, f"type({end}) is int"], [_COMMENT, f"{name} = {end}"])
 
 
 def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> Iterator[Replacement]:
@@ -345,7 +342,7 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
     assert isinstance(statement, ast.Assign)
     before = site.source.segment(site.span(statement)._replace(**_until(found.call)))
     if not found.uses:
-        _demand_number(site, found.callee.node, found.parameter)
+        _demand_number(site, calls, found.callee, found.parameter)
         texts = [_with_end(site, each, name, end) for each in found.call.args]
         texts += [_with_end(site, each, name, end) for each in found.call.keywords]
         conditions = [site.compiling, f"type({end}) is int"]
@@ -354,7 +351,7 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
         conditions = [site.compiling]
         yield _parameter(site, calls, found.callee, end)
         for each, local in found.uses:
-            _demand_number(site, found.callee.node, local)
+            _demand_number(site, calls, found.callee, local)
             line = found.callee.node.lineno
             head = ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0)
             _demand_no_write(site, calls, found.callee, head, found.parameter)
@@ -367,9 +364,7 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
         certain.demand_same_method(certain.start(), found.callee)
     conditions += certain.conditions()
     path = site.call(f"{before}{site.text(found.call.func)}(", texts, deeper=1)
-    header = site.but(place=site.place._replace(statement=statement)).header("if", conditions)
-    parts = (f"{header}\n    {path}\nelse:\n    ", site.original(statement, 1))
-    yield Replacement(site.span(statement), parts)
+    yield in_front(site, [statement], conditions, [path])
 
 
 def _until(call: ast.Call) -> dict[str, int]:
@@ -404,11 +399,14 @@ def _family(calls: ModuleCalls, callee: Definition, other: Definition) -> set[st
     return {other.owner} if other is callee or calls.is_heir(other.owner, callee.owner) else set()
 
 
-def _demand_number(site: Site, function: FunctionNode, name: str) -> None:
+def _demand_number(site: Site, calls: ModuleCalls, function: Definition, name: str) -> None:
     """`_NotKept` when something is done with `name` that may need a Tensor."""
-    reason = why_not_a_number(site, function, name)
-    if reason is not None:
-        raise _NotKept(reason)
+    sure = SureCalls(calls, assigned_outside(tree_of(site.source.text)))
+    uses = Uses(sure, site.resolve_global, swapped=True).single(function, name)
+    if uses.reason is None and sure.links:
+        uses.reason = f"`{name}` goes to another function"
+    if uses.reason is not None:
+        raise _NotKept(uses.reason)
 
 
 def _demand_no_write(site: Site, calls: ModuleCalls, function: Definition, node: ast.stmt, name: str) -> None:

@@ -24,10 +24,11 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
-from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Helper, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.integer_sizes import PAD, Methods
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import SUFFIX, Integers, own_attribute, strangers
 from graphmend_codemod.rules.proofs.sizes.integer_ways import Quotient, Way
@@ -378,11 +379,7 @@ def _two_paths(inside: Site, group: list[ast.stmt], quotient: Quotient | None, a
     if quotient is not None:
         given = f"{inside.text(quotient.numerator)}, {inside.text(quotient.denominator)}"
         conditions.append(f"{_EXACT}({given})")
-    head = inside.but(place=inside.place._replace(statement=group[0])).header("if", conditions)
-    path = "\n    ".join(_line(inside, statement) for statement in group)
-    first, last = inside.span(group[0]), inside.span(group[-1])
-    whole = first._replace(end_line=last.end_line, end_column=last.end_column)
-    return Replacement(whole, (f"{head}\n    {path}\nelse:\n    ", Original(whole, 1)))
+    return in_front(inside, group, conditions, [_line(inside, statement) for statement in group])
 
 
 def _line(inside: Site, statement: ast.stmt) -> str:

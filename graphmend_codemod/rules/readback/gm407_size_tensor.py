@@ -4,6 +4,8 @@
 `x.view(shape.tolist())` break the graph for numbers that were Python integers all along. Under `torch.compile` they are
 joined in a list. Eager mode joins them in the tensor, as before.
 
+`torch.tensor(x.shape[1:]).tolist()` by way of a name is the simplest case of it.
+
 It is done where the tensor is used for nothing else. A number that is in a tensor itself stays there: torch takes a
 0-dim integer tensor for a size, and Dynamo knows the value of one that was made of a Python integer while it traces, as
 long as no size in it is dynamic. The same holds for `torch.zeros(int(x.count))` where the only class of the file with
@@ -16,11 +18,14 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk, walk_scope
-from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety
+from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, parameters, walk, walk_scope
+from graphmend_codemod.core.findings import Edit, Helper, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.unique_callee import is_whole
+from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
+from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
 
 _SETUP = """
 import torch
@@ -58,6 +63,23 @@ rule = Rule(
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 3, 4, 5)", "torch.ones(2, 3, 7, 1)"),
+        ),
+        Example(
+            before="""
+            shape = torch.tensor([x.shape[0], -1])
+            x = x.reshape(shape.tolist())
+            """,
+            after="""
+            if torch.compiler.is_compiling():
+                # Sizes in a list: a tensor would have to be read back.
+                shape = [x.shape[0], -1]
+                x = x.reshape(shape)
+            else:
+                shape = torch.tensor([x.shape[0], -1])
+                x = x.reshape(shape.tolist())
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 3, 4, 5)",),
         ),
         Declined(
             source="""
@@ -148,12 +170,14 @@ def counted(site: Site, node: ast.Assign) -> Verdict | None:
     if site.torch is None:
         return Verdict(message, declined=name_taken())
     changed = site.but(written={id(size): (size, f"{_SIZE}({site.text(inner)})")})
-    two = _two_paths(site, [node], [changed.text(node)])
+    two = in_front(site, [node], [site.compiling], [changed.text(node)])
     return Verdict(message, edit=Edit((two,), imports=site.imports, helpers=_helpers(site)))
 
 
 def _joined(site: Site, node: ast.expr) -> list[ast.expr] | None:
-    """What `torch.cat` joins along its first dimension."""
+    """What `torch.cat` joins along its first dimension, or the one tensor that is made of sizes."""
+    if _made(site, node) is not None:
+        return [node]
     if not isinstance(node, ast.Call) or site.resolve(node.func) != "torch.cat" or not 1 <= len(node.args) <= 2:
         return None
     dimension = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "dim")]
@@ -181,7 +205,7 @@ def _edit(site: Site, node: ast.Assign, target: ast.Name, parts: list[ast.expr],
     elements = ", ".join(_elements(site, node, part) for part in parts)
     helpers = _helpers(site) if _SIZE in elements else ()
     statements: list[ast.stmt] = [node]
-    paths = [f"{_COMMENT}\n    {target.id} = [{elements}]"]
+    paths = [_COMMENT, f"{target.id} = [{elements}]"]
     replacements = []
     following = site.following()[:1]
     reading: dict[ast.stmt, list[ast.Call]] = {}
@@ -193,8 +217,8 @@ def _edit(site: Site, node: ast.Assign, target: ast.Name, parts: list[ast.expr],
             statements.append(statement)
             paths.append(path)
         else:
-            replacements.append(_two_paths(site, [statement], [path]))
-    both = _two_paths(site, statements, paths)
+            replacements.append(in_front(site, [statement], [site.compiling], [path]))
+    both = in_front(site, statements, [site.compiling], paths)
     return Edit((both, *replacements), imports=site.imports, helpers=helpers)
 
 
@@ -261,8 +285,9 @@ def _is_size(node: ast.expr, parents: dict[int, ast.AST]) -> bool:
 def _is_list_of_integers(node: ast.ListComp) -> bool:
     """`[int(x) for x in ...]`."""
     each, loop = node.elt, node.generators[0]
-    plain = len(node.generators) == 1 and not loop.ifs and isinstance(loop.target, ast.Name)
-    return plain and ast.unparse(each) == f"int({ast.unparse(loop.target)})"
+    if len(node.generators) != 1 or loop.ifs or not isinstance(each, ast.Call) or dotted(each.func) != "int":
+        return False
+    return isinstance(loop.target, ast.Name) and [dotted(part) for part in each.args] == [loop.target.id]
 
 
 def _elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
@@ -272,7 +297,7 @@ def _elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
     if isinstance(made, (ast.List, ast.Tuple)):
         if any(isinstance(each, ast.Starred) for each in made.elts):
             raise _Unknown(f"`{speculation.short(made)}` has a star")
-        if typed or all(map(_is_integer, made.elts)):
+        if typed or all(is_whole(each) or is_size(each) for each in made.elts):
             return ", ".join(_number(site, each) for each in made.elts)
     elif made is not None and typed:  # without a dtype, no sizes at all are a floating tensor
         return f"*{site.text(made)}" if _is_shape(site, made) else f"*map({_SIZE}, {site.text(made)})"
@@ -305,25 +330,17 @@ def _made(site: Site, node: ast.expr) -> ast.expr | None:
 
 
 def _number(site: Site, node: ast.expr) -> str:
-    return site.text(node) if _is_integer(node) else f"{_SIZE}({site.text(node)})"
-
-
-def _is_integer(node: ast.expr) -> bool:
-    """`1`, `-1`."""
-    constant = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
-    return isinstance(constant, ast.Constant) and type(constant.value) is int
+    return site.text(node) if is_whole(node) or is_size(node) else f"{_SIZE}({site.text(node)})"
 
 
 def _is_shape(site: Site, node: ast.expr) -> bool:
     """`x.shape[1:]`, `x.size()[1:]`, and names of nothing else."""
     if isinstance(node, ast.Subscript):
         return isinstance(node.slice, ast.Slice) and _is_shape(site, node.value)
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr == "size" and not node.args and not node.keywords
     if isinstance(node, ast.Name):
         values = list(_values(site.evaluator.scope.node, node.id))
         return bool(values) and all(value is not None and _is_shape(site, value) for value in values)
-    return isinstance(node, ast.Attribute) and node.attr == "shape"
+    return is_shape(node)
 
 
 def _is_made(site: Site, node: ast.Assign, name: str) -> bool:
@@ -399,10 +416,3 @@ def _keeps_tensor(site: Site, attribute: str) -> str | None:
 
 def _helpers(site: Site) -> tuple[Helper, ...]:
     return (Helper(_SIZE, _HELPER.format(torch=site.torch), after=(site.torch or "torch",)),)
-
-
-def _two_paths(site: Site, statements: list[ast.stmt], paths: list[str]) -> Replacement:
-    first, last = site.span(statements[0]), site.span(statements[-1])
-    whole = first._replace(end_line=last.end_line, end_column=last.end_column)
-    path = "\n    ".join(paths)
-    return Replacement(whole, (f"if {site.compiling}:\n    {path}\nelse:\n    ", Original(whole, 1)))

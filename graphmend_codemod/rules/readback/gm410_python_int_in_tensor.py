@@ -5,6 +5,9 @@ tensor, breaks the graph to read back what was known. Code for TorchScript hands
 gated activation of WaveNets. Under `torch.compile` the number stands in the place of the tensor's element, or a list in
 that of the tensor: the slice is the same. Eager mode reads the tensor, as before.
 
+A tensor of sizes, `t = torch.LongTensor([x.shape[0], n])`, is a list from the start in the compile path, if no function of
+TorchScript gets it. Integer arithmetic with the numbers, tests and sizes are as good as bounds of slices.
+
 An array of NumPy, `bounds = np.array(self.ranges[name])`, is a tensor for Dynamo as well. Where its elements bound
 slices and do nothing else, the compile path has a tuple of the same numbers, if they are integers in a tuple or list.
 
@@ -19,15 +22,17 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
-from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, walk, walk_scope
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
+from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
-from graphmend_codemod.rules.proofs.numbers.integer_arrays import NoIntegers, array_of, tuple_in_front
-from graphmend_codemod.rules.proofs.numbers.number_bounds import Bounds
+from graphmend_codemod.rules.proofs.numbers.compile_paths import InHeader, in_front, with_numbers
+from graphmend_codemod.rules.proofs.numbers.integer_arrays import NoIntegers, array_made, tuple_in_front, uses_of_array
+from graphmend_codemod.rules.proofs.numbers.uses import Uses
+from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 _SETUP = """
 import numpy as np
@@ -94,6 +99,24 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.ones(2, 6)", "torch.ones(4, 7)"),
         ),
+        Example(
+            before="""
+            ends = torch.LongTensor([x.shape[1] // 2, self.wide])
+            middle = ends[0] + 1
+            x = x[:, ends[0] : max(middle, ends[1])]
+            """,
+            after="""
+            if torch.compiler.is_compiling() and isinstance(self.wide, int):
+                # Numbers that bound slices: they would have to be read out of a tensor.
+                ends = [x.shape[1] // 2, self.wide]
+            else:
+                ends = torch.LongTensor([x.shape[1] // 2, self.wide])
+            middle = ends[0] + 1
+            x = x[:, ends[0] : max(middle, ends[1])]
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 6)", "torch.ones(4, 9)"),
+        ),
         Declined(
             source="""
             bounds = np.array(self.ranges["second"])
@@ -133,92 +156,106 @@ class _Unknown(Exception):
     """Why a number stays in its tensor; the text is the condition that failed."""
 
 
-_MAKES = frozenset({"torch.IntTensor", "torch.LongTensor"})
+_TYPED = frozenset({"torch.IntTensor", "torch.LongTensor"})
+_MAKES = frozenset({"torch.tensor", "torch.as_tensor"})
+_INTEGERS = frozenset({"torch.int", "torch.int32", "torch.int64", "torch.long"})
 _COMMENT = "# The number itself: it would have to be read out of the tensor."
+_LIST = "# Numbers that bound slices: they would have to be read out of a tensor."
 _COUNTS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
-_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
 
 
-@rule.on(ast.Assign, candidate="value", words=("IntTensor", "LongTensor"), here=True)
+@rule.on(ast.Assign, words=("IntTensor", "LongTensor", "tensor", "as_tensor"), here=True)
 def made_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = torch.IntTensor([self.wide])`, of which `n[0]` bounds a slice."""
-    target, call = node.targets[0], node.value
-    if len(node.targets) != 1 or not isinstance(target, ast.Name) or not isinstance(call, ast.Call):
-        return None
-    given = call.args[0] if len(call.args) == 1 and not call.keywords else None
-    if site.resolve(call.func) not in _MAKES or not isinstance(given, ast.List) or not given.elts:
+    target, elements = node.targets[0], _listed(site, node.value)
+    if len(node.targets) != 1 or not isinstance(target, ast.Name) or not elements:
         return None
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         return None
     sure = SureCalls(calls, assigned_outside(tree_of(site.source.text)))
-    bounds = Bounds(sure, function, target.id, len(given.elts))
-    if not bounds.slices:
+    uses = Uses(sure, site.resolve_global).several(function, target.id, len(elements))
+    if not uses.slices:
         return None
-    message = f"stores slice bounds in a tensor (device sync): `{speculation.short(call)}`"
+    message = f"stores slice bounds in a tensor (device sync): `{speculation.short(node.value)}`"
     try:
-        certain = CertainCalls(site, calls)
-        certain.follow_all(certain.start(), [function], sure.links)
-        return Verdict(message, edit=_edit(site, bounds, given.elts, certain.conditions()))
-    except (_Unknown, NotProven) as reason:
-        return Verdict(message, declined=str(reason))
+        return Verdict(message, edit=_edit(site, uses, elements))
+    except (_Unknown, InHeader, NotProven) as reason:
+        sure = SureCalls(calls, sure.replaced)
+        swapped = Uses(sure, site.resolve_global, swapped=True).several(function, target.id, len(elements))
+        try:
+            return Verdict(message, edit=_swapped(site, node, swapped, target.id, elements))
+        except (_Unknown, NotProven):
+            return Verdict(message, declined=str(reason))
+
+
+def _listed(site: Site, node: ast.expr) -> list[ast.expr]:
+    """`[a, b]` for `torch.IntTensor([a, b])` and `torch.tensor([a, b], dtype=torch.long)`."""
+    given = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else None
+    if not isinstance(node, ast.Call) or not isinstance(given, (ast.List, ast.Tuple)):
+        return []
+    name, words = site.resolve(node.func), {word.arg: word.value for word in node.keywords}
+    whole = "dtype" not in words or site.resolve(words["dtype"]) in _INTEGERS
+    made = name in _TYPED if not words else False
+    made |= name in _MAKES and words.keys() <= {"device", "dtype"} and whole
+    return given.elts if made and not any(isinstance(each, ast.Starred) for each in given.elts) else []
 
 
 @rule.on(ast.Assign, words=("array", "asarray"), here=True)
 def array_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = np.array(self.sizes[key])`, of which `n[0]` bounds a slice."""
-    made = array_of(site, node)
-    if made is None:
+    made = array_made(site, node)
+    uses = uses_of_array(site, made[0]) if made is not None else None
+    if made is None or uses is None:
         return None
     message = f"stores slice bounds in an array, which is a tensor for Dynamo: `{speculation.short(node.value)}`"
     try:
-        return Verdict(message, edit=tuple_in_front(site, node, *made, _COMMENT))
+        return Verdict(message, edit=tuple_in_front(site, node, *made, uses, _COMMENT))
     except NoIntegers as reason:
         return Verdict(message, declined=str(reason))
 
 
-def _edit(site: Site, bounds: Bounds, elements: list[ast.expr], classes: list[str]) -> Edit:
-    """The statements that use the tensor, each with a compile path in front that has the numbers."""
-    if bounds.reason is not None:
-        raise _Unknown(bounds.reason)
-    function = bounds.function.node
-    taken = {"isinstance", "int"} & local_names(function)
+def _asked(site: Site, uses: Uses, compiling: str, elements: list[ast.expr], *, here: bool) -> list[str]:
+    """The conditions of a compile path that has integers for the elements of the tensor."""
+    if uses.reason is not None:
+        raise _Unknown(uses.reason)
+    (function,) = uses.functions
+    taken = {"isinstance", "int"} & local_names(function.node)
     if site.torch is None or taken:
         raise _Unknown(name_taken(min(taken, default="torch")))
-    asked = [name for element in elements for name in _numbers(function, element)]
-    conditions = [f"{site.torch}.compiler.is_dynamo_compiling()"]
-    conditions += [*dict.fromkeys(f"isinstance({each}, int)" for each in asked), *classes]
+    asked = [name for element in elements for name in _numbers(None if here else function.node, element)]
+    certain = CertainCalls(site, uses.sure.calls)
+    certain.follow_all(certain.start(), [function], uses.sure.links)
+    return [compiling, *dict.fromkeys(f"isinstance({each}, int)" for each in asked), *certain.conditions()]
+
+
+def _edit(site: Site, uses: Uses, elements: list[ast.expr]) -> Edit:
+    """The statements that use the tensor, each with a compile path in front that has the numbers."""
+    conditions = _asked(site, uses, f"{site.torch}.compiler.is_dynamo_compiling()", elements, here=False)
     texts = [site.text(element) for element in elements]
     tight = [
         f"({text})" if isinstance(element, ast.BinOp) else text for element, text in zip(elements, texts, strict=True)
     ]
-    parents = {id(child): parent for parent in walk_scope(function) for child in children(parent)}
-    written: dict[ast.stmt, dict[int, tuple[ast.expr, str]]] = {}
-    for use in bounds.uses:
-        text = tight[ast.literal_eval(use.slice)] if isinstance(use, ast.Subscript) else f"[{', '.join(texts)}]"
-        statement: ast.AST = use
-        while not isinstance(statement, ast.stmt):
-            statement = parents[id(statement)]
-        if not isinstance(statement, _SIMPLE):
-            raise _Unknown(f"`{speculation.short(use)}` is in the header of a statement; assign it to a variable first")
-        written.setdefault(statement, {})[id(use)] = (use, text)
-    replacements = [_two_paths(site, conditions, statement, parts) for statement, parts in written.items()]
+    whole = f"[{', '.join(texts)}]"
+    written = [
+        (use, tight[ast.literal_eval(use.slice)] if isinstance(use, ast.Subscript) else whole) for use in uses.nodes
+    ]
+    replacements = with_numbers(site, uses.functions[0].node, conditions, _COMMENT, written)
     return Edit(tuple(replacements), imports=site.imports)
 
 
-def _two_paths(
-    site: Site, conditions: list[str], statement: ast.stmt, parts: dict[int, tuple[ast.expr, str]]
-) -> Replacement:
-    header = f"if {' and '.join(conditions)}:"
-    if statement.col_offset + len(header) > site.line_limit:
-        header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
-    path = f"{header}\n    {_COMMENT}\n    {site.but(written=parts).text(statement)}\nelse:\n    "
-    return Replacement(site.span(statement), (path, site.original(statement, 1)))
+def _swapped(site: Site, node: ast.Assign, uses: Uses, name: str, elements: list[ast.expr]) -> Edit:
+    """The statement that makes the tensor, with a list in its place; no function of TorchScript gets one."""
+    conditions = _asked(site, uses, site.compiling, elements, here=True)
+    made = f"{name} = [{', '.join(site.text(element) for element in elements)}]"
+    return Edit((in_front(site, [node], conditions, [_LIST, made]),), imports=site.imports)
 
 
-def _numbers(function: FunctionNode, node: ast.expr) -> list[str]:
+def _numbers(function: FunctionNode | None, node: ast.expr) -> list[str]:
     """The names that have to hold integers for an expression to be one, which nothing in the function changes."""
+    if function is None and is_size(node):
+        return []
     if isinstance(node, ast.BinOp) and isinstance(node.op, _COUNTS):
         return [*_numbers(function, node.left), *_numbers(function, node.right)]
     if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -226,7 +263,7 @@ def _numbers(function: FunctionNode, node: ast.expr) -> list[str]:
     path = (dotted(node) or "").split(".")
     if not path[0] or (len(path) > 1 and path[0] != "self"):
         raise _Unknown(f"cannot infer that `{speculation.short(node)}` is an integer")
-    for part in walk(function):
+    for part in walk(function) if function is not None else ():
         own = isinstance(part, ast.Attribute) and part.attr in path and not isinstance(part.ctx, ast.Load)
         if own or (isinstance(part, ast.Name) and part.id == path[0] and not isinstance(part.ctx, ast.Load)):
             raise _Unknown(f"`{ast.unparse(node)}` may change between the tensor and its use")

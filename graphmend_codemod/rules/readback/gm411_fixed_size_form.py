@@ -22,6 +22,7 @@ from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.fixed_forms import Form, NoForm, candidates, fixed_form
 from graphmend_codemod.rules.proofs.twins import Twin, replacement
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
@@ -205,9 +206,4 @@ def _replacements(site: Site, statement: ast.stmt, forms: list[Form]) -> tuple[R
         )
     conditions = dict.fromkeys([site.compiling, *(each for form in forms for each in form.conditions)])
     written = {id(form.node): (form.node, form.text) for form in forms}
-    header = site.header("if", list(conditions))
-    parts = (
-        f"{header}\n    {_COMMENT}\n    {site.but(written=written).text(statement)}\nelse:\n    ",
-        site.original(statement, 1),
-    )
-    return (Replacement(site.span(statement), parts),)
+    return (in_front(site, [statement], list(conditions), [_COMMENT, site.but(written=written).text(statement)]),)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.scope import children, walk, walk_scope
+from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import Edit, Replacement
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.unique_callee import is_whole
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
+from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
+from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
+from graphmend_codemod.rules.proofs.numbers.uses import Uses
 
 ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
 _BUILTINS = ("all", "int", "isinstance", "list", "tuple")
@@ -19,50 +22,52 @@ class NoIntegers(Exception):
     """Why an array stays; the text says what to do."""
 
 
-def array_of(site: Site, node: ast.Assign) -> tuple[str, ast.expr] | None:
-    """`bounds` and `given` for `bounds = np.array(given)`, where one element of it bounds a slice."""
+def array_made(site: Site, node: ast.Assign) -> tuple[str, ast.expr] | None:
+    """`bounds` and `given` for `bounds = np.array(given)`."""
     target, call = node.targets[0], node.value
     if len(node.targets) != 1 or not isinstance(target, ast.Name) or not isinstance(call, ast.Call):
         return None
     if site.resolve(call.func) not in ARRAYS or len(call.args) != 1 or call.keywords:
         return None
-    return (target.id, call.args[0]) if any(_bounds(site, target.id)) else None
+    return target.id, call.args[0]
 
 
-def _bounds(site: Site, name: str) -> list[bool]:
-    """For each time that the function reads a name, whether that is an element that bounds a slice."""
-    function = site.evaluator.scope.node
-    parents = {id(child): parent for parent in walk(function) for child in children(parent)}
-    found = []
-    for part in walk(function):
-        if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load):
-            element = parents[id(part)]
-            whole = isinstance(element, ast.Subscript) and element.value is part and is_whole(element.slice)
-            bounded = parents.get(id(element))
-            found.append(whole and isinstance(bounded, ast.Slice) and element is not bounded.step)
-    return found
+def uses_of_array(site: Site, name: str) -> Uses | None:
+    """The uses of an array where one element of it is a size; None where none is, and in a nested function."""
+    calls = calls_in(site.source.text)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        return None
+    sure = SureCalls(calls, assigned_outside(tree_of(site.source.text)))
+    uses = Uses(sure, site.resolve_global, swapped=True).several(function, name)
+    return uses if uses.slices else None
 
 
-def tuple_in_front(site: Site, node: ast.Assign, name: str, given: ast.expr, comment: str) -> Edit:
-    """The statement with a tuple in place of the array under `torch.compile`; NoIntegers if anything can tell."""
-    function = site.evaluator.scope.node
+def whole_numbers(site: Site, given: ast.expr) -> list[str]:
+    """Conditions under which an expression is a tuple or list of Python integers; NoIntegers where a name is taken."""
     if site.torch is None:
         raise NoIntegers(name_taken())
     if (taken := next((each for each in _BUILTINS if site.evaluator.scope.is_local(each)), None)) is not None:
         raise NoIntegers(name_taken(taken))
-    stores = [part for part in walk_scope(function) if isinstance(part, ast.Name) and part.id == name]
-    if sum(not isinstance(part.ctx, ast.Load) for part in stores) != 1 or not all(_bounds(site, name)):
+    text, each = site.text(given), site.free_name("n", "number", "bound")
+    return [f"isinstance({text}, (tuple, list))", f"all(isinstance({each}, int) for {each} in {text})"]
+
+
+def tuple_in_front(site: Site, node: ast.Assign, name: str, given: ast.expr, uses: Uses, comment: str) -> Edit:
+    """The statement with a tuple in place of the array under `torch.compile`; NoIntegers if anything can tell."""
+    conditions = [site.compiling, *whole_numbers(site, given)]
+    if uses.reason is not None:
         raise NoIntegers(f"`{name}` may be used as an array; index the Python list of its numbers for the bounds")
     if not _is_looked_up(given):
         raise NoIntegers(f"`{short(given)}` would be computed twice; assign it to a variable first")
-    text, each = site.text(given), site.free_name("n", "number", "bound")
-    conditions = [
-        site.compiling,
-        f"isinstance({text}, (tuple, list))",
-        f"all(isinstance({each}, int) for {each} in {text})",
-    ]
-    path = f"{site.header('if', conditions)}\n    {comment}\n    {name} = tuple({text})\nelse:\n    "
-    return Edit((Replacement(site.span(node), (path, site.original(node, 1))),), imports=site.imports)
+    try:
+        certain = CertainCalls(site, uses.sure.calls)
+        certain.follow_all(certain.start(), [*uses.functions], uses.sure.links)
+    except NotProven as reason:
+        raise NoIntegers(str(reason)) from None
+    conditions += certain.conditions()
+    lines = [comment, f"{name} = tuple({site.text(given)})"]
+    return Edit((in_front(site, [node], conditions, lines),), imports=site.imports)
 
 
 def _is_looked_up(node: ast.expr) -> bool:

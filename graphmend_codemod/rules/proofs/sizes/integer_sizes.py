@@ -14,6 +14,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import ARITHMETIC, Kept, Resolve, own_attribute, spelled
 from graphmend_codemod.rules.proofs.sizes.integer_ways import HANDED, HELD, INTEGERS, Env, Kind, Quotient, Way
+from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 PAD = "torch.nn.functional.pad"
 _ROUNDS = {"torch.ceil": "math.ceil", "torch.floor": "math.floor"}
@@ -156,7 +157,7 @@ class Reader:
             return self._arithmetic(node)
         if isinstance(node, ast.Call):
             return self._called(node)
-        return Kind.SIZE if _is_size(node) else None
+        return Kind.SIZE if is_size(node) else None
 
     def _arithmetic(self, node: ast.BinOp) -> Kind | None:
         left, right = self._found(node.left), self._found(node.right)
@@ -195,7 +196,7 @@ class Reader:
         if self.methods.resolve(node.func) in {"builtins.max", "builtins.min"} and not node.keywords:
             kinds = [self._found(each) for each in node.args]
             return _together(kinds) if len(kinds) > 1 else None
-        return Kind.SIZE if _is_size(node) else None
+        return Kind.SIZE if is_size(node) else None
 
     def _rounded(self, node: ast.Call) -> Kind | None:
         """`torch.ceil(quotient).to(torch.int64)`."""
@@ -336,15 +337,6 @@ def _joined(first: Env, second: Env) -> Env:
         elif kinds != {None, Kind.SIZE}:
             joined[name] = Kind.MIXED
     return joined
-
-
-def _is_size(node: ast.expr) -> bool:
-    """`x.shape[1]`, `x.size(1)`."""
-    if isinstance(node, ast.Subscript):
-        whole = isinstance(node.slice, (ast.Constant, ast.UnaryOp))
-        return whole and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
-    called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "size"
-    return called and len(node.args) == 1  # type: ignore[attr-defined]
 
 
 class _Exchanged(ast.NodeTransformer):

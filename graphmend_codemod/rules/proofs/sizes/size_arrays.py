@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import Definition, calls_in, tree_of
-from graphmend_codemod.analysis.scope import children, dotted, parameters, walk, walk_in_layers
+from graphmend_codemod.analysis.callgraph import calls_in, tree_of
+from graphmend_codemod.analysis.scope import children, dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import Edit, Replacement
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside, is_whole
-from graphmend_codemod.rules.proofs.numbers.integer_arrays import ARRAYS
+from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
+from graphmend_codemod.rules.proofs.numbers.integer_arrays import NoIntegers, array_made, whole_numbers
+from graphmend_codemod.rules.proofs.numbers.uses import Uses
 
 _ELEMENTWISE = (ast.Add, ast.Sub, ast.Mult)
-_COUNTS = frozenset({"numpy.arange", "torch.arange"})
-_BUILTINS = ("all", "int", "isinstance", "list", "tuple")
 _COMMENT = "# Integers, element by element: an array would be a tensor, and its elements no sizes."
 
 
@@ -39,10 +38,8 @@ class SizeArray(NamedTuple):
 
 def size_array(site: Site, node: ast.Assign) -> SizeArray | None:
     """The array that a statement makes, where the next one computes with it for each step of a list."""
-    target, call = node.targets[0], node.value
-    if len(node.targets) != 1 or not isinstance(target, ast.Name) or not isinstance(call, ast.Call):
-        return None
-    if site.resolve(call.func) not in ARRAYS or len(call.args) != 1 or call.keywords:
+    array = array_made(site, node)
+    if array is None:
         return None
     following = next(iter(site.following()), None)
     if not isinstance(following, ast.Assign) or len(following.targets) != 1:
@@ -50,8 +47,8 @@ def size_array(site: Site, node: ast.Assign) -> SizeArray | None:
     made, levels = following.value, following.targets[0]
     if not isinstance(made, ast.ListComp) or len(made.generators) != 1 or not isinstance(levels, ast.Name):
         return None
-    uses = tuple(part for part in walk_in_layers(made) if isinstance(part, ast.Name) and part.id == target.id)
-    return SizeArray(target.id, call.args[0], following, levels.id, made, uses) if uses else None
+    uses = tuple(part for part in walk_in_layers(made) if isinstance(part, ast.Name) and part.id == array[0])
+    return SizeArray(*array, following, levels.id, made, uses) if uses else None
 
 
 def integers_in_front(site: Site, node: ast.Assign, found: SizeArray) -> Edit:
@@ -65,33 +62,24 @@ def integers_in_front(site: Site, node: ast.Assign, found: SizeArray) -> Edit:
     _demand_elementwise(found.each.elt, found.name, steps.target.id)
     classes = _demand_only_sizes(site, found)
     given, each = site.text(found.given), site.free_name("n", "number", "size")
-    conditions = [
-        site.compiling,
-        f"isinstance({given}, (tuple, list))",
-        f"all(isinstance({each}, int) for {each} in {given})",
-        f"isinstance({site.text(steps.iter)}, (tuple, list))",
-        f"all(isinstance({each}, int) for {each} in {site.text(steps.iter)})",
-        *classes,
-    ]
-    first = f"{site.header('if', conditions)}\n    {_COMMENT}\n    {found.name} = tuple({given})\nelse:\n    "
+    try:
+        conditions = [*whole_numbers(site, found.given), *whole_numbers(site, steps.iter), *classes]
+    except NoIntegers as reason:
+        raise NotSizes(str(reason)) from None
+    first = [_COMMENT, f"{found.name} = tuple({given})"]
     written = {id(use): (use, each) for use in found.uses}
     element = site.but(written=written).text(found.each.elt)
     over = f"for {steps.target.id} in {site.text(steps.iter)}"
-    path = f"    {found.levels} = [tuple({element} for {each} in {found.name}) {over}]"
-    second = f"if {site.compiling} and isinstance({found.name}, tuple):\n{path}\nelse:\n    "
+    second = [f"{found.levels} = [tuple({element} for {each} in {found.name}) {over}]"]
     replacements = (
-        Replacement(site.span(node), (first, site.original(node, 1))),
-        Replacement(site.span(found.following), (second, site.original(found.following, 1))),
+        in_front(site, [node], [site.compiling, *conditions], first),
+        in_front(site, [found.following], [site.compiling, f"isinstance({found.name}, tuple)"], second),
     )
     return Edit(replacements, imports=site.imports)
 
 
 def _demand_names(site: Site, node: ast.Assign, found: SizeArray) -> None:
-    """NotSizes where one of the names means something else further down, or a builtin something else here."""
-    if site.torch is None:
-        raise NotSizes(name_taken())
-    if (taken := next((each for each in _BUILTINS if site.evaluator.scope.is_local(each)), None)) is not None:
-        raise NotSizes(name_taken(taken))
+    """NotSizes where one of the names means something else further down."""
     function = site.evaluator.scope.node
     if node not in function.body:
         raise NotSizes("it is made in a loop or a branch; make it in the body of the function")
@@ -152,7 +140,8 @@ def _demand_only_sizes(site: Site, found: SizeArray) -> list[str]:
         if not isinstance(element, ast.Subscript) or element.value is not part or not isinstance(call, ast.Call):
             raise NotSizes(f"`{short(element)}` may need arrays; use lists of numbers")
         reached = sure.reached(function, call, element)
-        if reached is None or not all(_is_size(calls.qualified, *each) for each in _reads(*reached)):
+        uses = None if reached is None else Uses(sure, site.resolve_global, swapped=True).several(*reached)
+        if uses is None or uses.reason is not None:
             raise NotSizes(f"`{short(call)}` may need an array; use a list of its numbers")
     try:
         certain = CertainCalls(site, calls)
@@ -160,25 +149,3 @@ def _demand_only_sizes(site: Site, found: SizeArray) -> list[str]:
         return certain.conditions()
     except NotProven as reason:
         raise NotSizes(str(reason)) from None
-
-
-def _reads(function: Definition, name: str) -> Iterator[tuple[ast.AST, ast.AST | None, ast.AST | None]]:
-    """Each use of a parameter with the two nodes around it."""
-    parents = {id(child): parent for parent in walk(function.node) for child in children(parent)}
-    named = {each.arg: each for each in parameters(function.node)}
-    for part in walk(function.node):
-        if isinstance(part, ast.Name) and part.id == name and name in named:
-            element = parents[id(part)]
-            yield part, element, parents.get(id(element))
-
-
-def _is_size(
-    qualified: Callable[[ast.expr], str | None], part: ast.AST, element: ast.AST | None, around: ast.AST | None
-) -> bool:
-    """True for `shape[0]` that bounds a slice or says how many numbers `arange` makes."""
-    whole = isinstance(element, ast.Subscript) and element.value is part and is_whole(element.slice)
-    if not whole or not isinstance(getattr(element, "ctx", None), ast.Load):
-        return False
-    if isinstance(around, ast.Slice):
-        return element is not around.step
-    return isinstance(around, ast.Call) and element in around.args and qualified(around.func) in _COUNTS

@@ -11,9 +11,10 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
-from graphmend_codemod.core.findings import Edit, Replacement
+from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_multiples import told_multiples
 
 _TAKES_SIZES = frozenset(
@@ -59,9 +60,7 @@ def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
         *asserted,
         *dict.fromkeys(f"{site.text(call.args[1])} > 0" for call in found if _may_differ(call)),
     ]
-    path = "".join(f"    {each}\n" for each in [*told, line])
-    parts = (f"{site.header('if', conditions)}\n{path}else:\n    ", site.original(node, 1))
-    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+    return Edit((in_front(site, [node], conditions, [*told, line]),), imports=site.imports)
 
 
 def is_division(node: ast.Call) -> bool:

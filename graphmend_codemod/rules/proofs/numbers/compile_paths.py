@@ -1,0 +1,58 @@
+"""The text of compile paths that have Python numbers in the place of a tensor, in front of the author's statements."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+
+from graphmend_codemod.analysis.scope import FunctionNode, children, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.core.findings import Original, Replacement
+from graphmend_codemod.rules.framework.site import Site
+
+_SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
+
+
+class InHeader(Exception):
+    """Why a value cannot be replaced where it is; the text says what to do."""
+
+
+def in_front(
+    site: Site, statements: Sequence[ast.stmt], conditions: Sequence[str], lines: Sequence[str]
+) -> Replacement:
+    """Neighbouring statements, which may be those of another function, with `lines` in front where conditions hold."""
+    first, last = site.span(statements[0]), site.span(statements[-1])
+    whole = first._replace(end_line=last.end_line, end_column=last.end_column)
+    header = site.but(place=site.place._replace(statement=statements[0])).header("if", conditions)
+    path = "".join(f"\n    {line}" for line in lines)
+    return Replacement(whole, (f"{header}{path}\nelse:\n    ", Original(whole, 1)))
+
+
+def with_numbers(
+    site: Site,
+    function: FunctionNode,
+    conditions: Sequence[str],
+    comment: str,
+    texts: Iterable[tuple[ast.expr, str]],
+) -> list[Replacement]:
+    """The statements around nodes of a function, each with a compile path that has the text in the node's place."""
+    parents = {id(child): parent for parent in walk_scope(function) for child in children(parent)}
+    written: dict[ast.stmt, dict[int, tuple[ast.expr, str]]] = {}
+    for node, text in texts:
+        statement: ast.AST = node
+        while not isinstance(statement, ast.stmt):
+            statement = parents[id(statement)]
+        if not isinstance(statement, _SIMPLE):
+            raise InHeader(f"`{short(node)}` is in the header of a statement; assign it to a variable first")
+        written.setdefault(statement, {})[id(node)] = (node, text)
+    return [_with(site, statement, conditions, comment, parts) for statement, parts in written.items()]
+
+
+def _with(
+    site: Site,
+    statement: ast.stmt,
+    conditions: Sequence[str],
+    comment: str,
+    parts: Mapping[int, tuple[ast.expr, str]],
+) -> Replacement:
+    return in_front(site, [statement], conditions, [comment, site.but(written=parts).text(statement)])

@@ -1,0 +1,267 @@
+"""Uses of integers that eager mode keeps in a tensor or an array: whether Python integers do as well in each of them.
+
+A value is one number, or several in a list, tuple or range. Every use of it needs a Python number (`reads`), makes
+another value of this kind, hands it to the one function that a call can run, or may need the tensor (`reason`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.callgraph import Definition
+from graphmend_codemod.analysis.scope import children, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
+from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, beside_compile_paths, is_whole
+from graphmend_codemod.rules.proofs.sizes.spelled import is_size
+
+COMPARED = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)
+_TESTED = (ast.If, ast.While, ast.IfExp, ast.Assert)
+_WHOLE = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
+_FILLS = frozenset({"arange", "empty", "full", "ones", "zeros"})
+_SIZED = frozenset({*(f"torch.{name}" for name in _FILLS), "numpy.arange", "builtins.int", "builtins.range"})
+_METHODS = frozenset(
+    """expand narrow new_empty new_full new_ones new_zeros repeat reshape split unflatten view""".split()
+)
+_BOUNDS = frozenset({"builtins.max", "builtins.min"})
+Parents = Mapping[int, ast.AST]
+Resolve = Callable[[ast.expr], "str | None"]
+
+
+class Read(NamedTuple):
+    """A number that has to be a Python number: it bounds a slice, is a size, or decides a test (`where`)."""
+
+    number: ast.expr
+    where: ast.AST
+
+
+@dataclass
+class Uses:
+    """Follows values through the functions that get them.
+
+    `resolve` tells what a dotted name means in the module. With `swapped`, the first function binds the name to the
+    numbers in place of the tensor; otherwise each of `nodes`, an element there or the whole where it is handed on, is
+    replaced by itself. `unless` are tests of the module's own attributes under which a swapped value goes where nobody
+    can follow; they are looked for with `outside`.
+    """
+
+    sure: SureCalls
+    resolve: Resolve
+    swapped: bool = False
+    outside: bool = False
+    reads: list[Read] = field(default_factory=list)
+    nodes: list[ast.expr] = field(default_factory=list)
+    unless: list[str] = field(default_factory=list)
+    reason: str | None = None
+    _first: Definition | None = None
+    _length: int | None = None
+    _seen: set[tuple[Definition, str, bool]] = field(default_factory=set)
+
+    def several(self, function: Definition, name: str, length: int | None = None) -> Uses:
+        """Follow a tensor of numbers (`length` of them, where that is known) that a function binds to a name."""
+        self._first, self._length = function, length
+        self._name(function, name, whole=True)
+        return self
+
+    def single(self, function: Definition, name: str) -> Uses:
+        """Follow one number that a function binds to a name, or gets by that name."""
+        self._first = function
+        self._name(function, name, whole=False)
+        return self
+
+    @property
+    def functions(self) -> list[Definition]:
+        """The function that the values are followed from."""
+        return [] if self._first is None else [self._first]
+
+    @property
+    def slices(self) -> bool:
+        """True where a number bounds a slice or is a size."""
+        return any(not isinstance(read.where, _TESTED) for read in self.reads)
+
+    @property
+    def tests(self) -> list[ast.AST]:
+        """The statements and expressions whose test a number decides."""
+        return [read.where for read in self.reads if isinstance(read.where, _TESTED)]
+
+    def _fail(self, reason: str) -> None:
+        self.reason = self.reason or reason
+
+    def _name(self, function: Definition, name: str, *, whole: bool) -> None:
+        if (function, name, whole) in self._seen:
+            return
+        self._seen.add((function, name, whole))
+        parents = self.sure.calls.remembered("parents", function.node, lambda: _parents(function))
+        own, first = {id(node) for node in walk_scope(function.node)}, function is self._first
+        skipped = beside_compile_paths(function.node) if whole and first and not self.swapped else frozenset()
+        if not (whole and first and self.swapped) and not _is_bound_once(function, name):
+            self._fail(f"`{function.qualname}` binds `{name}` again")
+        for node in walk(function.node):
+            if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
+                self._fail(f"`{name}` is not a local name of `{function.qualname}`")
+            if not isinstance(node, ast.Name) or node.id != name or id(node) in skipped:
+                continue
+            if id(node) not in own:
+                self._fail(f"a function nested in `{function.qualname}` uses `{name}`")
+            elif isinstance(node.ctx, ast.Load):
+                (self._several if whole else self._number)(function, node, parents)
+            elif not isinstance(parents[id(node)], (ast.Assign, ast.AnnAssign)):
+                self._fail(f"`{function.qualname}` binds `{name}` again")
+
+    def _several(self, function: Definition, node: ast.Name, parents: Parents) -> None:
+        parent = parents[id(node)]
+        if isinstance(parent, ast.Compare) and _asks_for_none(parent):
+            return
+        if isinstance(parent, ast.Call) and node in parent.args and self._named(function, parent) == "builtins.len":
+            return
+        if isinstance(parent, ast.Subscript) and parent.value is node and self._is_inside(parent):
+            if function is self._first:
+                self.nodes.append(parent)
+            self._number(function, parent, parents)
+        elif not self._is_handed(function, node, parents, whole=True):
+            self._unknown(function, node, parents)
+
+    def _is_inside(self, element: ast.Subscript) -> bool:
+        if not isinstance(element.ctx, ast.Load) or not is_whole(element.slice):
+            return False
+        return self._length is None or bool(-self._length <= ast.literal_eval(element.slice) < self._length)
+
+    def _number(self, function: Definition, node: ast.expr, parents: Parents) -> None:
+        parent = parents[id(node)]
+        if (where := self._read(function, node, parents)) is not None:
+            self.reads.append(Read(node, where))
+        elif isinstance(parent, ast.expr) and self._makes_number(function, parent, node):
+            self._number(function, parent, parents)
+        elif isinstance(parent, ast.Assign) and all(isinstance(each, ast.Name) for each in parent.targets):
+            for target in parent.targets:
+                self._name(function, target.id, whole=False)  # type: ignore[attr-defined]
+        elif isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is node:
+            self._fail(f"`{short(parent)}` does not exist on a Python number")
+        elif not self._is_handed(function, node, parents, whole=False):
+            self._unknown(function, node, parents)
+
+    def _makes_number(self, function: Definition, node: ast.expr, known: ast.expr) -> bool:
+        """True for `-n`, `max(n, 2)`, and arithmetic with literals, sizes, and numbers that are followed as well."""
+        if isinstance(node, ast.Call):
+            return known in node.args and self._named(function, node) in _BOUNDS
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, _WHOLE):
+            return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+        other = node.right if node.left is known else node.left
+        followed = isinstance(other, ast.Name) and (function, other.id, False) in self._seen
+        return followed or is_whole(other) or is_size(other)
+
+    def _read(self, function: Definition, node: ast.expr, parents: Parents) -> ast.AST | None:
+        """What needs a Python number in place of the node."""
+        parent = parents[id(node)]
+        if isinstance(parent, ast.Slice):
+            return None if node is parent.step else parent
+        if isinstance(parent, ast.Subscript):
+            return parent if parent.slice is node else None
+        if isinstance(parent, (ast.Tuple, ast.List)):
+            above = parents[id(parent)]
+            inside = isinstance(above, (ast.Call, ast.keyword, ast.Subscript))
+            return self._read(function, parent, parents) if inside else None
+        call = parents[id(parent)] if isinstance(parent, ast.keyword) else parent
+        if isinstance(call, ast.Call) and call.func is not node:
+            return call if self._takes_sizes(function, call) else None
+        return _decided(node, parents)
+
+    def _takes_sizes(self, function: Definition, call: ast.Call) -> bool:
+        named = self._named(function, call)
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        return named in _SIZED if named is not None else method in _METHODS
+
+    def _named(self, function: Definition, call: ast.Call) -> str | None:
+        """The qualified name of what a call runs, where the module gives it."""
+        root = (dotted(call.func) or "").partition(".")[0]
+        return None if root in local_names(function.node) else self.resolve(call.func)
+
+    def _is_handed(self, function: Definition, node: ast.expr, parents: Parents, *, whole: bool) -> bool:
+        parent = parents[id(node)]
+        call = parents[id(parent)] if isinstance(parent, ast.keyword) else parent
+        first = function is self._first
+        if not isinstance(call, ast.Call) or node is call.func:
+            return False
+        # A call may stop the compiler inside of it, and then runs as it is written. TorchScript takes no number for a
+        # tensor, so it gets one only in the statement that chooses between both.
+        replaced = not self.swapped and first and (whole or any(node is each for each in self.nodes))
+        reached = self.sure.reached(function, call, node, scripted=replaced)
+        if reached is None or (reached[0] is self._first and not self.swapped):
+            return False
+        if replaced and whole:
+            self.nodes.append(node)
+        self._name(*reached, whole=whole)
+        return True
+
+    def _unknown(self, function: Definition, node: ast.expr, parents: Parents) -> None:
+        parent = parents[id(node)]
+        use = parents[id(parent)] if isinstance(parent, ast.keyword) else parent
+        unless = _test_of_attributes(function, node, parents) if self.outside and function is self._first else None
+        if unless is None:
+            self._fail(f"`{short(use)}` in `{function.qualname}` may need a Tensor")
+        elif unless not in self.unless:
+            self.unless.append(unless)
+
+
+def _parents(function: Definition) -> dict[int, ast.AST]:
+    return {id(child): parent for parent in walk(function.node) for child in children(parent)}
+
+
+def _is_bound_once(function: Definition, name: str) -> bool:
+    """True for a parameter that nothing binds again, and for a local name that one statement binds."""
+    bound = [node for node in walk(function.node) if isinstance(node, ast.Name) and node.id == name]
+    given = name in {each.arg for each in parameters(function.node)}
+    return sum(not isinstance(node.ctx, ast.Load) for node in bound) == (0 if given else 1)
+
+
+def _asks_for_none(node: ast.Compare) -> bool:
+    other = node.comparators[0]
+    asked = len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot))
+    return asked and isinstance(other, ast.Constant) and other.value is None
+
+
+def _decided(node: ast.expr, parents: Parents) -> ast.AST | None:
+    """The `if` of `if p[0] > 0`, where nothing but the truth of the number counts."""
+    whole: ast.AST = node
+    above = parents[id(node)]
+    if isinstance(above, ast.Compare):
+        if above.left is not node or len(above.ops) != 1 or not isinstance(above.ops[0], COMPARED):
+            return None
+        if not is_whole(above.comparators[0]) and not is_size(above.comparators[0]):
+            return None
+        whole, above = above, parents[id(above)]
+    while isinstance(above, ast.BoolOp) or (isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Not)):
+        whole, above = above, parents[id(above)]
+    return above if isinstance(above, _TESTED) and above.test is whole else None
+
+
+def _test_of_attributes(function: Definition, node: ast.AST, parents: Parents) -> str | None:
+    """`self.checkpointing and self.training` where only that lets the node run, and nothing changes it."""
+    below: ast.AST = node
+    while below is not function.node:
+        above = parents[id(below)]
+        if isinstance(above, ast.If) and any(each is below for each in above.body):
+            names = _attributes(above.test)
+            changed = {
+                part.attr
+                for part in walk(function.node)
+                if isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load)
+            }
+            if names is not None and not names & changed:
+                return ast.unparse(above.test)
+        below = above
+    return None
+
+
+def _attributes(test: ast.expr) -> set[str] | None:
+    """The names behind `self.` in a test of nothing else."""
+    if isinstance(test, ast.BoolOp):
+        parts = [_attributes(value) for value in test.values]
+        return set().union(*(part for part in parts if part)) if all(part is not None for part in parts) else None
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _attributes(test.operand)
+    own = isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name) and test.value.id == "self"
+    return {test.attr} if own and isinstance(test, ast.Attribute) else None
