@@ -30,7 +30,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -240,6 +240,7 @@ rule = Rule(
 )
 
 _SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
+_INTEGERS = frozenset({"builtins.int", "numpy.int32", "numpy.int64"})
 _OF_TWO = frozenset({"lcm", "gcd"})
 
 
@@ -339,15 +340,17 @@ def _is_number(site: Site, node: ast.Call) -> bool:
         inner = node.func.value
     if inner is None:
         return False
-    return _core(inner) is not inner and _numpy_function(site, _core(inner)) is not None
+    return _core(site, inner) is not inner and _numpy_function(site, _core(site, inner)) is not None
 
 
-def _core(node: ast.expr) -> ast.expr:
+def _core(site: Site, node: ast.expr) -> ast.expr:
     """`x` for `x.astype(int)`."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "astype":
         return node
-    integer = len(node.args) == 1 and ast.unparse(node.args[0]) in {"int", "'int'", "np.int64", "np.int32"}
-    return node.func.value if integer else node
+    dtype = node.args[0] if len(node.args) == 1 else None
+    named = isinstance(dtype, ast.Constant) and dtype.value == "int"
+    whole = named or (dtype is not None and site.resolve(dtype) in _INTEGERS)
+    return node.func.value if whole else node
 
 
 def _in_math(site: Site, node: ast.expr) -> str:
@@ -361,10 +364,10 @@ def _in_math(site: Site, node: ast.expr) -> str:
         assert isinstance(node, ast.Call)
         return f"math.{name}({', '.join(_in_math(site, argument) for argument in node.args)})"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
-        inner = _core(node.func.value)
+        inner = _core(site, node.func.value)
         return _as_type("int", _in_math(site, inner)) if inner is not node.func.value else _in_math(site, inner)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-        return _as_type(node.func.id, _in_math(site, _core(node.args[0])))
+        return _as_type(node.func.id, _in_math(site, _core(site, node.args[0])))
     if not _python_number(site, node):
         raise NotProven(f"cannot infer that `{speculation.short(node)}` is a Python number")
     return site.text(node)
@@ -387,7 +390,7 @@ def _python_number(site: Site, node: ast.expr) -> bool:
     if isinstance(node, ast.Name) and (given := _given(site, node.id)) is not None:
         return _python_number(site, given)
     value = site.value(node)
-    if isinstance(node, ast.Attribute) and ast.unparse(node.value) in {"config", "self.config"}:
+    if isinstance(node, ast.Attribute) and dotted(node.value) in {"config", "self.config"}:
         return not value.is_tensor
     return value.is_python and value.origin in {Origin.SHAPE, Origin.CONFIG, Origin.CONSTANT}
 

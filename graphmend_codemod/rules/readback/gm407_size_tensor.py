@@ -176,8 +176,9 @@ def counted(site: Site, node: ast.Assign) -> Verdict | None:
 
 def _joined(site: Site, node: ast.expr) -> list[ast.expr] | None:
     """What `torch.cat` joins along its first dimension, or the one tensor that is made of sizes."""
-    if _made(site, node) is not None:
-        return [node]
+    made = _made(site, node)
+    if made is not None:
+        return [node] if isinstance(made, (ast.List, ast.Tuple)) or _is_shape(site, made) else None
     if not isinstance(node, ast.Call) or site.resolve(node.func) != "torch.cat" or not 1 <= len(node.args) <= 2:
         return None
     dimension = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "dim")]

@@ -5,8 +5,8 @@ tensor, breaks the graph to read back what was known. Code for TorchScript hands
 gated activation of WaveNets. Under `torch.compile` the number stands in the place of the tensor's element, or a list in
 that of the tensor: the slice is the same. Eager mode reads the tensor, as before.
 
-A tensor of sizes, `t = torch.LongTensor([x.shape[0], n])`, is a list from the start in the compile path, if no function of
-TorchScript gets it. Integer arithmetic with the numbers, tests and sizes are as good as bounds of slices.
+A tensor of sizes, `t = torch.LongTensor([x.shape[0], n])`, is a list from the start in the compile path, if no function
+of TorchScript gets it. Integer arithmetic with the numbers, tests and sizes are as good as bounds of slices.
 
 An array of NumPy, `bounds = np.array(self.ranges[name])`, is a tensor for Dynamo as well. Where its elements bound
 slices and do nothing else, the compile path has a tuple of the same numbers, if they are integers in a tuple or list.

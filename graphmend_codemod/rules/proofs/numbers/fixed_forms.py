@@ -13,6 +13,7 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.unique_callee import is_whole
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 
@@ -83,7 +84,7 @@ def _is_read(site: Site, node: ast.expr) -> bool:
         given = [each for call in calls if _name(call) in _READS for each in call.args]
         given += [call.func.value for call in calls if _name(call) == "item" and isinstance(call.func, ast.Attribute)]
         elements = [each for each in given if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name)]
-        return {ast.unparse(each.value) for each in elements if not isinstance(each.slice, (ast.Slice, ast.Tuple))}
+        return {dotted(each.value) or "" for each in elements if not isinstance(each.slice, (ast.Slice, ast.Tuple))}
 
     known = site.remembered("read elements", site.evaluator.scope.node, look, anywhere=True)
     return name in known and not site.value(node.value).is_python
@@ -114,14 +115,8 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> Form | Non
 def _is_basic(part: ast.expr) -> bool:
     """True for parts of an index that are no tensors and make no dimensions."""
     if isinstance(part, ast.Slice):
-        return all(bound is None or _is_number(bound) for bound in (part.lower, part.upper, part.step))
-    return _is_number(part) or (isinstance(part, ast.Constant) and part.value is Ellipsis)
-
-
-def _is_number(part: ast.expr) -> bool:
-    if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub):
-        part = part.operand
-    return isinstance(part, ast.Constant) and type(part.value) is int
+        return all(bound is None or is_whole(bound) for bound in (part.lower, part.upper, part.step))
+    return is_whole(part) or (isinstance(part, ast.Constant) and part.value is Ellipsis)
 
 
 def _tensor(site: Site, node: ast.expr) -> list[str]:
@@ -145,7 +140,7 @@ def _single(site: Site, node: ast.expr) -> list[str]:
 
 def _counts(site: Site, node: ast.expr) -> bool:
     """True for an integer: a literal, or the number of a step of the statement's own comprehension over a range."""
-    if _is_number(node):
+    if is_whole(node):
         return True
     steps = [each for each in walk_in_layers(site.place.statement) if isinstance(each, ast.comprehension)]
     ranges = [each for each in steps if isinstance(each.target, ast.Name) and each.target.id == getattr(node, "id", "")]
@@ -231,7 +226,7 @@ def _rolled(site: Site, call: ast.Call) -> Form | None:
     read = list(_read(site, shift))
     if not read:
         return None
-    if dim is None or not (_is_number(dim) or dotted(dim)):
+    if dim is None or not (is_whole(dim) or dotted(dim)):
         raise NoForm("its dimension is no constant; pass one: `dims=1`")
     if dotted(tensor) is None:
         raise NoForm(f"`{short(tensor)}` would be computed twice; assign it to a variable first")
@@ -276,7 +271,7 @@ def _numbers(node: ast.expr) -> Iterator[str]:
         yield from _numbers(node.right)
     elif isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) is not None:
         yield name
-    elif not isinstance(node, ast.Call) and not _is_number(node):
+    elif not isinstance(node, ast.Call) and not is_whole(node):
         raise NoForm(f"cannot infer that `{short(node)}` is an integer; assign it to a variable first")
 
 

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Mapping, Sequence
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import children, walk
+from graphmend_codemod.analysis.scope import children, dotted, walk
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import ARITHMETIC, Kept, Resolve, own_attribute, spelled
 from graphmend_codemod.rules.proofs.sizes.integer_ways import HANDED, HELD, INTEGERS, Env, Kind, Quotient, Way
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
@@ -93,7 +93,7 @@ class Reader:
             self._refuse_names(statement)
 
     def _branch(self, statement: ast.If) -> None:
-        if "is_compiling" in ast.unparse(statement.test):
+        if any(isinstance(part, ast.Attribute) and part.attr == "is_compiling" for part in walk(statement.test)):
             self._refuse_names(statement)
             return
         self._check(statement.test)
@@ -279,7 +279,7 @@ class Reader:
         """A call of a method with numbers: what it does with them."""
         name = own_attribute(node.func) or ""
         method = self.methods.methods[name]
-        static = [ast.unparse(each) for each in method.decorator_list]
+        static = [dotted(each) for each in method.decorator_list]
         names = [each.arg for each in (*method.args.posonlyargs, *method.args.args)]
         parameters = names if static == ["staticmethod"] else names[1:]
         known = static in ([], ["staticmethod"]) and not any(isinstance(each, ast.Starred) for each in node.args)

@@ -16,6 +16,7 @@ from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_multiples import told_multiples
+from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 _TAKES_SIZES = frozenset(
     """view reshape expand repeat new_zeros new_ones new_empty new_full zeros ones empty full arange narrow
@@ -81,10 +82,8 @@ def _is_division(site: Site, node: ast.Call) -> bool:
 
 def _is_length(site: Site, node: ast.expr) -> bool:
     """True for the size of something, which is never negative."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.attr == "size" and len(node.args) == 1
-    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute):
-        return node.value.attr == "shape" and not isinstance(node.slice, ast.Slice)
+    if is_size(node):
+        return True
     value = site.value(node)
     return isinstance(node, ast.Name) and value.is_python and value.origin is Origin.SHAPE
 

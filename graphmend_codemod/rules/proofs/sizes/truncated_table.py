@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.rules.framework.site import Site
@@ -127,7 +127,7 @@ class TableReader:
             whole = [part for part in walk_in_layers(statement.value) if not self._is_in_read(part)]
             if not all(isinstance(part, _ARITHMETIC) for part in whole):
                 raise NotThisTable(f"`{short(statement)}` is not arithmetic")
-        if not self._is_path(self.positions):
+        if dotted(self.positions) is None:
             raise NotThisTable(f"`{short(self.positions)}` has no name")
         made, shaped, picked = (self._assigned(at) for at in range(3))
         name, part, parts = self._cut(made)
@@ -204,11 +204,11 @@ class TableReader:
     def _is_last_size(self, node: ast.expr, table: str) -> bool:
         """True for `table.shape[-1]` and `table.size(-1)`."""
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
-            return _is_number(node.slice, -1) and ast.unparse(node.value.value) == table
+            return _is_number(node.slice, -1) and dotted(node.value.value) == table
         called = _called(self.site, node)
         if called is None or called[0] != "size" or called[2] or len(called[1]) != 2:
             return False
-        return ast.unparse(called[1][0]) == table and _is_number(called[1][1], -1)
+        return dotted(called[1][0]) == table and _is_number(called[1][1], -1)
 
     def _picked(self, statement: ast.Assign, rows: str) -> tuple[str, ast.expr, str]:
         """The name of what is picked, how often, and the index that counts."""
@@ -221,7 +221,7 @@ class TableReader:
         if name not in _JOINS | {"stack"} or not isinstance(listed, ast.ListComp) or not first:
             raise NotThisTable(f"{where} does not concatenate the picked rows")
         loop = listed.generators[0]
-        counted = loop.iter.args if isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) == "range" else []
+        counted = loop.iter.args if isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) == "range" else []
         if len(listed.generators) != 1 or loop.ifs or loop.is_async or len(counted) != 1:
             raise NotThisTable(f"{where} does not enumerate the elements of a batch")
         if not isinstance(loop.target, ast.Name) or not self._is_count(counted[0]):
@@ -263,12 +263,7 @@ class TableReader:
             builtin = isinstance(node.func, ast.Name) and node.func.id == "len"
             size = isinstance(node.func, ast.Attribute) and node.func.attr == "size"
             return (builtin or size) and all(map(self._is_count, node.args)) and not node.keywords
-        return isinstance(node, ast.Constant) or self._is_path(node)
-
-    def _is_path(self, node: ast.expr) -> bool:
-        while isinstance(node, ast.Attribute):
-            node = node.value
-        return isinstance(node, ast.Name)
+        return isinstance(node, ast.Constant) or dotted(node) is not None
 
     def _demand_unused(self, names: set[str], statements: tuple[ast.stmt, ...]) -> None:
         inside = {id(part) for each in (self.node, *statements) for part in walk_in_layers(each)}
@@ -278,7 +273,7 @@ class TableReader:
 
     def _demand_list(self, parts: ast.expr) -> None:
         """NotThisTable where the parts may be gone once they were looked at."""
-        if isinstance(parts, ast.Attribute) and ast.unparse(parts.value) == "self":
+        if isinstance(parts, ast.Attribute) and dotted(parts.value) == "self":
             return
         bound = None
         if isinstance(parts, ast.Name):
