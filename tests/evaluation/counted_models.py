@@ -413,3 +413,9 @@ class MakesModulesInLoop(nn.Module):
                 x = x + 1
             x = _Doubled()(x)
         return x
+
+
+def halved(x: torch.Tensor, times: int) -> torch.Tensor:
+    if x.sum() > times:
+        x = x / times
+    return x + times

@@ -208,6 +208,20 @@ def test_trace_lists_the_strict_counter_s_events_one_by_one(cls: type[nn.Module]
     assert recorded.result.totals.skipped == len(counts.skipped_frames)
 
 
+def test_locals_are_known_where_the_outermost_function_branches() -> None:
+    from graphmend_evaluation import trace
+
+    torch.compiler.reset()
+    with trace(root=counted_models.ROOT) as recorded:
+        torch.compile(counted_models.halved, backend="eager")(torch.ones(3), 2)
+    torch.compiler.reset()
+    (site,) = recorded.result.sites
+    assert [(fact.name, fact.type, fact.sizes) for fact in site.facts] == [
+        ("x", "torch.Tensor", (3,)),
+        ("times", "int", None),
+    ]
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs process groups")
 def test_ctrl_c_leaves_the_trace_of_a_program_that_never_compiles(folder: Path) -> None:
     command = [
@@ -250,6 +264,7 @@ def test_pytest_records_and_fails_marked_tests(folder: Path) -> None:
     )
     assert "1 failed, 2 passed" in run.stdout
     assert "model.py:6 in helper: GB0170 Data-dependent branching" in run.stdout
+    assert "torch.__trace" not in run.stdout  # pytest shows logs under a test that fails
     assert "graphmend: trace in tests.json" in run.stdout
     assert json.loads((folder / "tests.json").read_text())["totals"]["sites"] == 2
 

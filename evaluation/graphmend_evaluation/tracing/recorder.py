@@ -17,7 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, TextIO
 
 VERSION = 1
@@ -47,8 +47,14 @@ class _WantedOnly(list[logging.Handler]):
     """Handlers of torch's structured log that are "there" only for records which somebody reads.
 
     `trace_structured` asks `if trace_log.handlers:` before it prints graphs, guards and generated code for a record.
-    With our handler alone that would be work for nothing: a tenth and more of a short compilation.
+    With our handler alone that would be work for nothing: a tenth and more of a short compilation. pytest adds handlers
+    that show the whole log, hundreds of lines, under a test that fails: they are left out.
     """
+
+    def append(self, handler: logging.Handler) -> None:
+        """Add a handler that is not of pytest's."""
+        if not _of_pytest(handler):
+            super().append(handler)
 
     def __bool__(self) -> bool:
         if len(self) != 1:
@@ -62,6 +68,10 @@ class _WantedOnly(list[logging.Handler]):
         above = asking.f_back
         named = above is not None and above.f_code.co_name == "trace_structured_artifact"
         return not named or above is None or above.f_locals.get("name") in _ARTIFACTS
+
+
+def _of_pytest(handler: logging.Handler) -> bool:
+    return type(handler).__module__.startswith("_pytest.")
 
 
 class Recorder(logging.Handler):
@@ -79,7 +89,8 @@ class Recorder(logging.Handler):
     def start(self) -> None:
         """Listen from now on."""
         trace = logging.getLogger(TRACE_LOG)
-        trace.handlers = _WantedOnly([*trace.handlers, self])
+        others = [each for each in trace.handlers if not _of_pytest(each)]
+        trace.handlers = _WantedOnly([*others, self])
 
     def stop(self) -> None:
         """Listen no more, and close the file."""
@@ -232,13 +243,14 @@ def _facts_at_break(traceback: TracebackType | None) -> dict[str, Any]:
 
     Nothing is computed for it: these are types, dtypes, sizes and classes that it holds while it compiles.
     """
-    tracer = None
+    tracer, frame = None, None
     while traceback is not None:
-        candidate = traceback.tb_frame.f_locals.get("self")
-        # By its dictionary: to ask a lazy variable of Dynamo's for an attribute makes it real, which may raise.
-        if {"symbolic_locals", "f_code"} <= _own(candidate).keys():
-            tracer = candidate
+        tracer = _tracer(traceback.tb_frame) or tracer
         traceback = traceback.tb_next
+    if tracer is None:  # a branch in the outermost frame is told of without an exception
+        frame = sys._getframe()
+    while frame is not None and tracer is None:
+        tracer, frame = _tracer(frame), frame.f_back
     if tracer is None:
         return {}
     facts = {}
@@ -265,6 +277,13 @@ def _attributes(variable: Any, names: Iterable[str]) -> Iterator[tuple[str, dict
             fact = _of_value(every[name]) if name in every else None
             if fact:
                 yield f"self.{name}", fact
+
+
+def _tracer(frame: FrameType) -> Any:
+    """The frame's `self`, if it is Dynamo's tracer of a function; else None."""
+    candidate = frame.f_locals.get("self")
+    # By its dictionary: to ask a lazy variable of Dynamo's for an attribute makes it real, which may raise.
+    return candidate if {"symbolic_locals", "f_code"} <= _own(candidate).keys() else None
 
 
 def _own(value: Any) -> Mapping[str, Any]:
