@@ -12,15 +12,16 @@ from typing import Any
 
 from graphmend_codemod.analysis import annotated, gradients, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
+from graphmend_codemod.analysis.given_values import annotation_text, given_values, hinted
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
-from graphmend_codemod.analysis.likely_tensors import guessed_parameters, likely_tensors
+from graphmend_codemod.analysis.iterated import element_of
+from graphmend_codemod.analysis.likely_tensors import likely_tensors
 from graphmend_codemod.analysis.list_provenance import Origins
 from graphmend_codemod.analysis.program_points import LeaksUnknown, Place, State
-from graphmend_codemod.analysis.scope import FunctionNode, Scope, bound_in, parameters, walk_scope
+from graphmend_codemod.analysis.scope import Scope, bound_in, walk_scope
 from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, flags_kept, python
 
 _LOOP_PASSES = 4
-_LOCKSTEP = frozenset({"builtins.enumerate", "builtins.zip"})
 
 
 class Flow:
@@ -61,59 +62,21 @@ class Flow:
 
     def run(self) -> None:
         """Analyse the whole function."""
-        function = self.scope.node
         env: Env = dict(self.closure_env)
         for name in self.scope.locals:
             env.pop(name, None)
-        facts = self._signature()
-        absent = _absent_by_default(function)
-        for argument in parameters(function):
-            value = annotated.value_of(facts.get(argument.arg), self.evaluator.names)
-            optional = argument.arg in absent and value.kind is Kind.TENSOR
-            value = value._replace(optional=True) if optional else value
-            env[argument.arg] = self._hinted(argument.arg, value, optional=argument.arg in absent)
-        for name, optional in guessed_parameters(function, self._likely).items():
-            if env[name] == UNKNOWN:
-                env[name] = self.evaluator.names.tensor(optional=optional, hint=True)
+        env.update(given_values(self.scope, self.evaluator, self._likely, self.seen))
         for name, source in self.lists.items():
             tensor = self.evaluator.names.tensor(INT64, grad=False, optional=not env[name].is_tensor)
             env[name] = tensor._replace(built_from=source)
-        if function.args.vararg:
-            env[function.args.vararg.arg] = python()
-        if function.args.kwarg:
-            env[function.args.kwarg.arg] = python()
         if self.scope.self_name:
             env[self.scope.self_name] = Value(Kind.UNKNOWN, instance_of=self.scope.class_qualified)
-        self._block(function.body, State(env))
+        self._block(self.scope.node.body, State(env))
 
     def demand_leaks(self) -> None:
         """LeaksUnknown if this dataflow does not know who else refers to a tensor, and where gradients flow."""
         if not self.follow_leaks:
             raise LeaksUnknown
-
-    def _signature(self) -> dict[str, str]:
-        resolved = {}
-        for argument in parameters(self.scope.node):
-            if argument.annotation is not None:
-                resolved[argument.arg] = self.annotation(argument.annotation)
-        return resolved
-
-    def annotation(self, node: ast.expr) -> str:
-        """Source text of an annotation with its names resolved; a string annotation is read as source."""
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            try:
-                node = ast.parse(node.value, mode="eval").body
-            except (SyntaxError, ValueError):
-                return ""
-        if isinstance(node, ast.Subscript):
-            return f"{self.annotation(node.value)}[{self.annotation(node.slice)}]"
-        if isinstance(node, ast.Tuple):
-            return ", ".join(self.annotation(element) for element in node.elts)
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-            return f"{self.annotation(node.left)} | {self.annotation(node.right)}"
-        if isinstance(node, (ast.Name, ast.Attribute)):
-            return self.evaluator.resolve(node, {}) or ast.unparse(node)
-        return ast.unparse(node)
 
     # statements
 
@@ -151,7 +114,7 @@ class Flow:
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             value = self.evaluator.value(node.value, state.env)
             if value.kind is Kind.UNKNOWN:
-                value = annotated.value_of(self.annotation(node.annotation), self.evaluator.names)
+                value = annotated.value_of(annotation_text(self.evaluator, node.annotation), self.evaluator.names)
             self._bind(node.target, value, env)
         elif isinstance(node, ast.AugAssign):
             self._augmented(node, env)
@@ -193,7 +156,7 @@ class Flow:
 
     def _bind(self, target: ast.expr, value: Value, env: Env) -> None:
         if isinstance(target, ast.Name):
-            value = self._hinted(target.id, value)
+            value = hinted(self.evaluator, self.seen, target.id, value)
             if value == UNKNOWN and target.id in self._likely:
                 value = self.evaluator.names.tensor(optional=self._likely[target.id], hint=True)
             env[target.id] = value
@@ -204,12 +167,6 @@ class Flow:
             self._unpack(target, value, env)
         elif isinstance(target, ast.Starred):
             self._bind(target.value, python(), env)
-
-    def _hinted(self, name: str, value: Value, *, optional: bool = False) -> Value:
-        """The value, or a tensor where nothing is known of it and a recorded run had one."""
-        if name in self.seen and value == UNKNOWN:
-            return self.evaluator.names.tensor(optional=optional, hint=True)
-        return value
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value, env: Env) -> None:
         known = value.elements
@@ -362,32 +319,8 @@ class Flow:
             self._walrus(node.test, env)
             narrowing.narrow(self.evaluator, node.test, True, env)
         else:
-            iterated = self.evaluator.value(node.iter, env)
-            element = UNKNOWN
-            if iterated.kind is Kind.TENSOR:
-                element = self.evaluator.names.tensor(iterated.dtype, grad=iterated.grad)
-            elif isinstance(node.iter, ast.Call) and self.evaluator.resolve(node.iter.func, env) in _LOCKSTEP:
-                element = self._in_step(node.iter, env)
-            elif iterated.is_python and isinstance(node.iter, ast.Call) and iterated.elements is None:
-                resolved = self.evaluator.resolve(node.iter.func, env)
-                element = python(iterated.origin) if resolved == "builtins.range" else UNKNOWN
-            self._bind(node.target, element, env)
+            self._bind(node.target, element_of(self.evaluator, node.iter, env), env)
         return State(env, state.leaked)
-
-    def _in_step(self, call: ast.Call, env: Env) -> Value:
-        """What `enumerate(x)` and `zip(x, y)` give in each round."""
-        parts: list[Value] = []
-        for each in call.args:
-            value = self.evaluator.value(each, env)
-            if isinstance(each, ast.Call) and self.evaluator.resolve(each.func, env) in _LOCKSTEP:
-                parts.append(self._in_step(each, env))
-            elif value.kind is Kind.TENSOR:
-                parts.append(self.evaluator.names.tensor(value.dtype, grad=value.grad))
-            else:
-                parts.append(UNKNOWN)
-        if self.evaluator.resolve(call.func, env) == "builtins.enumerate":
-            parts = [python(), *parts[:1]]
-        return Value(Kind.PYTHON, elements=tuple(parts))
 
     def _try(self, node: ast.Try, state: State) -> State | None:
         self._parents = (*self._parents, node)
@@ -442,15 +375,6 @@ _COMPOUND: dict[type[ast.stmt], Callable[[Flow, Any, State], State | None]] = {
     ast.AsyncWith: Flow._with,
     ast.Match: Flow._match,
 }
-
-
-def _absent_by_default(function: FunctionNode) -> set[str]:
-    """The parameters that are None where nobody gives them, whatever their annotation says."""
-    args = function.args
-    named = [*args.posonlyargs, *args.args]
-    pairs = [*zip(reversed(named), reversed(args.defaults), strict=False)]
-    pairs += [pair for pair in zip(args.kwonlyargs, args.kw_defaults, strict=True) if pair[1] is not None]  # type: ignore[misc]
-    return {each.arg for each, default in pairs if isinstance(default, ast.Constant) and default.value is None}
 
 
 def _asks_for_type(test: ast.expr) -> bool:

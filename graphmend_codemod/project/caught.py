@@ -8,11 +8,12 @@ from graphmend_codemod.project.entrances import Step
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
-from graphmend_codemod.project.reach import Search, wrappers
+from graphmend_codemod.project.reach import Search
 from graphmend_codemod.project.scripted import held_modules
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS
-from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value
+from graphmend_codemod.project.summary.records import FunctionSummary, Value
 from graphmend_codemod.project.summary.references import CALLED
+from graphmend_codemod.project.wrappers import wrappers
 
 _ANYTHING = frozenset({"finally", "except", "except Exception", "except BaseException"})
 _SUPPRESS = frozenset({"contextlib.suppress", "contextlib.ExitStack", "contextlib.AsyncExitStack"})
@@ -112,9 +113,8 @@ class _Caught(Search):
                 return via
         return None
 
-    def _leads(self, owner: str, module: Module, item: ClassSummary, value: Value) -> bool:
-        # Elsewhere `forward` is reached whoever calls it; here it is those who call it that matter.
-        return value.kind in ("call", "other")
+    def _follows_layers(self) -> bool:
+        return True  # those who call `forward` matter here
 
     def _value(self, module: Module, value: Value, scope: FunctionSummary | None, step: Step, called: bool) -> None:
         super()._value(module, value, scope, step, called)

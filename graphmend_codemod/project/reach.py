@@ -7,19 +7,20 @@ on `self` may land in any subclass of the project.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Set
 
+from graphmend_codemod.project.assigned_functions import AssignedFunctions
 from graphmend_codemod.project.class_inference import Receivers
 from graphmend_codemod.project.entrances import CALLS, Step, entrances, offered
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.definitions import CONSTRUCTORS, Module
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
-from graphmend_codemod.project.summary.records import ClassSummary, FunctionSummary, Value
+from graphmend_codemod.project.summary.records import FunctionSummary, Value
+from graphmend_codemod.project.wrappers import wrappers
 
 _CONSTRUCTION = ("__init__", "__post_init__", "__new__", "__enter__", "__exit__")
 _OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, object) for name in dir(kind))
-_Assigned = tuple[str, Module, ClassSummary, Value]
 
 
 def reached_functions(index: ProjectIndex, modules: Iterable[Module]) -> dict[str, tuple[ReachedFunction, ...]]:
@@ -46,8 +47,7 @@ class Search:
         self._found: dict[tuple[str, str, int], tuple[Step, set[str | None]]] = {}
         self._heirs: dict[str, list[str]] = {}
         self._definers: dict[str, list[str]] = {}
-        self._assigned: dict[str, list[_Assigned]] = {}
-        self._leading: dict[str, list[_Assigned]] = {}
+        self._assigned = AssignedFunctions(index, self._modules, layers=self._follows_layers())
         self._stops: dict[tuple[str, str, int], bool] = {}
         self._called: set[tuple[str, str]] = set()
         self._looked_up: set[tuple[str, str, bool]] = set()
@@ -67,6 +67,10 @@ class Search:
             self._roots(module)
         for step in self._offered():
             self._add(*step)
+
+    def _follows_layers(self) -> bool:
+        """True where a layer in an attribute counts: here its `forward` is reached whoever calls it."""
+        return False
 
     def _offered(self) -> Iterable[Step]:
         return offered(self._index, self._modules)
@@ -327,7 +331,7 @@ class Search:
         if own is None or (own, name, called) in self._looked_up:
             return
         self._looked_up.add((own, name, called))
-        rows = self._assigned_to(name)
+        rows = self._assigned.to(name)
         if not rows:
             return
         family = {*self._index.linear(own), *self._heirs.get(own, ())}
@@ -335,28 +339,6 @@ class Search:
             if owner in family:
                 scope = module.functions.get(f"{item.qualname}.__init__")
                 self._value(module, value, scope, Step(module, scope or step.function, owner, step.via), called)
-
-    def _assigned_to(self, name: str) -> list[_Assigned]:
-        """Assignments to an attribute of this name, in any class, of what may be or hold functions."""
-        if not self._assigned:
-            for module in self._modules:
-                for item in module.summary.classes:
-                    qualified = f"{module.summary.name}.{item.qualname}"
-                    for attribute in item.attributes:
-                        value = attribute.value
-                        if value.spelled or value.holds:
-                            self._assigned.setdefault(attribute.name, []).append((qualified, module, item, value))
-        if name not in self._leading:
-            self._leading[name] = [row for row in self._assigned.get(name, ()) if self._leads(*row)]
-        return self._leading[name]
-
-    def _leads(self, owner: str, module: Module, item: ClassSummary, value: Value) -> bool:
-        if value.kind != "call" or value.wraps or value.holds:
-            return value.kind in ("call", "other")
-        callee = self._index.scoped(module, module.functions.get(f"{item.qualname}.__init__"), value.spelled)
-        if callee is None or self._index.class_summary(callee) is None:
-            return False
-        return not self._index.is_module(callee)
 
     def _value(self, module: Module, value: Value, scope: FunctionSummary | None, step: Step, called: bool) -> None:
         """Reach what an assigned value is or holds: a function, also a wrapped one, a table's members, an instance."""
@@ -413,16 +395,3 @@ def _takes_self(function: FunctionSummary) -> bool:
     if function.owner:
         return bool(function.parameters) and "staticmethod" not in function.decorators
     return function.parameters[:1] == ("self",)
-
-
-def wrappers(module: Module, decorator: FunctionSummary) -> Iterator[FunctionSummary]:
-    """The nested functions that a decorator returns, or that the functions it returns return.
-
-    What it returns and calls as well, as in `return decorate if f is None else decorate(f)`, is a decorator itself.
-    """
-    inner = {function.name: function for function in module.nested.get(decorator.qualname, ())}
-    for name in decorator.returned:
-        function = inner.get(name.removesuffix("()"))
-        if function is not None:
-            deeper = list(wrappers(module, function))
-            yield from deeper if deeper or name.endswith("()") else [function]

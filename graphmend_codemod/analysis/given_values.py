@@ -1,0 +1,66 @@
+"""What a function is given: the values of its parameters, as far as annotations, defaults and uses tell."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from graphmend_codemod.analysis import annotated
+from graphmend_codemod.analysis.interpreter import Env, Evaluator
+from graphmend_codemod.analysis.likely_tensors import guessed_parameters
+from graphmend_codemod.analysis.scope import FunctionNode, Scope, parameters
+from graphmend_codemod.analysis.values import UNKNOWN, Kind, Value, python
+
+
+def given_values(scope: Scope, evaluator: Evaluator, likely: Mapping[str, bool], seen: frozenset[str]) -> Env:
+    """The parameters of a function. `likely` are names used as only tensors are, `seen` those that held tensors."""
+    function = scope.node
+    env: Env = {}
+    absent = _absent_by_default(function)
+    for argument in parameters(function):
+        text = "" if argument.annotation is None else annotation_text(evaluator, argument.annotation)
+        value = annotated.value_of(text or None, evaluator.names)
+        optional = argument.arg in absent and value.kind is Kind.TENSOR
+        value = value._replace(optional=True) if optional else value
+        env[argument.arg] = hinted(evaluator, seen, argument.arg, value, optional=argument.arg in absent)
+    for name, optional in guessed_parameters(function, likely).items():
+        if env[name] == UNKNOWN:
+            env[name] = evaluator.names.tensor(optional=optional, hint=True)
+    for starred in (function.args.vararg, function.args.kwarg):
+        if starred is not None:
+            env[starred.arg] = python()
+    return env
+
+
+def hinted(evaluator: Evaluator, seen: frozenset[str], name: str, value: Value, *, optional: bool = False) -> Value:
+    """The value, or a tensor where nothing is known of it and a recorded run had one."""
+    if name in seen and value == UNKNOWN:
+        return evaluator.names.tensor(optional=optional, hint=True)
+    return value
+
+
+def annotation_text(evaluator: Evaluator, node: ast.expr) -> str:
+    """Source text of an annotation with its names resolved; a string annotation is read as source."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        try:
+            node = ast.parse(node.value, mode="eval").body
+        except (SyntaxError, ValueError):
+            return ""
+    if isinstance(node, ast.Subscript):
+        return f"{annotation_text(evaluator, node.value)}[{annotation_text(evaluator, node.slice)}]"
+    if isinstance(node, ast.Tuple):
+        return ", ".join(annotation_text(evaluator, element) for element in node.elts)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return f"{annotation_text(evaluator, node.left)} | {annotation_text(evaluator, node.right)}"
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return evaluator.resolve(node, {}) or ast.unparse(node)
+    return ast.unparse(node)
+
+
+def _absent_by_default(function: FunctionNode) -> set[str]:
+    """The parameters that are None where nobody gives them, whatever their annotation says."""
+    args = function.args
+    named = [*args.posonlyargs, *args.args]
+    pairs = [*zip(reversed(named), reversed(args.defaults), strict=False)]
+    pairs += [pair for pair in zip(args.kwonlyargs, args.kw_defaults, strict=True) if pair[1] is not None]  # type: ignore[misc]
+    return {each.arg for each, default in pairs if isinstance(default, ast.Constant) and default.value is None}
