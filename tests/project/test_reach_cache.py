@@ -112,7 +112,7 @@ def test_an_entry_that_names_functions_that_are_not_there_is_not_believed(projec
 
 
 def test_other_names_of_modules_are_another_question(project: Path) -> None:
-    (project / "m.py").write_text("from zoo import Base\n" + MODEL.replace("nn.Module", "Base"))
+    (project / "m.py").write_text("from keras import Base\n" + MODEL.replace("nn.Module", "Base"))
     settings = Settings(project, module_bases=("Base",))
     assert places(check(project)) == []
     assert places(api.check([project / "helper.py"], settings, cache=True)) == [("say", 5)]

@@ -23,12 +23,10 @@ stays.
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
-from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -38,7 +36,9 @@ from graphmend_codemod.rules.proofs.masks.all_ones_test import Question, of_dtyp
 from graphmend_codemod.rules.proofs.masks.mask_products import Products
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
 from graphmend_codemod.rules.proofs.masks.prepared_masks import PreparedMask, forms_of
+from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
+from graphmend_codemod.rules.proofs.positions import demand_length
 
 _SETUP = """
 import torch
@@ -267,7 +267,7 @@ def _edit_for(
     if not otherwise:
         _demand_value(function, own, name, question.mask)
     uses.demand(function, name, own)
-    _demand_length(site, uses, function, positions)
+    demand_length(site, uses, function, positions)
     return _edit(site, node, name, question, positions, uses.conditions())
 
 
@@ -309,82 +309,9 @@ def _demand_value(function: Definition, node: ast.If, name: str, mask: str) -> N
         return
     body = function.node.body
     before = body[body.index(node) - 1] if node in body and body.index(node) else None
-    if before is None or ast.unparse(before) != f"{name} = {mask}":
+    plain = isinstance(before, ast.Assign) and len(before.targets) == 1 and is_name(before.targets[0], name)
+    if not isinstance(before, ast.Assign) or not plain or not is_name(before.value, mask):
         raise NotProven(f"`{name}` may differ from `{mask}`")
-
-
-def _demand_length(site: Site, uses: MaskUses, function: Definition, positions: str) -> None:
-    """NotProven unless those who give the positions make as many as `x` has places, where `x` goes with the mask."""
-    callers = uses.calls.sites((function.qualname, function.node.lineno))
-    given = [(uses.calls.definitions[by], arguments.get(positions)) for by, arguments in callers]
-    if not given or any(_counted(site, function, positions)):
-        given = [(function, ast.Name(positions))]
-    for caller, argument in given:
-        name = argument.id if isinstance(argument, ast.Name) else ""
-        counted = set(_counted(site, caller, name))
-        counted |= set(_renamed(caller, counted))
-        together = [call for by, call in uses.companions if by is caller]
-        if not together or not all(any(_is_one_of(each, counted) for each in _arguments(call)) for call in together):
-            raise NotProven(f"cannot infer the length of `{positions}` from `{caller.qualname}`")
-
-
-def _arguments(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(word.value for word in call.keywords)]
-
-
-def _is_one_of(node: ast.expr, names: set[str]) -> bool:
-    return isinstance(node, ast.Name) and node.id in names
-
-
-def _counted(site: Site, caller: Definition, name: str) -> Iterator[str]:
-    """`x` for `if name is None: name = torch.arange(x.shape[1])`, where nothing else binds `name`."""
-    bound = [
-        node
-        for node in walk_scope(caller.node)
-        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
-    ]
-    for node in walk_scope(caller.node):
-        given = isinstance(node, ast.If) and ast.unparse(node.test) == f"{name} is None"
-        body = node.body if isinstance(node, ast.If) and given else []
-        made = next((part for part in body if isinstance(part, ast.Assign) and bound == part.targets), None)
-        if made is not None and isinstance(made.value, ast.Call) and _is_arange(site, made.value):
-            yield from _length_of(made.value.args)
-
-
-def _is_arange(site: Site, call: ast.Call) -> bool:
-    plain = all(word.arg in {"device", "dtype"} for word in call.keywords)
-    return plain and site.resolve_global(call.func) == "torch.arange"
-
-
-def _length_of(arguments: list[ast.expr]) -> Iterator[str]:
-    """`x` for `x.shape[1]` and for `a, a + x.shape[1]`."""
-    if len(arguments) == 2 and isinstance(arguments[1], ast.BinOp) and isinstance(arguments[1].op, ast.Add):
-        end = arguments[1]
-        if ast.unparse(end.left) != ast.unparse(arguments[0]):
-            return
-        size: ast.expr = end.right
-    elif len(arguments) == 1:
-        size = arguments[0]
-    else:
-        return
-    found = re.fullmatch(r"(\w+)\.(?:shape\[1\]|size\(1\))", ast.unparse(size))
-    if found is not None:
-        yield found[1]
-
-
-def _renamed(caller: Definition, names: set[str]) -> Iterator[str]:
-    """Other names for the same, or for a multiple of it."""
-    for node in walk_scope(caller.node):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            value = node.value
-            if (
-                isinstance(value, ast.BinOp)
-                and isinstance(value.op, ast.Mult)
-                and isinstance(value.right, ast.Attribute)
-            ):
-                value = value.left
-            if _is_one_of(value, names):
-                yield node.targets[0].id
 
 
 def _edit(site: Site, node: ast.If, name: str, question: Question, positions: str, classes: list[str]) -> Edit:

@@ -14,16 +14,15 @@ from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.aliasing import CONTAINER_METHODS, Effect
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
-from graphmend_codemod.rules.framework.site import TORCH_NAMES, Site
+from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.layer_lists import layers_called
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
+from graphmend_codemod.rules.proofs.memory.stores import Store, bound_in, store_value, taken_apart, viewed
 
-_APART = frozenset("chunk split split_with_sizes tensor_split hsplit vsplit dsplit unbind".split())
 _OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
 _REGISTERS = frozenset({"register_buffer", "register_parameter"})
 """Methods of `nn.Module` that keep a tensor and leave it as it is."""
-_Store = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.AsyncFor | ast.Match
-_Link = tuple[_Store | ast.Call | ast.AugAssign, set[str], set[str]]
+_Link = tuple[Store | ast.Call | ast.AugAssign, set[str], set[str]]
 T = TypeVar("T")
 
 
@@ -86,20 +85,20 @@ class ModuleMemory:
                     if isinstance(target, ast.Subscript) and not isinstance(target.slice, (ast.Tuple, ast.Slice)):
                         yield part, self.sources(function, target.value), self.sources(function, part.value)
 
-    def bindings(self, function: Definition, name: str) -> Iterator[_Store]:
+    def bindings(self, function: Definition, name: str) -> Iterator[Store]:
         """The statements that may give a name, or an attribute of self, a value."""
         root = name.partition(".")[0]
         for part, bound in self.stores(function):
             if name in bound or (root != "self" and root in bound):
                 yield part
 
-    def stores(self, function: Definition) -> list[tuple[_Store, set[str]]]:
+    def stores(self, function: Definition) -> list[tuple[Store, set[str]]]:
         """The statements that give names, and attributes of names, a value, with these."""
         return self.remembered(
             "stores",
             function,
             lambda: [
-                (part, _bound_in(part))
+                (part, bound_in(part))
                 for part in walk_scope(function.node)
                 if isinstance(part, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.Match))
             ],
@@ -233,7 +232,7 @@ class ModuleMemory:
 
     def _takes_apart(self, function: Definition, node: ast.AST) -> bool:
         """True for `a, b = x.chunk(2)` where each name gets other elements: rows of what was expanded are one."""
-        source = _taken_apart(node)
+        source = taken_apart(node)
         if source is None or not isinstance(node, ast.Assign):
             return False
         return self.remembered("apart", node, lambda: self._is_dense(function, node, source))
@@ -244,7 +243,7 @@ class ModuleMemory:
             bound = blocks_of(self.calls, function).binding_before(statement, node.id)
             if bound is None or len(bound.targets) != 1:
                 return False
-            source = bound.value if isinstance(bound.targets[0], ast.Name) else _taken_apart(bound)
+            source = bound.value if isinstance(bound.targets[0], ast.Name) else taken_apart(bound)
             return source is not None and self._is_dense(function, bound, source)
         if isinstance(node, ast.Subscript):
             return self._is_dense(function, statement, node.value)
@@ -252,7 +251,7 @@ class ModuleMemory:
             return not aliasing.is_sequence(node, self._sequences(function))
         if not isinstance(node, ast.Call):
             return False
-        effect, source = self._effect(function, node), _viewed(node)
+        effect, source = self._effect(function, node), viewed(node)
         if effect.known and not effect.shares:
             return True
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -355,31 +354,6 @@ def _sequences(function: Definition) -> frozenset[str]:
         found |= more
 
 
-def store_value(store: _Store) -> ast.expr | None:
-    """What a statement takes the values of names from."""
-    if isinstance(store, (ast.For, ast.AsyncFor)):
-        return store.iter
-    return store.subject if isinstance(store, ast.Match) else store.value
-
-
-def _taken_apart(node: ast.AST) -> ast.expr | None:
-    """`x` for `a, b = x.chunk(2)`."""
-    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
-        return None
-    target, called = node.targets[0], node.value.func
-    names = [each.id for each in target.elts if isinstance(each, ast.Name)] if isinstance(target, ast.Tuple) else []
-    plain = isinstance(target, ast.Tuple) and len(node.targets) == 1 and len(set(names)) == len(target.elts)
-    return _viewed(node.value) if plain and isinstance(called, ast.Attribute) and called.attr in _APART else None
-
-
-def _viewed(call: ast.Call) -> ast.expr | None:
-    """`x` for `x.chunk(2)` and `torch.chunk(x, 2)`."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if isinstance(owner, ast.Name) and owner.id in TORCH_NAMES:
-        return call.args[0] if call.args else None
-    return owner
-
-
 def _meet(names: Collection[str], others: Collection[str]) -> bool:
     return any(overlap(one, other) for one in names for other in others)
 
@@ -387,24 +361,6 @@ def _meet(names: Collection[str], others: Collection[str]) -> bool:
 def overlap(one: str, other: str) -> bool:
     """True when two names may stand for one thing: they are equal, or one is an attribute of the other."""
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
-
-
-def _bound_in(store: _Store) -> set[str]:
-    """The names, and the attributes of names, that a statement binds."""
-    if isinstance(store, ast.Match):
-        patterns = [part for case in store.cases for part in ast.walk(case.pattern)]
-        kept = [part.name for part in patterns if isinstance(part, (ast.MatchAs, ast.MatchStar))]
-        rest = [part.rest for part in patterns if isinstance(part, ast.MatchMapping)]
-        return {name for name in (*kept, *rest) if name is not None}
-    parts = [part for target in _targets(store) for part in walk_in_layers(target)]
-    stored = [
-        part for part in parts if isinstance(part, (ast.Name, ast.Attribute)) and not isinstance(part.ctx, ast.Load)
-    ]
-    return {ast.unparse(part) for part in stored}
-
-
-def _targets(store: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.AsyncFor) -> list[ast.expr]:
-    return store.targets if isinstance(store, ast.Assign) else [store.target]
 
 
 def is_name(node: ast.AST | None, name: str) -> bool:

@@ -1,0 +1,54 @@
+"""Statements that bind names: what they bind, and where the values come from."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.rules.framework.site import TORCH_NAMES
+
+Store = ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.AsyncFor | ast.Match
+_APART = frozenset("chunk split split_with_sizes tensor_split hsplit vsplit dsplit unbind".split())
+
+
+def store_value(store: Store) -> ast.expr | None:
+    """What a statement takes the values of names from."""
+    if isinstance(store, (ast.For, ast.AsyncFor)):
+        return store.iter
+    return store.subject if isinstance(store, ast.Match) else store.value
+
+
+def taken_apart(node: ast.AST) -> ast.expr | None:
+    """`x` for `a, b = x.chunk(2)`."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
+        return None
+    target, called = node.targets[0], node.value.func
+    names = [each.id for each in target.elts if isinstance(each, ast.Name)] if isinstance(target, ast.Tuple) else []
+    plain = isinstance(target, ast.Tuple) and len(node.targets) == 1 and len(set(names)) == len(target.elts)
+    return viewed(node.value) if plain and isinstance(called, ast.Attribute) and called.attr in _APART else None
+
+
+def viewed(call: ast.Call) -> ast.expr | None:
+    """`x` for `x.chunk(2)` and `torch.chunk(x, 2)`."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if isinstance(owner, ast.Name) and owner.id in TORCH_NAMES:
+        return call.args[0] if call.args else None
+    return owner
+
+
+def bound_in(store: Store) -> set[str]:
+    """The names, and the attributes of names, that a statement binds."""
+    if isinstance(store, ast.Match):
+        patterns = [part for case in store.cases for part in ast.walk(case.pattern)]
+        kept = [part.name for part in patterns if isinstance(part, (ast.MatchAs, ast.MatchStar))]
+        rest = [part.rest for part in patterns if isinstance(part, ast.MatchMapping)]
+        return {name for name in (*kept, *rest) if name is not None}
+    parts = [part for target in _targets(store) for part in walk_in_layers(target)]
+    stored = [
+        part for part in parts if isinstance(part, (ast.Name, ast.Attribute)) and not isinstance(part.ctx, ast.Load)
+    ]
+    return {ast.unparse(part) for part in stored}
+
+
+def _targets(store: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.AsyncFor) -> list[ast.expr]:
+    return store.targets if isinstance(store, ast.Assign) else [store.target]

@@ -1,0 +1,99 @@
+"""Positions that a function is given: how many there are, by who makes them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis.callgraph import Definition
+from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
+from graphmend_codemod.rules.proofs.memory.module_memory import is_name
+
+
+def demand_length(site: Site, uses: MaskUses, function: Definition, positions: str) -> None:
+    """NotProven unless those who give the positions make as many as `x` has places, where `x` goes with the mask."""
+    callers = uses.calls.sites((function.qualname, function.node.lineno))
+    given = [(uses.calls.definitions[by], arguments.get(positions)) for by, arguments in callers]
+    if not given or any(_counted(site, function, positions)):
+        given = [(function, ast.Name(positions))]
+    for caller, argument in given:
+        name = argument.id if isinstance(argument, ast.Name) else ""
+        counted = set(_counted(site, caller, name))
+        counted |= set(_renamed(caller, counted))
+        together = [call for by, call in uses.companions if by is caller]
+        if not together or not all(any(_is_one_of(each, counted) for each in _arguments(call)) for call in together):
+            raise NotProven(f"cannot infer the length of `{positions}` from `{caller.qualname}`")
+
+
+def _arguments(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(word.value for word in call.keywords)]
+
+
+def _is_one_of(node: ast.expr, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def _counted(site: Site, caller: Definition, name: str) -> Iterator[str]:
+    """`x` for `if name is None: name = torch.arange(x.shape[1])`, where nothing else binds `name`."""
+    bound = [
+        node
+        for node in walk_scope(caller.node)
+        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+    ]
+    for node in walk_scope(caller.node):
+        given = isinstance(node, ast.If) and _asks_for_none(node.test, name)
+        body = node.body if isinstance(node, ast.If) and given else []
+        made = next((part for part in body if isinstance(part, ast.Assign) and bound == part.targets), None)
+        if made is not None and isinstance(made.value, ast.Call) and _is_arange(site, made.value):
+            yield from _length_of(made.value.args)
+
+
+def _is_arange(site: Site, call: ast.Call) -> bool:
+    plain = all(word.arg in {"device", "dtype"} for word in call.keywords)
+    return plain and site.resolve_global(call.func) == "torch.arange"
+
+
+def _length_of(arguments: list[ast.expr]) -> Iterator[str]:
+    """`x` for `x.shape[1]` and for `a, a + x.shape[1]`."""
+    if len(arguments) == 2 and isinstance(arguments[1], ast.BinOp) and isinstance(arguments[1].op, ast.Add):
+        end = arguments[1]
+        if ast.dump(end.left) != ast.dump(arguments[0]):
+            return
+        size: ast.expr = end.right
+    elif len(arguments) == 1:
+        size = arguments[0]
+    else:
+        return
+    asked, number = (size.value, size.slice) if isinstance(size, ast.Subscript) else (size, None)
+    if isinstance(size, ast.Call) and len(size.args) == 1 and not size.keywords:
+        asked, number = size.func, size.args[0]
+    wanted = "size" if isinstance(size, ast.Call) else "shape"
+    second = isinstance(number, ast.Constant) and number.value == 1
+    if second and isinstance(asked, ast.Attribute) and asked.attr == wanted and isinstance(asked.value, ast.Name):
+        yield asked.value.id
+
+
+def _asks_for_none(test: ast.expr, name: str) -> bool:
+    """True for `name is None`."""
+    if not isinstance(test, ast.Compare) or not is_name(test.left, name) or not isinstance(test.ops[0], ast.Is):
+        return False
+    compared = test.comparators[0]
+    return len(test.ops) == 1 and isinstance(compared, ast.Constant) and compared.value is None
+
+
+def _renamed(caller: Definition, names: set[str]) -> Iterator[str]:
+    """Other names for the same, or for a multiple of it."""
+    for node in walk_scope(caller.node):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            value = node.value
+            if (
+                isinstance(value, ast.BinOp)
+                and isinstance(value.op, ast.Mult)
+                and isinstance(value.right, ast.Attribute)
+            ):
+                value = value.left
+            if _is_one_of(value, names):
+                yield node.targets[0].id
