@@ -488,3 +488,27 @@ def test_forward_of_a_class_with_a_base_of_another_library_is_traced(tmp_path: P
         """,
     )
     assert found == {"Model.forward", "Model.part", "Loss.forward"}
+
+
+def test_methods_that_a_table_or_a_default_gives_an_attribute_are_traced(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        class Field:
+            def __init__(self, of, kind, fast):
+                self.drift = getattr(of, "drift", self.no_drift)
+                self.noise = {"full": self.full if fast else self.slow}.get(kind, self.none)
+            def no_drift(self, x): return x
+            def full(self, x): return x
+            def slow(self, x): return x
+            def none(self, x): return x
+            def spare(self, x): return x
+        class A(nn.Module):
+            def forward(self, x):
+                field = Field(x, "full", True)
+                return field.drift(x) + field.noise(x)
+        """,
+    )
+    assert found == {
+        "A.forward", "Field.__init__", "Field.no_drift", "Field.full", "Field.slow", "Field.none",
+    }  # fmt: skip

@@ -39,7 +39,7 @@ _REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
 _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
     | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED | _ALL
-    | {"repeat_interleave", "split", "masked_select", "arange", "pad", "where", "roll", "array", "asarray"}
+    | {"repeat_interleave", "split", "masked_select", "arange", "topk", "pad", "where", "roll", "array", "asarray"}
 )  # fmt: skip
 """What calls are looked at for."""
 
@@ -106,6 +106,9 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         body.value = body.value or len(node.args) == 2
     elif last == "arange":
         body.value = body.value or body.lines.asks_for_ends or _is_shifted(node) or _is_of_reduced(node)
+        body.value = body.value or _takes_element(node)
+    elif last == "topk":
+        body.value = body.value or _takes_element(node)
     elif last in {"array", "asarray"}:
         body.value = body.value or (len(node.args) == 1 and isinstance(node.args[0], (ast.Name, ast.Subscript)))
     elif last == "roll":
@@ -174,6 +177,14 @@ def _is_of_element(node: ast.Call) -> bool:
     if isinstance(element, ast.Compare):
         return True
     return isinstance(element, ast.Subscript) and isinstance(element.slice, (ast.Constant, ast.Name))
+
+
+def _takes_element(node: ast.Call) -> bool:
+    """True for `arange(n[0])` and `topk(x, k=n[i])`, where `n` may be a tensor."""
+    return any(
+        isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name) and not isinstance(each.slice, ast.Slice)
+        for each in _operands(node)
+    )
 
 
 def _operands(node: ast.Call) -> list[ast.expr]:

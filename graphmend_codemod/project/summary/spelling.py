@@ -121,14 +121,31 @@ def value_of(
 def _call(node: ast.Call, text: str, parameters: Collection[str]) -> Value:
     spelled = dotted(node.func)
     if spelled == "getattr" and len(node.args) >= 2 and dotted(node.args[0]).partition(".")[0] in parameters:
-        return Value("config", text=text)
+        default = dotted(node.args[2]) if len(node.args) > 2 else ""
+        return Value("other", default, text) if default.startswith("self.") else Value("config", text=text)
     if not spelled:
-        return Value("other", text=text)
+        return Value("other", text=text, holds=_looked_up(node))
     wraps = ""
     if spelled.rpartition(".")[2] in WRAPPERS and node.args:
         wraps = dotted(node.args[0])
     holds = tuple([name for part in node.args for name in _displayed(part)]) if node.args else ()
     return Value("call", spelled, text, wraps, holds)
+
+
+def _looked_up(node: ast.Call) -> tuple[str, ...]:
+    """The names in `{"a": self.one, "b": self.other}.get(kind, self.default)`."""
+    table = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr == "get" else None
+    if not isinstance(table, ast.Dict):
+        return ()
+    return tuple(dict.fromkeys([*_displayed(table), *(name for part in node.args[1:] for name in _names(part))]))
+
+
+def _names(node: ast.expr) -> list[str]:
+    """The name that an expression is, or those between which it chooses."""
+    if type(node) is ast.IfExp:
+        return [*_names(node.body), *_names(node.orelse)]
+    name = dotted(node)
+    return [name] if name else []
 
 
 def _displayed(node: ast.expr) -> tuple[str, ...]:
@@ -140,7 +157,7 @@ def _displayed(node: ast.expr) -> tuple[str, ...]:
         parts = node.elts
     elif isinstance(node, ast.Subscript):
         parts = [node.value]
-    return tuple(dict.fromkeys(name for part in parts if part and (name := dotted(part))))
+    return tuple(dict.fromkeys(name for part in parts if part for name in _names(part)))
 
 
 def _is_constant(node: ast.expr) -> bool:

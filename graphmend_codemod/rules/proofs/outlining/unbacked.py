@@ -110,6 +110,8 @@ def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
     owner = node.func.value if isinstance(node.func, ast.Attribute) and called is None else None
     if owner is not None and node.func.attr in _READS and not node.args:  # type: ignore[attr-defined]
         return [(node, f"{_READS[node.func.attr]}({site.text(owner)})")]  # type: ignore[attr-defined]
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "topk":
+        return []  # nobody tried it with a `k` that a graph does not know
     text = _found(site, node, torch_api.torch_function(called), owner)
     return [(node, text)] if text is not None else _counted(site, sizes(node, called))
 

@@ -29,7 +29,7 @@ READS = {"item": "a Python scalar", "tolist": "a Python list", "numpy": "a NumPy
 _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range"})
 SIZED = frozenset("arange zeros ones empty full rand randn".split())
 RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow".split())
-_TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot"}
+_TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot", "topk"}
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 LAYERS = _RECURRENT | {"CTCLoss"}
 _LEVELS = 4
@@ -159,6 +159,9 @@ def sizes(node: ast.Call, called: str | None) -> Iterator[ast.expr]:
         given = node.args[:1] if name == "full" else node.args
     elif name in {"pad", "interpolate"}:
         given = [*node.args[1:2], *(word.value for word in node.keywords if word.arg in {"pad", "size"})]
+    elif name == "topk" or (name is None and method == "topk"):
+        position = 0 if name is None else 1
+        given = [*node.args[position : position + 1], *(word.value for word in node.keywords if word.arg == "k")]
     elif name is None and method in RESHAPES:
         given = node.args[:1] if method == "new_full" else node.args
     for each in given:

@@ -25,7 +25,7 @@ _CALLED = (
     | SIZED
     | RESHAPES
     | frozenset(
-        "int float bool range pad interpolate zip all any requires_grad_ repeat_interleave generate_state".split()
+        "int float bool range pad interpolate topk zip all any requires_grad_ repeat_interleave generate_state".split()
     )
 )
 _ALL = frozenset({"all", "any"})
