@@ -33,7 +33,8 @@ class ArmError(Exception):
 class Fixes:
     """What fixing changed in the files of a case.
 
-    `outlined` says that a region became an operator; `unsafe` are the rules among `rules` whose fix here is not safe.
+    `outlined` says that a region became an operator; `unsafe` are the rules among `rules` whose fix
+    here is unsafe or opaque.
     """
 
     rules: tuple[str, ...] = ()
@@ -98,7 +99,7 @@ class Arms:
             raise ArmError(f"{case.name} does not fix its example at these sizes: {reasons or 'it finds nothing'}")
         fixed = result.fixes[0]
         (folder / "after" / "case.py").write_bytes(fixed.after)
-        unsafe = tuple(sorted({each.code for each in fixed.applied if each.safety is Safety.UNSAFE}))
+        unsafe = tuple(sorted({each.code for each in fixed.applied if each.safety is not Safety.SAFE}))
         outlined = _becomes_operator(fixed.before, fixed.after)
         fixes = Fixes((case.name,), unsafe, outlined, ("case.py",))
         return Pair(folder / "before", folder / "after", fixes, _digest([fixed.before, fixed.after]))

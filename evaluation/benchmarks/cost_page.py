@@ -32,7 +32,8 @@ clock.
 A safe fix has to keep, forward: steady {STEADY:.2f}, cold {COLD:.2f}, or {COLD_OUTLINED:.2f} where a region becomes one
 operator; such a region's forward is computed again for gradients, and forward and backward together have to keep
 {BACKWARD_OUTLINED:.2f}. A steady state counts as missed when three quarters of its pairs are above the target: less is
-noise. Unsafe fixes have no target; they are measured so that whoever asks for one knows its price.
+noise. Unsafe fixes and opaque operators have no target; they are measured so that whoever asks for one knows its
+price.
 """
 
 
@@ -197,7 +198,10 @@ def _type_rows(records: Sequence[Record]) -> Iterator[Sequence[str]]:
 
 def _row(name: str, record: Record) -> Sequence[str]:
     remarks = [f"**misses {each}**" for each in misses(record)]
-    remarks += [f"unsafe: {', '.join(record.unsafe)}"] if record.unsafe else []
+    opaque = {rule.code for rule in all_rules() if rule.safety is Safety.OPAQUE}.intersection(record.unsafe)
+    unsafe = sorted(set(record.unsafe) - opaque)
+    remarks += [f"unsafe: {', '.join(unsafe)}"] if unsafe else []
+    remarks += [f"asked for with `--opaque`: {', '.join(sorted(opaque))}"] if opaque else []
     remarks += ["one operator"] if record.outlined else []
     return (
         name,

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 
 from graphmend_codemod.reporting.rules import ERRORS
 from graphmend_codemod.rules.framework.registry import all_rules
-from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, FLOAT_WARNING
+from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, EIGHT_BITS, FLOAT_WARNING
 
 _CONTRACT = {
     "messages": ("compiled_logs", ""),
     "exception": ("compiled_exceptions", "RuntimeError"),
     "exception lost": ("compiled_exceptions", "no error|empty range|is not raised|guards = skip, none|kept, but"),
     "exception added": ("compiled_exceptions", "raises one"),
+    "gradients": ("compiled_exceptions", "gradient"),
     "state": ("compiled_state", ""),
     "inputs": ("compiled_state", ""),
 }
@@ -22,6 +23,7 @@ _CONTRACT = {
 
 _SHOWN = {
     FLOAT_WARNING: r"Converting a tensor with requires_grad=True to a scalar",
+    EIGHT_BITS: r"became \('raised'.*(?i:float8|add)",
     ASKS_CLASSES: r"^[^:]*, call \d+: state\.[\d.]+: \(\('str', ",
 }
 """What a difference must look like for a sentence that tells of one thing alone."""

@@ -15,6 +15,7 @@ from graphmend_codemod.core.findings import Safety, Span
 from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
+    EIGHT_BITS,
     FLOAT_WARNING,
     Clean,
     Contract,
@@ -47,7 +48,10 @@ rule = Rule(
     documentation=__doc__,
     safety=Safety.SAFE,
     contract=Contract(
-        cost=Cost.BOTH_ARMS, cost_note="both results are computed, and one is selected", compiled_logs=FLOAT_WARNING
+        cost=Cost.BOTH_ARMS,
+        cost_note="both results are computed, and one is selected",
+        compiled_logs=FLOAT_WARNING,
+        compiled_exceptions=EIGHT_BITS,
     ),
     examples=(
         Example(

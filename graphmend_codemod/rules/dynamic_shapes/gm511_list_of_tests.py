@@ -50,6 +50,7 @@ rule = Rule(
                 torch.compiler.is_compiling()
                 and isinstance(chosen, list)
                 and all(isinstance(each, bool) for each in chosen)
+                and isinstance(y, torch.Tensor)
                 and len(chosen) == y.shape[-2]
             ):
                 places = [place for place, each in enumerate(chosen) if each]
@@ -115,6 +116,9 @@ def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
         dimension = _dimension(index, position)
         if dimension is None or site.text(index[position]) != flags:
             return Verdict(message, declined=f"cannot infer which dimension `{site.text(index[position])}` indexes")
+        indexed = site.value(part.value)
+        if not indexed.is_tensor or indexed.hint:
+            facts.append(f"isinstance({site.text(part.value)}, {site.torch}.Tensor)")
         facts.append(f"len({flags}) == {site.text(part.value)}.shape[{dimension}]")
         written[id(index[position])] = (index[position], places)
     bools = [f"isinstance({flags}, list)", f"all(isinstance(each, bool) for each in {flags})"]

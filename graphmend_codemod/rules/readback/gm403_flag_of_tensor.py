@@ -117,7 +117,7 @@ from torch import nn
 class Model(nn.Module):
     def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
         ...
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() and isinstance(masked, torch.Tensor):
             torch._assert_async(~masked, "all masked")
         elif masked:
             raise ValueError("all masked")
