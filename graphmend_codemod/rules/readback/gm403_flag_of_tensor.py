@@ -117,13 +117,13 @@ from torch import nn
 class Model(nn.Module):
     def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
         ...
-        if torch.compiler.is_compiling() and isinstance(masked, torch.Tensor):
-            torch._assert_async(~masked, "all masked")
+        if torch.compiler.is_compiling():
+            x = x + x * masked
         elif masked:
-            raise ValueError("all masked")
+            x = x + x
         return x
 """,
-            inputs=("torch.ones(2), torch.tensor([True, False])",),
+            inputs=("torch.ones(2), torch.tensor([True, False])", "torch.ones(2), torch.tensor([True, True])"),
         ),
         Declined(
             source="""
