@@ -11,18 +11,18 @@ Measured on seven expert blocks of transformers with Inductor on one thread (`do
 at 512 rows, 0.9 to 1.1 times at one, 1.1 to 1.5 times with backward. Start-up takes 0.5 to 1.0 times as long; at one
 row up to 1.8 times, where a break in a loop kept Dynamo from compiling the router, too.
 
-Experts without rows get a gradient of zeros where eager mode leaves them without one. Forward hooks of experts run once
-more for a gradient. The operator knows its module by a number that torch.compile guards, so compile a model as a whole:
-layers that are compiled one by one are compiled once each, up to `torch._dynamo.config.recompile_limit`. Without
-gradients the operator finds the experts' parameters itself, so that no call guards or passes them;
-`torch.func.functional_call` inside of compiled code is noticed then if it replaces the first or the last of them. With
-gradients, a layer of an expert that is replaced after compiling by one of the same class with more or fewer parameters
-needs `torch.compiler.reset()`.
+Experts without rows get a gradient of zeros where eager mode leaves them without one. The operator knows its module by
+a number that torch.compile guards, so compile a model as a whole: layers that are compiled one by one are compiled once
+each, up to `torch._dynamo.config.recompile_limit`. Without gradients the operator finds the experts' parameters itself,
+so that no call guards or passes them; `torch.func.functional_call` inside of compiled code is noticed then if it
+replaces the first or the last of them. With gradients, a layer of an expert that is replaced after compiling by one of
+the same class with more or fewer parameters needs `torch.compiler.reset()`.
 
 The loop has to change one tensor that nothing else refers to, and nothing else; experts are of classes in the same file
 whose methods write no attributes. What the operator cannot take is asked for while tracing, and then the loop breaks
-the graph as before: subclasses of tensors (DTensor), numbers that are no integers, `torch.export`. Autocast holds
-inside the operator as it does around it.
+the graph as before: subclasses of tensors (DTensor), numbers that are no integers, experts that another file put
+in, with backward hooks or, where gradients are on, with any hook or a `forward` of their own, `torch.export`. Autocast
+holds inside the operator as it does around it.
 
 Running every expert on all rows, masked, would need no operator, and multiply the work of the experts: never a fix.
 """

@@ -5,12 +5,22 @@ from __future__ import annotations
 PLAIN = '''\
 @torch.compiler.assume_constant_result
 def _holds_plain_parts(owner: torch.nn.Module, parts: tuple) -> bool:
-    """True if a gradient may run these parts of a module again: no hooks for it, no layers of other packages."""
+    """True if a gradient may run these parts of a module again: no hooks, layers of this file, torch or within them
+    of this package."""
     packages = ("torch", __name__.partition(".")[0])
     for part in [getattr(owner, name) for name in parts]:
         if isinstance(part, torch.nn.Module):
+            layers = [part]
+            while layers:
+                layer = layers.pop()
+                if type(layer).__module__.startswith("torch."):
+                    layers.extend(layer.children())
+                elif type(layer).__module__ != __name__:
+                    return False
             for each in part.modules():
                 hooked = each._backward_hooks or each._backward_pre_hooks
+                if torch.is_grad_enabled():
+                    hooked = hooked or each._forward_hooks or each._forward_pre_hooks or "forward" in vars(each)
                 if hooked or type(each).__module__.partition(".")[0] not in packages:
                     return False
             if any(type(each) is not torch.nn.Parameter for each in part.parameters()):
