@@ -100,6 +100,10 @@ def test_a_flag_behind_a_tensor_is_asked_first(body: str) -> None:
         "p = torch.rand([]) - 1\n        if p < self.layerdrop:\n            x = self.layers[0](x)",
         "p = torch.rand([])\n        if p <= self.layerdrop:\n            x = self.layers[0](x)",
         "skip = torch.rand([]) < self.layerdrop\n        x = x * (~skip)",
+        "skip = torch.rand([]) < self.layerdrop\n        x = x * skip\n        if skip:\n            x = -x",
+        "skip = torch.rand([]) < self.layerdrop\n        x = x + 1 if (skip & skip) else x",
+        "skip = other = torch.rand([]) < self.layerdrop\n        if skip:\n            x = x * other",
+        "skip, x = torch.rand([]) < self.layerdrop, x\n        if skip:\n            x = self.layers[0](x)",
     ],
 )
 def test_a_test_that_does_more_or_decides_less_keeps_its_text(body: str) -> None:
