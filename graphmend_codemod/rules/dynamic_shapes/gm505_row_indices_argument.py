@@ -18,7 +18,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from graphmend_codemod.analysis import speculation, torch_api
+from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -28,7 +28,9 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.proven import tensor_facts
 from graphmend_codemod.rules.proofs.rowwise.dense_rows import about_layers, text_for_all_rows
-from graphmend_codemod.rules.proofs.rowwise.rowblocks import Blocks, Layers, NotByRows, bound_names
+from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
+from graphmend_codemod.rules.proofs.rowwise.rowblocks import Blocks, Layers, bound_names
+from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
 _CALLEE = """
 import torch
@@ -223,7 +225,7 @@ def branch_on_rows(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=_dense(site, node, name, Layers(site, calls)))
-    except (NotByRows, NotProven) as reason:
+    except (NotRowwise, NotProven) as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -258,20 +260,8 @@ def _chosen_rows(site: Site, calls: ModuleCalls, by: tuple[str, int], given: ast
 
 def _mask(site: Site, node: ast.expr) -> ast.expr | None:
     """`mask` for `torch.where(mask)[0]` and `torch.nonzero(mask, as_tuple=True)[0]`."""
-    if not (isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 0):
-        return None
-    call = node.value
-    if not isinstance(call, ast.Call):
-        return None
-    name = torch_api.torch_function(site.resolve_global(call.func))
-    if name == "where" and len(call.args) == 1 and not call.keywords:
-        return call.args[0]
-    tuples = any(word.arg == "as_tuple" and getattr(word.value, "value", False) is True for word in call.keywords)
-    if name == "nonzero" and tuples:
-        return call.args[0]
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "nonzero" and tuples and name is None:
-        return call.func.value
-    return None
+    found = where_of(site, node) if isinstance(node, ast.Subscript) else None
+    return found[0] if found is not None and found[1] == 0 else None
 
 
 def _dense(site: Site, node: ast.If, name: str, layers: Layers) -> Edit:
@@ -281,15 +271,15 @@ def _dense(site: Site, node: ast.If, name: str, layers: Layers) -> Edit:
     for statement in node.body:
         blocks.statement(statement)
     if len(blocks.writes) != 1 or node.body[-1] is not _holder(node.body, blocks.writes[0]):
-        raise NotByRows("the rows are not written exactly once, at the end of the branch")
+        raise NotRowwise("the rows are not written exactly once, at the end of the branch")
     target = blocks.writes[0].value
     if not isinstance(target, ast.Name) or not _is_own(site, node, target.id):
-        raise NotByRows(f"`{speculation.short(blocks.writes[0])}` may write into memory that another tensor shares")
+        raise NotRowwise(f"`{speculation.short(blocks.writes[0])}` may write into memory that another tensor shares")
     for bound in bound_names(node.body):
         if site.live_after(bound):
-            raise NotByRows(f"`{bound}` is read after the branch")
+            raise NotRowwise(f"`{bound}` is read after the branch")
     if site.is_elif(node):
-        raise NotByRows("the branch is an `elif`")
+        raise NotRowwise("the branch is an `elif`")
     is_mask = [f"isinstance({name}, {site.torch}.Tensor)", f"{name}.dtype == {site.torch}.bool"]
     conditions = [_same_rows(site, node, blocks, name), *about_layers(site, layers, owner, function)]
     if layers.in_evaluation:
@@ -309,7 +299,7 @@ def _same_rows(site: Site, node: ast.If, blocks: Blocks, name: str) -> str:
     for each in tensors:
         root = (dotted(each) or "").partition(".")[0]
         if not root or root in inside:
-            raise NotByRows(f"cannot infer the number of rows of `{speculation.short(each)}` before the branch")
+            raise NotRowwise(f"cannot infer the number of rows of `{speculation.short(each)}` before the branch")
     shapes = dict.fromkeys(f"{site.text(each)}.shape[:1]" for each in tensors)
     return " == ".join([f"{name}.shape", *shapes])
 

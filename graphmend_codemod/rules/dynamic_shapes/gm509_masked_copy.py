@@ -22,6 +22,7 @@ from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.rowwise.selectors import is_whole
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen
 
 _SETUP = """
@@ -174,7 +175,7 @@ def _copied(node: ast.expr, mask: str) -> _Copied | None:
     if isinstance(node.slice, ast.Name):
         return _Copied(node.value, ()) if node.slice.id == mask else None
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    while parts and isinstance(parts[-1], ast.Slice) and ast.unparse(parts[-1]) == ":":
+    while parts and is_whole(parts[-1]):
         parts = parts[:-1]
     indices = []
     for part in parts:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.masks.mask_products import is_not_none
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def _asks(site: Site, node: ast.expr) -> tuple[str, bool, tuple[str, ...], bool]
     """The mask, whether it may be None, the dtypes in which the answer is right, and whether yes means ones."""
     parts = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]
     found = asks_for_ones(site, parts[-1])
-    if found is None or any(ast.unparse(each) != f"{found[0]} is not None" for each in parts[:-1]):
+    if found is None or any(not is_not_none(each, found[0]) for each in parts[:-1]):
         return None
     return found[0], len(parts) > 1, found[1], found[2]
 
@@ -58,7 +59,9 @@ def asks_for_ones(site: Site, node: ast.expr) -> tuple[str, tuple[str, ...], boo
     asked, for_ones = arguments[0], inverted == (name == "any")
     if isinstance(asked, ast.Compare) and isinstance(asked.left, ast.Name) and len(asked.ops) == 1:
         sign: type[ast.cmpop] = ast.NotEq if name == "any" else ast.Eq
-        same = isinstance(asked.ops[0], sign) and ast.unparse(asked.comparators[0]) == "1"
+        one = asked.comparators[0]
+        number = one.value if isinstance(one, ast.Constant) else None
+        same = isinstance(asked.ops[0], sign) and type(number) is int and number == 1
         return (asked.left.id, ("bool", "int64"), for_ones) if same else None
     if name == "any":
         zeros = asked.operand if isinstance(asked, ast.UnaryOp) and isinstance(asked.op, ast.Invert) else None

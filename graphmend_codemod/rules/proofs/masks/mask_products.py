@@ -45,9 +45,24 @@ def product_of(body: list[ast.stmt]) -> Product | None:
     others = [each for each in sides if not (isinstance(each, ast.Name) and each.id == target.id)]
     if len(others) != 1:
         return None
-    if any(dtype is None or ast.unparse(each) != f"{dtype.id} = {target.id}.dtype" for each in before):
+    if any(dtype is None or not _reads_dtype(each, dtype.id, target.id) for each in before):
         return None
     return Product(target, others[0], dtype)
+
+
+def _reads_dtype(node: ast.stmt, dtype: str, target: str) -> bool:
+    """True for `dtype = target.dtype`."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not is_name(node.targets[0], dtype):
+        return False
+    return isinstance(node.value, ast.Attribute) and node.value.attr == "dtype" and is_name(node.value.value, target)
+
+
+def is_not_none(node: ast.expr, name: str) -> bool:
+    """True for `name is not None`."""
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.IsNot):
+        return False
+    other = node.comparators[0]
+    return is_name(node.left, name) and isinstance(other, ast.Constant) and other.value is None
 
 
 def is_view(node: ast.expr, mask: str) -> bool:
@@ -80,7 +95,7 @@ class Products(NamedTuple):
         where = f"`if {short(node.test)}` in `{function.qualname}`"
         tests = node.test.values if isinstance(node.test, ast.BoolOp) else [node.test]
         disjunction = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or)
-        present = [each for each in tests if ast.unparse(each) == f"{name} is not None"]
+        present = [each for each in tests if is_not_none(each, name)]
         others = [each for each in tests if each not in present]
         product = product_of(node.body)
         if disjunction or not present or node.orelse or product is None:
@@ -160,7 +175,7 @@ def _keeps_dtype(blocks: Blocks, node: ast.If, product: Product) -> bool:
         ]
         return all(any(part is inner for inner in walk_in_layers(node)) for part in reads)
     bound = blocks.binding_before(node, dtype)
-    if bound is None or ast.unparse(bound) != f"{dtype} = {target}.dtype":
+    if bound is None or not _reads_dtype(bound, dtype, target):
         return False
     return blocks.binding_before(node, target) is blocks.binding_before(bound, target) and not any(
         binds(part, target)

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers,
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, is_size, is_view, stored
+from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, is_not_none, is_size, is_view, stored
 from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
@@ -171,7 +171,7 @@ class Sums:
             table, key = node.func.value, node.args[0]
         else:
             return False
-        return self.site.resolve_global(table) in _TABLES and ast.unparse(key) == CHOICE
+        return self.site.resolve_global(table) in _TABLES and dotted(key) == CHOICE
 
     def _demand_place(
         self, function: Definition, call: ast.Call, name: str, order: tuple[str, ...], wanted: str
@@ -261,7 +261,7 @@ class Sums:
 
 def _is_choice(node: ast.expr) -> bool:
     """True for `config._attn_implementation` in a constructor."""
-    return isinstance(node, ast.Attribute) and ast.unparse(node) == CHOICE.removeprefix("self.")
+    return isinstance(node, ast.Attribute) and dotted(node) == CHOICE.removeprefix("self.")
 
 
 def _made_contiguous(node: ast.If) -> set[str]:
@@ -269,7 +269,10 @@ def _made_contiguous(node: ast.If) -> set[str]:
     found: set[str] = set()
     for each in node.body:
         target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
-        if not isinstance(target, ast.Name) or ast.unparse(each) != f"{target.id} = {target.id}.contiguous()":
+        value = each.value if isinstance(each, ast.Assign) else None
+        if not isinstance(target, ast.Name) or not isinstance(value, ast.Call) or value.args or value.keywords:
+            return set()
+        if dotted(value.func) != f"{target.id}.contiguous":
             return set()
         found.add(target.id)
     return found
@@ -303,8 +306,3 @@ def _values_of(function: Definition, name: str) -> Iterator[ast.expr | None]:
     for node in walk_scope(function.node):
         if is_name(node, name) and not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
             yield plain.get(id(node))
-
-
-def is_not_none(node: ast.expr, name: str) -> bool:
-    """True for `name is not None`."""
-    return ast.unparse(node) == f"{name} is not None"

@@ -11,7 +11,8 @@ from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers
 from graphmend_codemod.core.findings import Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
-from graphmend_codemod.rules.proofs.rowwise.rowblocks import Blocks, Layers, NotByRows
+from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
+from graphmend_codemod.rules.proofs.rowwise.rowblocks import Blocks, Layers
 
 
 def about_layers(site: Site, layers: Layers, owner: str, function: FunctionNode) -> list[str]:
@@ -42,7 +43,7 @@ def text_for_all_rows(site: Site, node: ast.If, blocks: Blocks, target: str, nam
     body = _replaced(site, Span(*_start(node.body[0]), *_start(last)), pieces)
     value = _replaced(site, site.span(last.value), pieces)
     if any(isinstance(part, ast.Constant) and part.end_lineno != part.lineno for part in walk_in_layers(node)):
-        raise NotByRows("the branch contains a multi-line string")
+        raise NotRowwise("the branch contains a multi-line string")
     column = node.body[0].col_offset
     lines = textwrap.dedent(f"{' ' * column}{body}").splitlines()
     folded = " ".join(part.strip() for part in value.splitlines())

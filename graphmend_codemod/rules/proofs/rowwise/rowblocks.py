@@ -14,20 +14,14 @@ from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.rowwise.row_values import ELEMENTWISE, NotRowwise
 
 _EACH_SAMPLE = frozenset(
     """Linear Conv1d Conv2d Conv3d LayerNorm GroupNorm ReLU GELU SiLU Tanh Sigmoid ELU LeakyReLU Softplus Identity
     AvgPool1d AvgPool2d MaxPool1d MaxPool2d AdaptiveAvgPool1d AdaptiveAvgPool2d Upsample Hardswish Mish""".split()
 )
 _IN_EVALUATION = frozenset("BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm Dropout Dropout2d".split())
-_ELEMENTWISE = (torch_api.SAME_IF_FLOATING | torch_api.BINARY | frozenset(torch_api.CASTS)) - frozenset(
-    "softmax log_softmax cumsum cumprod normalize".split()
-)
 _IN_PLACE = frozenset({"inplace"})
-
-
-class NotByRows(Exception):
-    """Why rows may depend on each other; the text is the condition that failed."""
 
 
 @dataclass(eq=False, repr=False)
@@ -40,11 +34,11 @@ class Layers:
     checked: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def check(self, owner: str, attribute: str) -> None:
-        """NotByRows unless calling `self.attribute` in the class `owner` treats each row by itself."""
+        """NotRowwise unless calling `self.attribute` in the class `owner` treats each row by itself."""
         self.checked[owner, attribute] = None
         made = self.calls.constructions(owner, attribute)
         if not made:
-            raise NotByRows(f"cannot infer what `self.{attribute}` is")
+            raise NotRowwise(f"cannot infer what `self.{attribute}` is")
         for call in made:
             self._layer(call, attribute)
 
@@ -53,14 +47,14 @@ class Layers:
         if layer == "Sequential" and not call.keywords:
             for argument in call.args:
                 if not isinstance(argument, ast.Call):
-                    raise NotByRows(f"cannot infer what `self.{attribute}` contains")
+                    raise NotRowwise(f"cannot infer what `self.{attribute}` contains")
                 self._layer(argument, attribute)
         elif layer in _IN_EVALUATION:
             self.in_evaluation = True
         elif layer is None and isinstance(call.func, ast.Name) and (key := self.calls.method(call.func.id, "forward")):
             self._forward(self.calls.definitions[key])
         elif layer not in _EACH_SAMPLE:
-            raise NotByRows(f"`{speculation.short(call.func)}` may make rows depend on each other")
+            raise NotRowwise(f"`{speculation.short(call.func)}` may make rows depend on each other")
 
     def _forward(self, definition: Definition) -> None:
         blocks = Blocks(self, definition.owner, definition.node, rows=set(definition.parameters))
@@ -71,7 +65,7 @@ class Layers:
                 blocks.statement(statement)
         for name in definition.parameters:
             if self.changes(definition.node, name):
-                raise NotByRows(f"`{definition.qualname}` may change its argument")
+                raise NotRowwise(f"`{definition.qualname}` may change its argument")
 
     def changes(self, function: FunctionNode, name: str) -> bool:
         """True when a layer that works in place may get the argument itself."""
@@ -112,13 +106,13 @@ class Blocks:
     writes: list[ast.Subscript] = field(default_factory=list)
 
     def statement(self, node: ast.stmt) -> None:
-        """Follow one statement; NotByRows if it may do anything else than keep rows apart."""
+        """Follow one statement; NotRowwise if it may do anything else than keep rows apart."""
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
-            raise NotByRows(f"`{speculation.short(node)}` is not a plain assignment")
+            raise NotRowwise(f"`{speculation.short(node)}` is not a plain assignment")
         target = node.targets[0]
         if isinstance(target, ast.Subscript):
             if not self._chooses(target) or isinstance(target.slice, ast.Tuple):
-                raise NotByRows(f"`{speculation.short(target)}` is written")
+                raise NotRowwise(f"`{speculation.short(target)}` is written")
             self.expect_rows(node.value)
             self.writes.append(target)
         elif isinstance(target, ast.Name):
@@ -126,10 +120,10 @@ class Blocks:
         elif isinstance(target, ast.Tuple) and self._is_shape(node.value):
             for position, element in enumerate(target.elts):
                 if not isinstance(element, ast.Name):
-                    raise NotByRows(f"`{speculation.short(node)}` is not a plain assignment")
+                    raise NotRowwise(f"`{speculation.short(node)}` is not a plain assignment")
                 (self.counts.add if position == 0 else self.counts.discard)(element.id)
         else:
-            raise NotByRows(f"`{speculation.short(node)}` is not a plain assignment")
+            raise NotRowwise(f"`{speculation.short(node)}` is not a plain assignment")
 
     def _bind(self, name: str, value: ast.expr) -> None:
         held = self.kind(value)
@@ -141,9 +135,9 @@ class Blocks:
             self.counts.add(name)
 
     def expect_rows(self, node: ast.expr) -> None:
-        """NotByRows unless `node` holds a block for each row."""
+        """NotRowwise unless `node` holds a block for each row."""
         if self.kind(node) != "rows":
-            raise NotByRows(f"`{speculation.short(node)}` may not have one row per selected row")
+            raise NotRowwise(f"`{speculation.short(node)}` may not have one row per selected row")
 
     def _chooses(self, node: ast.Subscript) -> bool:
         first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
@@ -158,7 +152,7 @@ class Blocks:
         """`rows` for blocks of rows, `count` for a multiple of their number, `plain` for what no row enters."""
         if isinstance(node, ast.Name):
             if node.id == self.selector:
-                raise NotByRows(f"`{self.selector}` is used for more than selecting rows")
+                raise NotRowwise(f"`{self.selector}` is used for more than selecting rows")
             return "rows" if node.id in self.rows else "count" if node.id in self.counts else "plain"
         if isinstance(node, ast.Subscript):
             return self._subscript(node)
@@ -173,17 +167,17 @@ class Blocks:
     def _rest(self, node: ast.expr) -> str:
         held = {self.kind(part) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)}
         if held - {"plain"}:
-            raise NotByRows(f"`{speculation.short(node)}` may make rows depend on each other")
+            raise NotRowwise(f"`{speculation.short(node)}` may make rows depend on each other")
         return "plain"
 
     def _subscript(self, node: ast.Subscript) -> str:
         if self._chooses(node):
             if not isinstance(node.value, ast.Name) or node.value.id in self.rows:
-                raise NotByRows(f"`{speculation.short(node)}` selects among the selected rows")
+                raise NotRowwise(f"`{speculation.short(node)}` selects among the selected rows")
             rest = node.slice.elts[1:] if isinstance(node.slice, ast.Tuple) else []
             for part in rest:
                 if not isinstance(part, (ast.Slice, ast.Constant)):
-                    raise NotByRows(f"`{speculation.short(node)}` indexes more than rows")
+                    raise NotRowwise(f"`{speculation.short(node)}` indexes more than rows")
             self.reads.append(node)
             return "rows"
         if self._is_shape(node.value):
@@ -195,10 +189,10 @@ class Blocks:
         held = [self.kind(node.left), self.kind(node.right)]
         if "count" in held:
             if "rows" in held or not isinstance(node.op, ast.Mult) or held.count("count") > 1:
-                raise NotByRows(f"`{speculation.short(node)}` depends on the number of rows")
+                raise NotRowwise(f"`{speculation.short(node)}` depends on the number of rows")
             return "count"
         if isinstance(node.op, ast.MatMult) and "rows" in held:
-            raise NotByRows(f"`{speculation.short(node)}` may make rows depend on each other")
+            raise NotRowwise(f"`{speculation.short(node)}` may make rows depend on each other")
         return "rows" if "rows" in held else "plain"
 
     def _call(self, node: ast.Call) -> str:
@@ -207,7 +201,7 @@ class Blocks:
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name) and function.value.id == "self":
             held = [self.kind(argument) for argument in given]
             if "count" in held:
-                raise NotByRows(f"`{speculation.short(node)}` gets the number of rows")
+                raise NotRowwise(f"`{speculation.short(node)}` gets the number of rows")
             if "rows" in held:
                 self.layers.check(self.owner, function.attr)
             return "rows" if "rows" in held else "plain"
@@ -223,17 +217,17 @@ class Blocks:
         others = [self.kind(argument) for argument in rest if not isinstance(argument, (ast.Tuple, ast.List))]
         if held != "rows":
             if "rows" in others or "count" in others:
-                raise NotByRows(f"`{speculation.short(node)}` may make rows depend on each other")
+                raise NotRowwise(f"`{speculation.short(node)}` may make rows depend on each other")
             return "plain"
         if name == "size":
             return "count" if rest and _number(rest[0]) == 0 else "plain"
-        if name in _ELEMENTWISE or name in {"contiguous", "clone", "to"} or _keeps_first(name, rest):
+        if name in ELEMENTWISE or _keeps_first(name, rest):
             return "rows"
         if name in {"view", "reshape"}:
             sizes = rest[0].elts if len(rest) == 1 and isinstance(rest[0], (ast.Tuple, ast.List)) else rest
             if sizes and self.kind(sizes[0]) == "count" and all(self.kind(each) == "plain" for each in sizes[1:]):
                 return "rows"
-        raise NotByRows(f"`{speculation.short(node)}` may make rows depend on each other")
+        raise NotRowwise(f"`{speculation.short(node)}` may make rows depend on each other")
 
 
 def _number(node: ast.expr) -> int | None:
