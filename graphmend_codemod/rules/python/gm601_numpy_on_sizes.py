@@ -37,9 +37,8 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.numbers.integer_arrays import NoIntegers
-from graphmend_codemod.rules.proofs.sizes.size_arrays import NotSizes, integers_in_front, size_array
-from graphmend_codemod.rules.proofs.sizes.size_division import NotDivided, division_edit, divisions
+from graphmend_codemod.rules.proofs.sizes.size_arrays import integers_in_front, size_array
+from graphmend_codemod.rules.proofs.sizes.size_division import division_edit, divisions
 from graphmend_codemod.rules.proofs.sizes.size_products import products_in_front, read_products
 from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
 
@@ -279,7 +278,7 @@ def divided_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     message = f"divides a size with a tensor op: `{speculation.short(found[0])}`"
     try:
         return Verdict(message, edit=division_edit(site, node, found))
-    except NotDivided as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -292,7 +291,7 @@ def product_of_sizes(site: Site, node: ast.Assign | ast.Return) -> Verdict | Non
     message = f"computes a Python number with a tensor (device sync): `{speculation.short(found[0][0])}`"
     try:
         return Verdict(message, edit=products_in_front(site, node, found))
-    except NoIntegers as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -305,7 +304,7 @@ def sizes_in_an_array(site: Site, node: ast.Assign) -> Verdict | None:
     message = f"computes sizes with an array, which is a tensor for Dynamo: `{speculation.short(node.value)}`"
     try:
         return Verdict(message, edit=integers_in_front(site, node, found))
-    except NotSizes as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 

@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if, tree_of
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
-from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
+from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
@@ -145,10 +145,6 @@ _NAME = re.compile(r"(?<![\w.])\w+\Z")
 _COMMENT = "# Known without reading it out of the tensor."
 
 
-class _NotKept(Exception):
-    """Why a size stays where it is; the text is the condition that failed."""
-
-
 class _Made(NamedTuple):
     """`if positions is None: ... positions = torch.arange(end)`."""
 
@@ -178,7 +174,7 @@ def counted_positions(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=name_taken())
     try:
         return Verdict(message, edit=_edit(site, made, here, there, calls))
-    except (_NotKept, NotProven) as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -307,12 +303,12 @@ def _edit(site: Site, made: _Made, here: list[tuple[ast.Assign, str]], there: li
     function = site.evaluator.scope.node
     end = site.free_name(f"end_of_{made.name}")
     if site.is_elif(made.node):
-        raise _NotKept("it is in an `elif`")
+        raise NotProven("it is in an `elif`")
     own = calls.at(function.lineno)
     if own is None:
-        raise _NotKept("it is in a nested function")
+        raise NotProven("it is in a nested function")
     for _, name in here:
-        _demand_number(site, calls, own, name)
+        _demand_number(site, own, name)
     _demand_no_write(site, calls, own, same_if(own, made.node), made.name)
     first, last = site.span(made.node.body[0]), site.span(made.assignment)
     body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
@@ -342,7 +338,7 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
     assert isinstance(statement, ast.Assign)
     before = site.source.segment(site.span(statement)._replace(**_until(found.call)))
     if not found.uses:
-        _demand_number(site, calls, found.callee, found.parameter)
+        _demand_number(site, found.callee, found.parameter)
         texts = [_with_end(site, each, name, end) for each in found.call.args]
         texts += [_with_end(site, each, name, end) for each in found.call.keywords]
         conditions = [site.compiling, f"type({end}) is int"]
@@ -351,14 +347,14 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
         conditions = [site.compiling]
         yield _parameter(site, calls, found.callee, end)
         for each, local in found.uses:
-            _demand_number(site, calls, found.callee, local)
+            _demand_number(site, found.callee, local)
             line = found.callee.node.lineno
             head = ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0)
             _demand_no_write(site, calls, found.callee, head, found.parameter)
             yield _size(site, each, local, end)
     certain, caller = CertainCalls(site, calls), calls.at(site.evaluator.scope.node.lineno)
     if caller is None:
-        raise _NotKept("it is in a nested function")
+        raise NotProven("it is in a nested function")
     certain.follow(certain.start(), Link(caller, found.call, found.callee))
     if found.callee.owner and f"{certain.start().instance}." in f"{site.text(found.call.func)}.":
         certain.demand_same_method(certain.start(), found.callee)
@@ -384,12 +380,12 @@ def _parameter(site: Site, calls: ModuleCalls, callee: Definition, end: str) -> 
     bound = {part.id for part in walk_in_layers(callee.node) if isinstance(part, ast.Name)}
     short = callee.qualname.rpartition(".")[2]
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or not arguments.args:
-        raise _NotKept(f"`{callee.qualname}` has parameters other than plain positional ones")
+        raise NotProven(f"`{callee.qualname}` has parameters other than plain positional ones")
     if callee.node.decorator_list or end in bound | {argument.arg for argument in arguments.args}:
-        raise _NotKept(f"`{callee.qualname}` cannot take another argument")
+        raise NotProven(f"`{callee.qualname}` cannot take another argument")
     others = [each for each in calls.definitions.values() if each.qualname.endswith(f".{short}")]
     if len([each for each in others if each.owner and each.owner in _family(calls, callee, each)]) > 1:
-        raise _NotKept(f"another class replaces `{callee.qualname}`")
+        raise NotProven(f"another class replaces `{callee.qualname}`")
     last = arguments.args[-1]
     return Replacement(site.span(last), (Original(site.span(last)), f", {end}=None"))
 
@@ -399,19 +395,18 @@ def _family(calls: ModuleCalls, callee: Definition, other: Definition) -> set[st
     return {other.owner} if other is callee or calls.is_heir(other.owner, callee.owner) else set()
 
 
-def _demand_number(site: Site, calls: ModuleCalls, function: Definition, name: str) -> None:
-    """`_NotKept` when something is done with `name` that may need a Tensor."""
-    sure = SureCalls(calls, assigned_outside(tree_of(site.source.text)))
-    uses = Uses(sure, site.resolve_global, swapped=True).single(function, name)
-    if uses.reason is None and sure.links:
+def _demand_number(site: Site, function: Definition, name: str) -> None:
+    """NotProven when something is done with `name` that may need a Tensor."""
+    uses = Uses(sure_calls(site), site.resolve_global, swapped=True).single(function, name)
+    if uses.reason is None and uses.sure.links:
         uses.reason = f"`{name}` goes to another function"
     if uses.reason is not None:
-        raise _NotKept(uses.reason)
+        raise NotProven(uses.reason)
 
 
 def _demand_no_write(site: Site, calls: ModuleCalls, function: Definition, node: ast.stmt, name: str) -> None:
-    """`_NotKept` when the positions may be written into below a statement, by any name."""
+    """NotProven when the positions may be written into below a statement, by any name."""
     try:
         Memory(site, calls).demand_no_write(function, blocks_of(calls, function), node, {name})
     except NotProven as reason:
-        raise _NotKept(str(reason).replace("the tensor or", f"`{name}` or")) from None
+        raise NotProven(str(reason).replace("the tensor or", f"`{name}` or")) from None

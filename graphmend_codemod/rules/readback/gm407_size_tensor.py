@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, parameters, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import is_whole
@@ -127,10 +127,6 @@ def _as_size(number):
     return number if whole else int(number)"""
 
 
-class _Unknown(Exception):
-    """Why sizes stay in their tensor; the text is the condition that failed."""
-
-
 @rule.on(ast.Assign, words=("tolist",))
 def joined_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     """`shape = torch.cat([...])`, of which only `shape.tolist()` is used."""
@@ -146,7 +142,7 @@ def joined_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     message = f"puts sizes into a tensor and converts them back (device sync): `{target.id}.tolist()`"
     try:
         return Verdict(message, edit=_edit(site, node, target, parts, parents))
-    except _Unknown as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -202,7 +198,7 @@ def _tolist(name: ast.Name, parents: dict[int, ast.AST]) -> ast.Call | None:
 
 def _edit(site: Site, node: ast.Assign, target: ast.Name, parts: list[ast.expr], parents: dict[int, ast.AST]) -> Edit:
     if site.torch is None:
-        raise _Unknown(name_taken())
+        raise NotProven(name_taken())
     elements = ", ".join(_elements(site, node, part) for part in parts)
     helpers = _helpers(site) if _SIZE in elements else ()
     statements: list[ast.stmt] = [node]
@@ -226,19 +222,19 @@ def _edit(site: Site, node: ast.Assign, target: ast.Name, parts: list[ast.expr],
 def _reads(
     function: FunctionNode, target: ast.Name, parents: dict[int, ast.AST]
 ) -> Iterator[tuple[ast.Call, ast.stmt]]:
-    """The calls of `tolist` and their statements; _Unknown if the name is used for anything else."""
+    """The calls of `tolist` and their statements; NotProven if the name is used for anything else."""
     if any(each.arg == target.id for each in parameters(function)):
-        raise _Unknown(f"`{target.id}` is also a parameter")
+        raise NotProven(f"`{target.id}` is also a parameter")
     nested = [part for part in walk(function) if isinstance(part, ast.Name) and part.id == target.id]
     scope = {id(part) for part in walk_scope(function)}
     for name in nested:
         if name is target:
             continue
         if not isinstance(name.ctx, ast.Load) or id(name) not in scope:
-            raise _Unknown(f"`{target.id}` is also bound or used elsewhere")
+            raise NotProven(f"`{target.id}` is also bound or used elsewhere")
         call = _tolist(name, parents)
         if call is None:
-            raise _Unknown(f"`{speculation.short(parents[id(name)])}` needs a Tensor")
+            raise NotProven(f"`{speculation.short(parents[id(name)])}` needs a Tensor")
         statement: ast.AST = call
         while not isinstance(statement, ast.stmt):
             statement = parents[id(statement)]
@@ -250,7 +246,7 @@ def _use(site: Site, name: str, found: list[ast.Call], statement: ast.stmt, pare
     written: dict[int, tuple[ast.expr, str]] = {}
     for call in found:
         if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
-            raise _Unknown(
+            raise NotProven(
                 f"`{speculation.short(call)}` is in the header of a statement; assign it to a variable first"
             )
         parent = parents[id(call)]
@@ -258,7 +254,7 @@ def _use(site: Site, name: str, found: list[ast.Call], statement: ast.stmt, pare
         if isinstance(parent, ast.comprehension):
             whole = _integers(site, parents[id(parent)], statement, parents)
         elif not _is_size(call, parents):
-            raise _Unknown(f"`{speculation.short(parent)}` may need a Python number")
+            raise NotProven(f"`{speculation.short(parent)}` may need a Python number")
         written[id(whole)] = (whole, name)
     return site.but(written=written).text(statement)
 
@@ -268,10 +264,10 @@ def _integers(site: Site, loop: ast.AST, statement: ast.stmt, parents: dict[int,
     kept = statement.targets[0] if isinstance(statement, ast.Assign) else None
     alone = isinstance(loop, ast.ListComp) and _is_list_of_integers(loop) and loop is statement.value  # type: ignore[attr-defined]
     if not alone or not isinstance(loop, ast.ListComp) or not isinstance(kept, ast.Name):
-        raise _Unknown(f"`{speculation.short(loop)}` may need Python numbers")
+        raise NotProven(f"`{speculation.short(loop)}` may need Python numbers")
     for part in walk(site.evaluator.scope.node):
         if isinstance(part, ast.Name) and part.id == kept.id and part is not kept and not _is_size(part, parents):
-            raise _Unknown(f"`{kept.id}` may be needed as Python numbers")
+            raise NotProven(f"`{kept.id}` may be needed as Python numbers")
     return loop
 
 
@@ -292,12 +288,12 @@ def _is_list_of_integers(node: ast.ListComp) -> bool:
 
 
 def _elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
-    """What one of the joined tensors adds to the list; _Unknown if it is not made of sizes."""
+    """What one of the joined tensors adds to the list; NotProven if it is not made of sizes."""
     made = _made(site, part)
     typed = isinstance(part, ast.Call) and any(word.arg == "dtype" for word in part.keywords)
     if isinstance(made, (ast.List, ast.Tuple)):
         if any(isinstance(each, ast.Starred) for each in made.elts):
-            raise _Unknown(f"`{speculation.short(made)}` has a star")
+            raise NotProven(f"`{speculation.short(made)}` has a star")
         if typed or all(is_whole(each) or is_size(each) for each in made.elts):
             return ", ".join(_number(site, each) for each in made.elts)
     elif made is not None and typed:  # without a dtype, no sizes at all are a floating tensor
@@ -316,7 +312,7 @@ def _elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
         first = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value == 0
         if first and isinstance(inner, ast.Name) and _is_made(site, node, inner.id):
             return f"{_SIZE}({inner.id})"
-    raise _Unknown(f"cannot infer that `{speculation.short(part)}` is made of sizes")
+    raise NotProven(f"cannot infer that `{speculation.short(part)}` is made of sizes")
 
 
 def _made(site: Site, node: ast.expr) -> ast.expr | None:
@@ -351,7 +347,7 @@ def _is_made(site: Site, node: ast.Assign, name: str) -> bool:
     last = found[-1] if found else None
     changed = next(_changes_in_place(site.evaluator.scope.node, name), None)
     if changed is not None:
-        raise _Unknown(f"`{speculation.short(changed)}` changes a value that is joined")
+        raise NotProven(f"`{speculation.short(changed)}` changes a value that is joined")
     return isinstance(last, ast.Assign) and _made(site, last.value) is not None and len(last.targets) == 1
 
 

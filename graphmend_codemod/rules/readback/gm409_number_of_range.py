@@ -19,14 +19,14 @@ import ast
 from functools import lru_cache
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
-from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
+from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
+from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.counted_numbers import Counted, counted, is_element_of
 from graphmend_codemod.rules.proofs.numbers.uses import Uses
@@ -113,10 +113,6 @@ rule = Rule(
 )
 
 
-class _NeedsTensor(Exception):
-    """Why the positions stay in a tensor."""
-
-
 _COMMENT = "# Numbers of it decide branches, and would have to be read out of a tensor."
 _LONG = frozenset({"torch.int64", "torch.long"})
 _SPELLED = ("range", "isinstance", "int")
@@ -141,15 +137,11 @@ def number_decides(site: Site, node: ast.If) -> Verdict | None:
     edits: list[Replacement] = []
     reasons: list[str] = []
     for each in found:
-        sure = SureCalls(calls, assigned_outside(tree_of(site.source.text)))
-        uses = Uses(sure, site.resolve_global, swapped=True, outside=True).several(each.function, each.name)
+        uses = Uses(sure_calls(site), site.resolve_global, swapped=True, outside=True)
+        uses.several(each.function, each.name)
         try:
-            if uses.reason is not None:
-                raise _NeedsTensor(uses.reason)
-            certain = CertainCalls(site, calls, each.function)
-            certain.follow_all(certain.start(), [each.function], uses.sure.links)
-            replacement = _replacement(site, each, uses.unless, certain.conditions())
-        except (_NeedsTensor, NotProven) as reason:
+            replacement = _replacement(site, each, uses.unless, uses.conditions(site))
+        except NotProven as reason:
             reasons.append(str(reason))
             continue
         if min(test.lineno for test in uses.tests) == node.lineno:  # type: ignore[attr-defined]
@@ -198,11 +190,11 @@ def _replacement(site: Site, made: Counted, unless: list[str], classes: list[str
     taken = [name for name in (*_SPELLED, root) if name in local]
     taken += [name for name in _SPELLED if site.evaluator.scope.resolve_global(name) not in {None, f"builtins.{name}"}]
     if taken or dotted(call.func) != f"{root}.arange" or site.evaluator.scope.resolve_global(root) != "torch":
-        raise _NeedsTensor(f"`{(taken or [root])[0]}` means something else in this module")
+        raise NotProven(f"`{(taken or [root])[0]}` means something else in this module")
     asked = {word.arg: word.value for word in call.keywords}
     whole = "dtype" not in asked or site.resolve_global(asked["dtype"]) in _LONG
     if not whole or asked.keys() - {"dtype", "device"} or not 1 <= len(call.args) <= 2:
-        raise _NeedsTensor(f"`{speculation.short(call)}` does not count in integers, one by one")
+        raise NotProven(f"`{speculation.short(call)}` does not count in integers, one by one")
     leaves = [leaf for argument in call.args for leaf in _numbers(argument)]
     conditions = [f"{root}.compiler.is_compiling()"]
     conditions += dict.fromkeys(f"isinstance({leaf}, int)" for leaf in leaves)
@@ -222,4 +214,4 @@ def _numbers(node: ast.expr) -> list[str]:
         return []
     if (dotted(node) or "").startswith("self."):
         return [ast.unparse(node)]
-    raise _NeedsTensor(f"`{speculation.short(node)}` may be a size; torch.compile would recompile for every new value")
+    raise NotProven(f"`{speculation.short(node)}` may be a size; torch.compile would recompile for every new value")

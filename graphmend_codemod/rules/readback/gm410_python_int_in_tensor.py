@@ -21,16 +21,15 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
-from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
-from graphmend_codemod.rules.proofs.numbers.compile_paths import InHeader, in_front, with_numbers
-from graphmend_codemod.rules.proofs.numbers.integer_arrays import NoIntegers, array_made, tuple_in_front, uses_of_array
+from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
+from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
+from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front, with_numbers
+from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, tuple_in_front, uses_of_array
 from graphmend_codemod.rules.proofs.numbers.uses import Uses
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
@@ -152,10 +151,6 @@ rule = Rule(
 )
 
 
-class _Unknown(Exception):
-    """Why a number stays in its tensor; the text is the condition that failed."""
-
-
 _TYPED = frozenset({"torch.IntTensor", "torch.LongTensor"})
 _MAKES = frozenset({"torch.tensor", "torch.as_tensor"})
 _INTEGERS = frozenset({"torch.int", "torch.int32", "torch.int64", "torch.long"})
@@ -170,23 +165,21 @@ def made_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
     target, elements = node.targets[0], _listed(site, node.value)
     if len(node.targets) != 1 or not isinstance(target, ast.Name) or not elements:
         return None
-    calls = calls_in(site.source.text)
-    function = calls.at(site.evaluator.scope.node.lineno)
+    sure = sure_calls(site)
+    function = sure.calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         return None
-    sure = SureCalls(calls, assigned_outside(tree_of(site.source.text)))
     uses = Uses(sure, site.resolve_global).several(function, target.id, len(elements))
     if not uses.slices:
         return None
     message = f"stores slice bounds in a tensor (device sync): `{speculation.short(node.value)}`"
     try:
         return Verdict(message, edit=_edit(site, uses, elements))
-    except (_Unknown, InHeader, NotProven) as reason:
-        sure = SureCalls(calls, sure.replaced)
-        swapped = Uses(sure, site.resolve_global, swapped=True).several(function, target.id, len(elements))
+    except NotProven as reason:
+        swapped = Uses(sure_calls(site), site.resolve_global, swapped=True).several(function, target.id, len(elements))
         try:
             return Verdict(message, edit=_swapped(site, node, swapped, target.id, elements))
-        except (_Unknown, NotProven):
+        except NotProven:
             return Verdict(message, declined=str(reason))
 
 
@@ -212,22 +205,20 @@ def array_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
     message = f"stores slice bounds in an array, which is a tensor for Dynamo: `{speculation.short(node.value)}`"
     try:
         return Verdict(message, edit=tuple_in_front(site, node, *made, uses, _COMMENT))
-    except NoIntegers as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
 def _asked(site: Site, uses: Uses, compiling: str, elements: list[ast.expr], *, here: bool) -> list[str]:
     """The conditions of a compile path that has integers for the elements of the tensor."""
     if uses.reason is not None:
-        raise _Unknown(uses.reason)
-    (function,) = uses.functions
+        raise NotProven(uses.reason)
+    function = uses.function
     taken = {"isinstance", "int"} & local_names(function.node)
     if site.torch is None or taken:
-        raise _Unknown(name_taken(min(taken, default="torch")))
+        raise NotProven(name_taken(min(taken, default="torch")))
     asked = [name for element in elements for name in _numbers(None if here else function.node, element)]
-    certain = CertainCalls(site, uses.sure.calls)
-    certain.follow_all(certain.start(), [function], uses.sure.links)
-    return [compiling, *dict.fromkeys(f"isinstance({each}, int)" for each in asked), *certain.conditions()]
+    return [compiling, *dict.fromkeys(f"isinstance({each}, int)" for each in asked), *uses.conditions(site)]
 
 
 def _edit(site: Site, uses: Uses, elements: list[ast.expr]) -> Edit:
@@ -241,7 +232,7 @@ def _edit(site: Site, uses: Uses, elements: list[ast.expr]) -> Edit:
     written = [
         (use, tight[ast.literal_eval(use.slice)] if isinstance(use, ast.Subscript) else whole) for use in uses.nodes
     ]
-    replacements = with_numbers(site, uses.functions[0].node, conditions, _COMMENT, written)
+    replacements = with_numbers(site, uses.function.node, conditions, _COMMENT, written)
     return Edit(tuple(replacements), imports=site.imports)
 
 
@@ -262,9 +253,9 @@ def _numbers(function: FunctionNode | None, node: ast.expr) -> list[str]:
         return []
     path = (dotted(node) or "").split(".")
     if not path[0] or (len(path) > 1 and path[0] != "self"):
-        raise _Unknown(f"cannot infer that `{speculation.short(node)}` is an integer")
+        raise NotProven(f"cannot infer that `{speculation.short(node)}` is an integer")
     for part in walk(function) if function is not None else ():
         own = isinstance(part, ast.Attribute) and part.attr in path and not isinstance(part.ctx, ast.Load)
         if own or (isinstance(part, ast.Name) and part.id == path[0] and not isinstance(part.ctx, ast.Load)):
-            raise _Unknown(f"`{ast.unparse(node)}` may change between the tensor and its use")
+            raise NotProven(f"`{ast.unparse(node)}` may change between the tensor and its use")
     return [ast.unparse(node)]

@@ -19,11 +19,11 @@ import re
 from graphmend_codemod.analysis.scope import INDEXED, Outline
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.numbers.fixed_forms import Form, NoForm, candidates, fixed_form
+from graphmend_codemod.rules.proofs.numbers.fixed_forms import Form, candidates, fixed_form
 from graphmend_codemod.rules.proofs.twins import Twin, replacement
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
@@ -174,7 +174,7 @@ def reads_a_tensor(site: Site, statement: ast.stmt) -> Verdict | None:
         message = f"reads a number out of a tensor (device sync): `{short(node)}`"
         try:
             form = fixed_form(site, statement, node)
-        except NoForm as reason:
+        except NotProven as reason:
             first = first or Verdict(message, declined=str(reason), node=node)
             continue
         if form is not None and site.torch is None:

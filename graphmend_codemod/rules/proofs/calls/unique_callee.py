@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import Link, local_names
 
 _Bound = tuple[Definition, ast.expr]
@@ -103,6 +104,12 @@ class SureCalls:
         lists = {"ModuleList", "range", "len", "Sequential", *classes}
         known = all((dotted(part.func) or "").rpartition(".")[2] in lists for parts in makers for part in parts)
         return kept and known and len(named) == 1 and self.calls.method(str(*named), "__call__") is None
+
+
+def sure_calls(site: Site) -> SureCalls:
+    """The calls of a site's file, of which none is followed yet."""
+    text = site.source.text
+    return SureCalls(calls_in(text), assigned_outside(tree_of(text)))
 
 
 def _assigned(calls: ModuleCalls, attribute: str) -> list[_Bound]:

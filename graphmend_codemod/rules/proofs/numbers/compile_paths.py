@@ -8,13 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphmend_codemod.analysis.scope import FunctionNode, children, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Original, Replacement
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
 _SIMPLE = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Expr)
-
-
-class InHeader(Exception):
-    """Why a value cannot be replaced where it is; the text says what to do."""
 
 
 def in_front(
@@ -43,7 +40,7 @@ def with_numbers(
         while not isinstance(statement, ast.stmt):
             statement = parents[id(statement)]
         if not isinstance(statement, _SIMPLE):
-            raise InHeader(f"`{short(node)}` is in the header of a statement; assign it to a variable first")
+            raise NotProven(f"`{short(node)}` is in the header of a statement; assign it to a variable first")
         written.setdefault(statement, {})[id(node)] = (node, text)
     return [_with(site, statement, conditions, comment, parts) for statement, parts in written.items()]
 

@@ -24,10 +24,6 @@ _LARGEST = frozenset({"max", "amax"})
 _SMALLEST = -(10**9)
 
 
-class NoForm(Exception):
-    """Why an operator keeps reading; the text says what to do."""
-
-
 class Form(NamedTuple):
     """What takes the place of an operator where the conditions are true."""
 
@@ -62,7 +58,7 @@ def _parts(node: ast.Subscript) -> list[ast.expr]:
 
 
 def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> Form | None:
-    """What takes the place of an operator; None for one that reads nothing, NoForm where no form does the same."""
+    """What takes the place of an operator; None for one that reads nothing, NotProven where no form does the same."""
     if isinstance(node, ast.Call):
         return _rolled(site, node)
     assert isinstance(node, ast.Subscript)
@@ -99,7 +95,7 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> Form | Non
         return None
     index = chosen[0]
     if dotted(node.value) is None:
-        raise NoForm(f"`{short(node.value)}` would be computed twice; assign it to a variable first")
+        raise NotProven(f"`{short(node.value)}` would be computed twice; assign it to a variable first")
     if _is_read_back(statement, node):
         return None
     _demand_no_view(site, statement, node)
@@ -165,7 +161,7 @@ def _is_read_back(statement: ast.stmt, node: ast.Subscript) -> bool:
 
 
 def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> None:
-    """NoForm where somebody can tell the element, which is a view in eager mode, from a copy."""
+    """NotProven where somebody can tell the element, which is a view in eager mode, from a copy."""
     parents = {id(child): part for part in walk_in_layers(statement) for child in children(part)}
     inner: ast.AST = node
     listed = False
@@ -184,19 +180,15 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
         inner = parent
     targets = statement.targets if isinstance(statement, ast.Assign) else []
     if listed or parent is not statement or len(targets) != 1 or not isinstance(targets[0], ast.Name):
-        raise NoForm(f"a view of `{short(node)}` may be written in place; assign it to a variable first")
+        raise NotProven(f"a view of `{short(node)}` may be written in place; assign it to a variable first")
     assert isinstance(node, ast.Subscript)
     viewed = dotted(node.value) or ""
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
-        raise NoForm("it is in a nested function")
-    try:
-        Memory(site, calls).demand_no_write(
-            function, blocks_of(calls, function), statement, {targets[0].id, viewed}, {targets[0].id}
-        )
-    except NotProven as reason:
-        raise NoForm(str(reason)) from None
+        raise NotProven("it is in a nested function")
+    names = {targets[0].id}
+    Memory(site, calls).demand_no_write(function, blocks_of(calls, function), statement, {*names, viewed}, names)
 
 
 def _operator(site: Site, call: ast.Call, inner: ast.AST) -> str | None:
@@ -227,14 +219,14 @@ def _rolled(site: Site, call: ast.Call) -> Form | None:
     if not read:
         return None
     if dim is None or not (is_whole(dim) or dotted(dim)):
-        raise NoForm("its dimension is no constant; pass one: `dims=1`")
+        raise NotProven("its dimension is no constant; pass one: `dims=1`")
     if dotted(tensor) is None:
-        raise NoForm(f"`{short(tensor)}` would be computed twice; assign it to a variable first")
+        raise NotProven(f"`{short(tensor)}` would be computed twice; assign it to a variable first")
     conditions = _tensor(site, tensor)
     written: dict[int, tuple[ast.expr, str]] = {}
     for part, inner in read:
         if dotted(inner) is None and not _is_read(site, inner):
-            raise NoForm(f"`{short(inner)}` may be no tensor of one integer; assign it to a variable first")
+            raise NotProven(f"`{short(inner)}` may be no tensor of one integer; assign it to a variable first")
         conditions += _single(site, inner)
         written[id(part)] = (part, site.operand(inner))
     conditions += [f"isinstance({name}, int)" for name in (*_numbers(dim), *_numbers(shift))]
@@ -263,7 +255,7 @@ def _read(site: Site, node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 
 def _numbers(node: ast.expr) -> Iterator[str]:
-    """The other names in that arithmetic. NoForm for what is neither."""
+    """The other names in that arithmetic. NotProven for what is neither."""
     if isinstance(node, ast.UnaryOp):
         yield from _numbers(node.operand)
     elif isinstance(node, ast.BinOp) and isinstance(node.op, _SIGNED):
@@ -272,7 +264,7 @@ def _numbers(node: ast.expr) -> Iterator[str]:
     elif isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) is not None:
         yield name
     elif not isinstance(node, ast.Call) and not is_whole(node):
-        raise NoForm(f"cannot infer that `{short(node)}` is an integer; assign it to a variable first")
+        raise NotProven(f"cannot infer that `{short(node)}` is an integer; assign it to a variable first")
 
 
 def _one_hot(site: Site, node: ast.Subscript, call: ast.Call) -> Form | None:
@@ -287,9 +279,9 @@ def _one_hot(site: Site, node: ast.Subscript, call: ast.Call) -> Form | None:
     bound = _cut(node)
     largest = [each for each in number.args if bound is None or ast.dump(each) != ast.dump(bound)]
     if bound is None or len(largest) != 1 or dotted(bound) is None or dotted(index) is None:
-        raise NoForm("its result is not cut to the number of classes that is known: `[..., :classes]`")
+        raise NotProven("its result is not cut to the number of classes that is known: `[..., :classes]`")
     if _above(site, largest[0], index) < 1:
-        raise NoForm(f"cannot infer that `{short(largest[0])}` is larger than all of `{short(index)}`")
+        raise NotProven(f"cannot infer that `{short(largest[0])}` is larger than all of `{short(index)}`")
     t, m = site.text(index), site.text(bound)
     conditions = [*_tensor(site, index), f"{t}.dtype == {site.torch}.int64", f"{t}.numel() > 0"]
     conditions += [f"isinstance({m}, int)", f"{m} >= 0"]

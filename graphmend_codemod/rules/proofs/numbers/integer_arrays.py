@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
-from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside
+from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.uses import Uses
 
 ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
 _BUILTINS = ("all", "int", "isinstance", "list", "tuple")
-
-
-class NoIntegers(Exception):
-    """Why an array stays; the text says what to do."""
 
 
 def array_made(site: Site, node: ast.Assign) -> tuple[str, ast.expr] | None:
@@ -34,38 +28,32 @@ def array_made(site: Site, node: ast.Assign) -> tuple[str, ast.expr] | None:
 
 def uses_of_array(site: Site, name: str) -> Uses | None:
     """The uses of an array where one element of it is a size; None where none is, and in a nested function."""
-    calls = calls_in(site.source.text)
-    function = calls.at(site.evaluator.scope.node.lineno)
+    sure = sure_calls(site)
+    function = sure.calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         return None
-    sure = SureCalls(calls, assigned_outside(tree_of(site.source.text)))
     uses = Uses(sure, site.resolve_global, swapped=True).several(function, name)
     return uses if uses.slices else None
 
 
 def whole_numbers(site: Site, given: ast.expr) -> list[str]:
-    """Conditions under which an expression is a tuple or list of Python integers; NoIntegers where a name is taken."""
+    """Conditions under which an expression is a tuple or list of Python integers; NotProven where a name is taken."""
     if site.torch is None:
-        raise NoIntegers(name_taken())
+        raise NotProven(name_taken())
     if (taken := next((each for each in _BUILTINS if site.evaluator.scope.is_local(each)), None)) is not None:
-        raise NoIntegers(name_taken(taken))
+        raise NotProven(name_taken(taken))
     text, each = site.text(given), site.free_name("n", "number", "bound")
     return [f"isinstance({text}, (tuple, list))", f"all(isinstance({each}, int) for {each} in {text})"]
 
 
 def tuple_in_front(site: Site, node: ast.Assign, name: str, given: ast.expr, uses: Uses, comment: str) -> Edit:
-    """The statement with a tuple in place of the array under `torch.compile`; NoIntegers if anything can tell."""
+    """The statement with a tuple in place of the array under `torch.compile`; NotProven if anything can tell."""
     conditions = [site.compiling, *whole_numbers(site, given)]
     if uses.reason is not None:
-        raise NoIntegers(f"`{name}` may be used as an array; index the Python list of its numbers for the bounds")
+        raise NotProven(f"`{name}` may be used as an array; index the Python list of its numbers for the bounds")
     if not _is_looked_up(given):
-        raise NoIntegers(f"`{short(given)}` would be computed twice; assign it to a variable first")
-    try:
-        certain = CertainCalls(site, uses.sure.calls)
-        certain.follow_all(certain.start(), [*uses.functions], uses.sure.links)
-    except NotProven as reason:
-        raise NoIntegers(str(reason)) from None
-    conditions += certain.conditions()
+        raise NotProven(f"`{short(given)}` would be computed twice; assign it to a variable first")
+    conditions += uses.conditions(site)
     lines = [comment, f"{name} = tuple({site.text(given)})"]
     return Edit((in_front(site, [node], conditions, lines),), imports=site.imports)
 

@@ -14,7 +14,9 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.scope import children, dotted, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, beside_compile_paths, is_whole
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
@@ -73,9 +75,18 @@ class Uses:
         return self
 
     @property
-    def functions(self) -> list[Definition]:
+    def function(self) -> Definition:
         """The function that the values are followed from."""
-        return [] if self._first is None else [self._first]
+        assert self._first is not None
+        return self._first
+
+    def conditions(self, site: Site) -> list[str]:
+        """What a compile path in that function asks for the calls that were followed; NotProven with `reason`."""
+        if self.reason is not None:
+            raise NotProven(self.reason)
+        certain = CertainCalls(site, self.sure.calls, self.function)
+        certain.follow_all(certain.start(), [self.function], self.sure.links)
+        return certain.conditions()
 
     @property
     def slices(self) -> bool:

@@ -5,24 +5,19 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.callgraph import calls_in, tree_of
 from graphmend_codemod.analysis.scope import children, dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
-from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, assigned_outside, is_whole
+from graphmend_codemod.rules.proofs.calls.unique_callee import is_whole, sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.numbers.integer_arrays import NoIntegers, array_made, whole_numbers
+from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, whole_numbers
 from graphmend_codemod.rules.proofs.numbers.uses import Uses
 
 _ELEMENTWISE = (ast.Add, ast.Sub, ast.Mult)
 _COMMENT = "# Integers, element by element: an array would be a tensor, and its elements no sizes."
-
-
-class NotSizes(Exception):
-    """Why the array stays; the text says what to do."""
 
 
 class SizeArray(NamedTuple):
@@ -52,20 +47,17 @@ def size_array(site: Site, node: ast.Assign) -> SizeArray | None:
 
 
 def integers_in_front(site: Site, node: ast.Assign, found: SizeArray) -> Edit:
-    """Both statements with tuples of integers in place of arrays under `torch.compile`; NotSizes with the reason."""
+    """Both statements with tuples of integers in place of arrays under `torch.compile`; NotProven with the reason."""
     _demand_names(site, node, found)
     steps = found.each.generators[0]
     if steps.ifs or not isinstance(steps.target, ast.Name) or dotted(steps.iter) is None:
-        raise NotSizes(f"`{short(found.each)}` is no list of one expression over a variable; assign the list to one")
+        raise NotProven(f"`{short(found.each)}` is no list of one expression over a variable; assign the list to one")
     if not _is_cheap(found.given):
-        raise NotSizes(f"`{short(found.given)}` would be computed twice; assign it to a variable first")
+        raise NotProven(f"`{short(found.given)}` would be computed twice; assign it to a variable first")
     _demand_elementwise(found.each.elt, found.name, steps.target.id)
     classes = _demand_only_sizes(site, found)
     given, each = site.text(found.given), site.free_name("n", "number", "size")
-    try:
-        conditions = [*whole_numbers(site, found.given), *whole_numbers(site, steps.iter), *classes]
-    except NoIntegers as reason:
-        raise NotSizes(str(reason)) from None
+    conditions = [*whole_numbers(site, found.given), *whole_numbers(site, steps.iter), *classes]
     first = [_COMMENT, f"{found.name} = tuple({given})"]
     written = {id(use): (use, each) for use in found.uses}
     element = site.but(written=written).text(found.each.elt)
@@ -79,21 +71,21 @@ def integers_in_front(site: Site, node: ast.Assign, found: SizeArray) -> Edit:
 
 
 def _demand_names(site: Site, node: ast.Assign, found: SizeArray) -> None:
-    """NotSizes where one of the names means something else further down."""
+    """NotProven where one of the names means something else further down."""
     function = site.evaluator.scope.node
     if node not in function.body:
-        raise NotSizes("it is made in a loop or a branch; make it in the body of the function")
+        raise NotProven("it is made in a loop or a branch; make it in the body of the function")
     own = {id(use) for use in found.uses}
     for part in walk(function):
         if not isinstance(part, ast.Name) or part.lineno <= (node.end_lineno or 0) or id(part) in own:
             continue
         bound = part.id == found.levels and not isinstance(part.ctx, ast.Load)
         if part.id == found.name or (bound and part is not found.following.targets[0]):
-            raise NotSizes(f"`{part.id}` may be used as an array; use a list of its numbers")
+            raise NotProven(f"`{part.id}` may be used as an array; use a list of its numbers")
 
 
 def _demand_elementwise(node: ast.expr, name: str, step: str) -> bool:
-    """True for an expression with the array in it, False for integers; NotSizes for what a list does in another way."""
+    """True for an expression with the array in it, False for integers; NotProven for what a list does differently."""
     if isinstance(node, ast.Name) and node.id in {name, step}:
         return node.id == name
     if isinstance(node, ast.Constant) and type(node.value) is int:
@@ -106,7 +98,7 @@ def _demand_elementwise(node: ast.expr, name: str, step: str) -> bool:
             return left
         if isinstance(node.op, ast.Pow) and not left and not right:
             return False
-    raise NotSizes(f"`{short(node)}` may give other numbers for an array than for its elements")
+    raise NotProven(f"`{short(node)}` may give other numbers for an array than for its elements")
 
 
 def _is_cheap(node: ast.expr) -> bool:
@@ -126,11 +118,10 @@ def _is_positive(node: ast.expr) -> bool:
 
 def _demand_only_sizes(site: Site, found: SizeArray) -> list[str]:
     """Conditions under which the elements of the list are only read for sizes, in functions that get one of them."""
-    calls = calls_in(site.source.text)
-    function = calls.at(site.evaluator.scope.node.lineno)
+    sure = sure_calls(site)
+    function = sure.calls.at(site.evaluator.scope.node.lineno)
     if function is None:
-        raise NotSizes("it is in a nested function")
-    sure = SureCalls(calls, assigned_outside(tree_of(site.source.text)))
+        raise NotProven("it is in a nested function")
     parents = {id(child): parent for parent in walk(function.node) for child in children(parent)}
     for part in walk(function.node):
         if not isinstance(part, ast.Name) or part.id != found.levels or not isinstance(part.ctx, ast.Load):
@@ -138,14 +129,11 @@ def _demand_only_sizes(site: Site, found: SizeArray) -> list[str]:
         element = parents[id(part)]
         call = parents.get(id(element))
         if not isinstance(element, ast.Subscript) or element.value is not part or not isinstance(call, ast.Call):
-            raise NotSizes(f"`{short(element)}` may need arrays; use lists of numbers")
+            raise NotProven(f"`{short(element)}` may need arrays; use lists of numbers")
         reached = sure.reached(function, call, element)
         uses = None if reached is None else Uses(sure, site.resolve_global, swapped=True).several(*reached)
         if uses is None or uses.reason is not None:
-            raise NotSizes(f"`{short(call)}` may need an array; use a list of its numbers")
-    try:
-        certain = CertainCalls(site, calls)
-        certain.follow_all(certain.start(), [function], sure.links)
-        return certain.conditions()
-    except NotProven as reason:
-        raise NotSizes(str(reason)) from None
+            raise NotProven(f"`{short(call)}` may need an array; use a list of its numbers")
+    certain = CertainCalls(site, sure.calls)
+    certain.follow_all(certain.start(), [function], sure.links)
+    return certain.conditions()

@@ -12,7 +12,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.size_multiples import told_multiples
@@ -24,21 +24,17 @@ _TAKES_SIZES = frozenset(
 )
 
 
-class NotDivided(Exception):
-    """Why a size stays a tensor; the text is the condition that failed."""
-
-
 def divisions(site: Site, node: ast.expr) -> list[ast.Call]:
     """The divisions of sizes in an expression."""
     return [part for part in walk_in_layers(node) if isinstance(part, ast.Call) and _is_division(site, part)]
 
 
 def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
-    """The statement with integers under `torch.compile`; NotDivided with the reason if it may differ."""
+    """The statement with integers under `torch.compile`; NotProven with the reason if it may differ."""
     if site.torch is None:
-        raise NotDivided(name_taken())
+        raise NotProven(name_taken())
     if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-        raise NotDivided("the result is not assigned to a single variable")
+        raise NotProven("the result is not assigned to a single variable")
     target = node.targets[0].id
     parents = {id(child): parent for parent in walk(node) for child in children(parent)}
     for call in found:
@@ -117,7 +113,7 @@ def _is_size(call: ast.Call, parents: dict[int, ast.AST], statement: ast.Assign)
 
 
 def _demand_number(site: Site, name: str) -> None:
-    """NotDivided when something is asked of `name`, or done with it, that an integer has another answer for."""
+    """NotProven when something is asked of `name`, or done with it, that an integer has another answer for."""
     function = site.evaluator.scope.node
     for parent in [function, *walk_scope(function)]:
         for part in children(parent):
@@ -126,4 +122,4 @@ def _demand_number(site: Site, name: str) -> None:
             called = parent.func if isinstance(parent, ast.Call) else None
             known = called is None or getattr(called, "attr", getattr(called, "id", "")) in _TAKES_SIZES
             if isinstance(parent, ast.Attribute) or not known:
-                raise NotDivided(f"`{speculation.short(parent)}` may need a Tensor")
+                raise NotProven(f"`{speculation.short(parent)}` may need a Tensor")

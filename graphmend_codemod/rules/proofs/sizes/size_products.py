@@ -7,9 +7,10 @@ import ast
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.numbers.integer_arrays import NoIntegers, whole_numbers
+from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
 from graphmend_codemod.rules.proofs.sizes.spelled import is_shape
 
 _TENSORS = frozenset({"torch.tensor", "torch.as_tensor"})
@@ -23,12 +24,12 @@ def read_products(site: Site, node: ast.expr) -> list[tuple[ast.Call, ast.expr]]
 
 
 def products_in_front(site: Site, node: ast.stmt, found: list[tuple[ast.Call, ast.expr]]) -> Edit:
-    """The statement with `math.prod` under `torch.compile`; NoIntegers where that may be another number."""
+    """The statement with `math.prod` under `torch.compile`; NotProven where that may be another number."""
     conditions: list[str] = []
     written: dict[int, tuple[ast.expr, str]] = {}
     for part, sizes in found:
         if not is_shape(sizes) and dotted(sizes) is None:
-            raise NoIntegers(f"`{short(sizes)}` would be computed twice; assign it to a variable first")
+            raise NotProven(f"`{short(sizes)}` would be computed twice; assign it to a variable first")
         asked, text = whole_numbers(site, sizes), site.text(sizes)
         # No numbers at all make a floating tensor, whose product is 1.0.
         conditions += [*([] if is_shape(sizes) else asked), f"len({text}) > 0"]

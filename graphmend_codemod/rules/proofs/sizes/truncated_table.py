@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
+from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 
@@ -16,10 +17,6 @@ _ARITHMETIC = (
     ast.expr_context,
 )  # fmt: skip
 _JOINS = frozenset({"cat", "concat", "concatenate"})
-
-
-class NotThisTable(Exception):
-    """Why rows cannot be picked in the parts of a table; the text is the condition that failed."""
 
 
 @dataclass(frozen=True)
@@ -122,26 +119,26 @@ class TableReader:
         return isinstance(made, ast.Assign) and self._cut_part(made.value) is not None
 
     def table(self) -> Table:
-        """What the statements compute; NotThisTable where that is something else."""
+        """What the statements compute; NotProven where that is something else."""
         for statement in (self.node, *self._computed):
             whole = [part for part in walk_in_layers(statement.value) if not self._is_in_read(part)]
             if not all(isinstance(part, _ARITHMETIC) for part in whole):
-                raise NotThisTable(f"`{short(statement)}` is not arithmetic")
+                raise NotProven(f"`{short(statement)}` is not arithmetic")
         if dotted(self.positions) is None:
-            raise NotThisTable(f"`{short(self.positions)}` has no name")
+            raise NotProven(f"`{short(self.positions)}` has no name")
         made, shaped, picked = (self._assigned(at) for at in range(3))
         name, part, parts = self._cut(made)
         rows, count = self._rows(shaped, name)
         target, picked_count, index = self._picked(picked, rows)
         if count is not None and not _same(count, picked_count):
-            raise NotThisTable(f"cannot infer that `{short(shaped)}` and `{short(picked)}` have the same length")
+            raise NotProven(f"cannot infer that `{short(shaped)}` and `{short(picked)}` have the same length")
         statements = (*self._computed, *self._following[:3])
         bound = {*self._numbers, name, rows, target}
         for each in (parts, picked_count, self.positions):
             if any(isinstance(inner, ast.Name) and inner.id in bound | {part, index} for inner in walk_in_layers(each)):
-                raise NotThisTable(f"`{short(each)}` may have a different value after the cut")
+                raise NotProven(f"`{short(each)}` may have a different value after the cut")
         if part == index or bound & {part, index}:
-            raise NotThisTable(f"`{part}` or `{index}` also has another meaning")
+            raise NotProven(f"`{part}` or `{index}` also has another meaning")
         self._demand_unused(bound - {target}, statements)
         self._demand_list(parts)
         return Table(target, part, parts, picked_count, index, self.positions, statements)
@@ -155,7 +152,7 @@ class TableReader:
         if not plain or not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             missing = "its dimensions are flattened" if at == 1 else "rows are picked"
             behind = "" if statement is None else f" by `{short(statement)}`"
-            raise NotThisTable(f"cannot infer that {missing}{behind} directly after the cut")
+            raise NotProven(f"cannot infer that {missing}{behind} directly after the cut")
         return statement
 
     def _cut(self, statement: ast.Assign) -> tuple[str, str, ast.expr]:
@@ -168,20 +165,20 @@ class TableReader:
         where = f"`{short(statement)}`"
         dims = [*called[1][1:], *(called[2][word] for word in ("dim", "axis") if word in called[2])]
         if len(dims) != 1 or not _is_number(dims[0], -1):
-            raise NotThisTable(f"{where} concatenates parts along a dimension other than the last")
+            raise NotProven(f"{where} concatenates parts along a dimension other than the last")
         if len(listed.generators) != 1 or loop.ifs or loop.is_async or not isinstance(loop.target, ast.Name):
-            raise NotThisTable(f"{where} uses more than each part")
+            raise NotProven(f"{where} uses more than each part")
         indices = cut.slice.elts if isinstance(cut.slice, ast.Tuple) else [cut.slice]
         slices = [each for each in indices if isinstance(each, ast.Slice)]
         whole = len(slices) == len(indices) == 2 and slices[0].lower is slices[0].upper is slices[0].step is None
         if not whole or slices[1].lower is not None or slices[1].step is not None or slices[1].upper is None:
-            raise NotThisTable(f"`{short(cut)}` is not a prefix of the second dimension")
+            raise NotProven(f"`{short(cut)}` is not a prefix of the second dimension")
         if not all(isinstance(part, _ARITHMETIC) for part in walk_in_layers(slices[1].upper)) or _is_negative(
             slices[1].upper
         ):
-            raise NotThisTable(f"`{short(cut)}` is not a prefix of the second dimension")
+            raise NotProven(f"`{short(cut)}` is not a prefix of the second dimension")
         if not isinstance(cut.value, ast.Name) or cut.value.id != loop.target.id:
-            raise NotThisTable(f"`{short(cut)}` does not truncate a part")
+            raise NotProven(f"`{short(cut)}` does not truncate a part")
         assert isinstance(statement.targets[0], ast.Name)
         return statement.targets[0].id, loop.target.id, loop.iter
 
@@ -199,7 +196,7 @@ class TableReader:
                 return statement.targets[0].id, sizes[0]
             if name == "flatten" and len(sizes) == 2 and _is_number(sizes[0], 1) and _is_number(sizes[1], -2):
                 return statement.targets[0].id, None
-        raise NotThisTable(f"`{short(statement)}` does not build a table of rows")
+        raise NotProven(f"`{short(statement)}` does not build a table of rows")
 
     def _is_last_size(self, node: ast.expr, table: str) -> bool:
         """True for `table.shape[-1]` and `table.size(-1)`."""
@@ -219,13 +216,13 @@ class TableReader:
         first = not dims or (len(dims) == 1 and words.keys() <= {"dim", "axis"} and _is_number(dims[0], 0))
         where = f"`{short(statement)}`"
         if name not in _JOINS | {"stack"} or not isinstance(listed, ast.ListComp) or not first:
-            raise NotThisTable(f"{where} does not concatenate the picked rows")
+            raise NotProven(f"{where} does not concatenate the picked rows")
         loop = listed.generators[0]
         counted = loop.iter.args if isinstance(loop.iter, ast.Call) and dotted(loop.iter.func) == "range" else []
         if len(listed.generators) != 1 or loop.ifs or loop.is_async or len(counted) != 1:
-            raise NotThisTable(f"{where} does not enumerate the elements of a batch")
+            raise NotProven(f"{where} does not enumerate the elements of a batch")
         if not isinstance(loop.target, ast.Name) or not self._is_count(counted[0]):
-            raise NotThisTable(f"{where} does not enumerate the elements of a batch")
+            raise NotProven(f"{where} does not enumerate the elements of a batch")
         row = listed.elt if name == "stack" else self._without_first(listed.elt)
         self._demand_row(row or listed.elt, rows, loop.target.id, whole=row is not None)
         assert isinstance(statement.targets[0], ast.Name)
@@ -241,9 +238,9 @@ class TableReader:
         return called[1][0]
 
     def _demand_row(self, node: ast.expr, rows: str, index: str, *, whole: bool) -> None:
-        """NotThisTable unless `torch.index_select(table[i], 0, positions[i])`."""
+        """NotProven unless `torch.index_select(table[i], 0, positions[i])`."""
         called = _called(self.site, node)
-        reason = NotThisTable(f"`{short(node)}` is not a `torch.index_select` of a row of the table")
+        reason = NotProven(f"`{short(node)}` is not a `torch.index_select` of a row of the table")
         if called is None or called[0] != "index_select" or not whole:
             raise reason
         given = dict(zip(("input", "dim", "index"), called[1], strict=False)) | called[2]
@@ -269,10 +266,10 @@ class TableReader:
         inside = {id(part) for each in (self.node, *statements) for part in walk_in_layers(each)}
         for part in walk_in_layers(self.site.evaluator.scope.node):
             if isinstance(part, ast.Name) and part.id in names and id(part) not in inside:
-                raise NotThisTable(f"`{part.id}` is used for more than the cut")
+                raise NotProven(f"`{part.id}` is used for more than the cut")
 
     def _demand_list(self, parts: ast.expr) -> None:
-        """NotThisTable where the parts may be gone once they were looked at."""
+        """NotProven where the parts may be gone once they were looked at."""
         if isinstance(parts, ast.Attribute) and dotted(parts.value) == "self":
             return
         bound = None
@@ -281,7 +278,7 @@ class TableReader:
         value = bound.value if bound is not None else None
         listed = isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in {"list", "tuple"}
         if not listed and not isinstance(value, (ast.List, ast.Tuple, ast.ListComp)):
-            raise NotThisTable(f"cannot infer that `{short(parts)}` is a list")
+            raise NotProven(f"cannot infer that `{short(parts)}` is a list")
 
 
 def _is_negative(node: ast.expr) -> bool:
