@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import types
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -228,3 +230,43 @@ def test_what_lasts_or_has_sizes_that_data_decides_is_left_alone(
     assert fixed(source, opaque=True, select=("GM801",))[0] == source
     reasons = [each.declined or "" for each in checked(source, opaque=True, select=("GM801",)).findings]
     assert any(because in reason for reason in reasons), reasons
+
+
+_ASSIGNED = """
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        costs = x.detach()
+        pairs = [linear_sum_assignment(c) for c in costs]
+        best = torch.tensor(np.array([linear_sum_assignment(c, maximize=True)[1] for c in costs]))
+        rows, columns = [torch.as_tensor(each, dtype=torch.int64) for each in pairs[0]]
+        return x[0, rows, columns].sum() * x, best
+"""
+
+
+@torch.compiler.disable
+def _assign(cost: Any, maximize: bool = False) -> tuple[Any, Any]:
+    cost = np.asarray(cost)  # raises for what requires gradients, as SciPy does
+    sign, (n, m) = -1 if maximize else 1, cost.shape
+    ways = itertools.permutations(range(m), n)
+    best = min(ways, key=lambda way: float(sign * cost[range(n), list(way)].sum()))
+    return np.arange(n), np.array(best)
+
+
+@pytest.mark.filterwarnings("ignore:To copy construct from a tensor", "ignore:The .grad attribute")
+def test_assignment_problems_are_one_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    scipy, optimize = types.ModuleType("scipy"), types.ModuleType("scipy.optimize")
+    vars(optimize)["linear_sum_assignment"], vars(scipy)["optimize"] = _assign, optimize
+    monkeypatch.setitem(sys.modules, "scipy", scipy)
+    monkeypatch.setitem(sys.modules, "scipy.optimize", optimize)
+    text = fixed(_ASSIGNED, opaque=True)[0]
+    assert fixed(text, opaque=True)[0] == text
+    compiled_like_eager(made(_ASSIGNED), X)
+    asked: Any = torch.compile(made(_ASSIGNED.replace(".detach()", "")), backend="eager")
+    with pytest.raises(RuntimeError, match="requires grad"):
+        asked(X.clone().requires_grad_())

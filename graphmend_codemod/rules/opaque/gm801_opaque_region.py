@@ -16,6 +16,10 @@ for it: without what only writes into tensors, and with one element in place of 
 numbers and call functions of its file that do no more. What it changes otherwise, or gives back in sizes that data
 decides, is the reason not to.
 
+**Assignment problems.** `scipy.optimize.linear_sum_assignment` becomes an operator at the statement that calls it: it
+finds as many pairs as the shorter side of the matrix is long. Matrices that need gradients, are not on the CPU or have
+another number of dimensions are told apart while tracing, and break the graph as before.
+
 **Recurrent layers.** `self.lstm(x)` and `self.lstm.num_layers` get a compile path, in which an operator runs the layer
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is
 replaced by another (not after it changed in place, as optimizers and `load_state_dict` do), call
@@ -167,8 +171,26 @@ def untraced_call(site: Site, statement: ast.stmt) -> Verdict | None:
     for node in untraced.suspects(site).of(statement):
         each = untraced.break_at(site, node)
         if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
-            return _function(site, each)
+            solved = _assignment(site, statement, each)
+            return _function(site, each) if solved is None else solved
     return None
+
+
+def _assignment(site: Site, statement: ast.stmt, each: Untraced) -> Verdict | None:
+    """`rows, columns = linear_sum_assignment(cost)`, if that is what is not traced."""
+    if not isinstance(each.node, ast.Call) or not isinstance(statement, _SIMPLE):
+        return None
+    if not (site.resolve(each.node.func) or "").startswith("scipy.optimize."):
+        return None
+    from graphmend_codemod.rules.proofs.outlining import assignments
+
+    calls = assignments.calls_in(site, statement) if site.function not in assignments.HELPERS else []
+    if not calls:
+        return None
+    try:
+        return Verdict(each.message, edit=assignments.edit(site, statement, calls))
+    except NotProven as reason:
+        return Verdict(each.message, declined=str(reason))
 
 
 @rule.on(ast.If, ast.While, ast.Assert, candidate="test")

@@ -1,0 +1,105 @@
+"""Assignment problems as operators: SciPy solves them outside of torch, and how many pairs it finds is known before.
+
+`linear_sum_assignment(cost)` gives two arrays as long as the shorter side of `cost`. The statement gets a compile path
+in which an operator calls the same function; it gives arrays for Dynamo as well, so what follows stays as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
+
+_SOLVES = "scipy.optimize.linear_sum_assignment"
+_SCHEMA = "(Tensor cost, bool maximize) -> (Tensor, Tensor)"
+HELPERS = frozenset({"_assignment_as_operator", "_assignment_in_graph"})
+"""Functions of the module that call SciPy for the rewritten statements."""
+_ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
+_OPERATOR = '''
+{operator}
+def _assignment_as_operator(cost: torch.Tensor, maximize: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rows and columns of an assignment problem, which torch.compile calls as one operator."""
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(cost, maximize)
+    return torch.from_numpy(rows).contiguous(), torch.from_numpy(columns).contiguous()
+'''
+_FAKE = """
+@_assignment_as_operator.register_fake
+def _assignment_fake(cost, maximize):
+    rows = torch.empty(torch.sym_min(*cost.shape), dtype=torch.int64)
+    return rows, torch.empty_like(rows)
+"""
+_IN_GRAPH = '''
+def _assignment_in_graph(cost_matrix, maximize=False):
+    """`linear_sum_assignment` in a form that torch.compile keeps in one graph, where it takes what is given."""
+    import numpy
+    from scipy.optimize import linear_sum_assignment
+
+    cost = torch.from_numpy(cost_matrix) if isinstance(cost_matrix, numpy.ndarray) else cost_matrix
+    plain = type(cost) is torch.Tensor and not cost.requires_grad and not cost.is_meta and cost.device.type == "cpu"
+    if not plain or cost.dim() != 2 or type(maximize) is not bool:
+        return linear_sum_assignment(cost_matrix, maximize)
+    rows, columns = _assignment_as_operator(cost, maximize)
+    return rows.numpy(), columns.numpy()
+'''
+_STACKED = '''
+def _stacked_in_graph(arrays):
+    """`np.array(arrays)` of a list of arrays, which Dynamo reads back otherwise."""
+    import numpy
+
+    return numpy.stack(arrays) if arrays else numpy.array(arrays)
+'''
+
+
+def calls_in(site: Site, statement: ast.stmt) -> list[ast.Call]:
+    """The calls in a statement that solve assignment problems."""
+    return [part for part in walk(statement) if isinstance(part, ast.Call) and site.resolve(part.func) == _SOLVES]
+
+
+def edit(site: Site, statement: ast.stmt, calls: list[ast.Call]) -> Edit:
+    """The compile path in front of the statement; NotProven where it cannot be written twice."""
+    if site.torch != "torch" or not site.torch_at_import:
+        raise NotProven(name_taken() if site.torch is None else "`torch` may not be bound when the module is imported")
+    if any(isinstance(part, _ONCE) for part in walk(statement)):
+        raise NotProven("the statement binds a name inside an expression")
+    written: dict[int, tuple[ast.expr, str]] = {}
+    for call in calls:
+        starred = any(isinstance(each, ast.Starred) for each in call.args)
+        if starred or len(call.args) > 2 or any(word.arg not in {"cost_matrix", "maximize"} for word in call.keywords):
+            raise NotProven("the arguments of the call are not known")
+        written[id(call.func)] = (call.func, "_assignment_in_graph")
+    for outer in _collected(site, statement, calls):
+        written[id(outer.func)] = (outer.func, "_stacked_in_graph")
+    inner = site.but(written=written).text(statement)
+    path = f"if {site.compiling}:\n    {inner}\nelse:\n    "
+    replacement = Replacement(site.span(statement), (path, site.original(statement, 1)))
+    return Edit((replacement,), imports=("torch",), helpers=_helpers(site, len(written) > len(calls)))
+
+
+def _collected(site: Site, statement: ast.stmt, calls: list[ast.Call]) -> Iterator[ast.Call]:
+    """`np.array([...])` of one side of each assignment."""
+    for part in walk(statement):
+        if not isinstance(part, ast.Call) or site.resolve(part.func) != "numpy.array":
+            continue
+        given = part.args[0] if len(part.args) == 1 and not part.keywords else None
+        made = given.elt if isinstance(given, ast.ListComp) else None
+        if isinstance(made, ast.Subscript) and any(made.value is call for call in calls):
+            yield part
+
+
+def _helpers(site: Site, stacks: bool) -> tuple[Helper, ...]:
+    lines = decorator(site, "assignment_as_operator", _SCHEMA)
+    texts = {
+        "_assignment_as_operator": _OPERATOR.replace("{operator}", "\n".join(lines)),
+        "_assignment_fake": _FAKE,
+        "_assignment_in_graph": _IN_GRAPH,
+    }
+    if stacks:
+        texts["_stacked_in_graph"] = _STACKED
+    return (naming(site), *(Helper(name, text.strip("\n"), shared=True) for name, text in texts.items()))
