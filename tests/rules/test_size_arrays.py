@@ -59,3 +59,16 @@ def test_sizes_may_be_dynamic() -> None:
 )
 def test_what_could_tell_is_left_alone(old: str, new: str, because: str) -> None:
     declined(_MODEL.replace(old, new), because, select=("GM601",))
+
+
+def test_a_statement_of_several_lines_stays_within_the_limit_in_its_compile_path() -> None:
+    statement = """patches = x.new_zeros(
+            np.prod(x.shape[1:]),
+            np.prod(x.shape[2:]) + np.prod(x.shape[3:]),
+        )"""
+    head = "import numpy as np\nimport torch\nfrom torch import nn\n\n\n"
+    head += "class Model(nn.Module):\n    def forward(self, x: torch.Tensor):\n"
+    source = f"{head}        {statement}\n        return patches + 1\n"
+    text = fixed(source, select=("GM601",))[0]
+    assert text.count("patches = x.new_zeros(\n") == 2
+    assert max(map(len, text.splitlines())) <= 79

@@ -32,6 +32,23 @@ def before_if(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = Fal
     return beside(site, site.span(node), (*path, "\nel", site.original(node)), scriptable=scriptable)
 
 
+def line_of(site: Site, node: ast.stmt) -> str:
+    """The statement with what is `written` in it, one level deeper; what it assigns is broken where it is too long."""
+    line = site.text(node)
+    if not isinstance(node, ast.Assign) or not site.is_too_long(site.indentation(1) + len(line)):
+        return line
+    targets, value = "".join(f"{site.text(target)} = " for target in node.targets), node.value
+    if not isinstance(value, ast.Call):
+        return f"{targets}(\n        {site.text(value)}\n    )"
+    return site.call(f"{targets}{site.text(value.func)}(", [site.text(each) for each in _given(value)], deeper=1)
+
+
+def _given(call: ast.Call) -> list[ast.expr | ast.keyword]:
+    """Arguments in order of the source."""
+    given: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+    return sorted(given, key=lambda each: (each.lineno, each.col_offset))
+
+
 def in_front(site: Site, node: ast.stmt, conditions: Sequence[str], body: Parts) -> Edit:
     """The edit that puts a compile path before an `if`, whose own text follows as `elif`.
 

@@ -33,6 +33,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.edits import line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -262,7 +263,7 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     if site.torch is None:
         return Verdict(message, declined=name_taken())
     written = {id(part): (part, new) for part, new in changes}
-    path = in_front(site, [node], [site.compiling], [site.but(written=written).text(node)])
+    path = in_front(site, [node], [site.compiling], [line_of(site.but(written=written), node)])
     return Verdict(message, edit=Edit((path,), imports=(*site.imports, "math")))
 
 
