@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.rule import Verdict
 from graphmend_codemod.rules.framework.site import Site
 
-_UNPARSED = r"\blambda\b|\bfor\b"
-"""What TorchScript refuses also where it would never run."""
+_UNPARSED = r"\blambda\b|\bfor\b[\s\S]*?\bin\b"
+"""What TorchScript may refuse also where it would never run."""
 
 
 def scriptable(verdict: Verdict, site: Site) -> Verdict:
@@ -47,7 +48,13 @@ def _apart(edit: Edit, site: Site) -> Edit | None:
     first, *others = edit.replacements[0].parts
     if not isinstance(first, str) or not first.startswith(header):
         return None
-    if any(isinstance(part, str) and re.search(_UNPARSED, part) for part in (first, *others)):
-        return None
+    written = Counter(found for part in (first, *others) if isinstance(part, str) for found in _unparsed(part))
+    if not written <= Counter(_unparsed(site.source.segment(edit.replacements[0].span))):
+        return None  # what the author's statement has is parsed already
     first = f"if {site.compiling} and not {site.torch}.jit.is_scripting():\n{first.removeprefix(header)}"
     return edit._replace(replacements=(edit.replacements[0]._replace(parts=(first, *others)),))
+
+
+def _unparsed(text: str) -> list[str]:
+    """The lambdas and the heads of loops in a text: `for i, row in`."""
+    return [" ".join(found.split()) for found in re.findall(_UNPARSED, text)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import sys
+import types
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -145,3 +146,33 @@ def test_an_older_torch_does_not_script_the_predicate(project: Path) -> None:
         found = api.check([project], Settings(project, target_torch=target), cache=False).findings
         assert any(each.edit is not None for each in found) is scripted
         assert any("TorchScript supports" in (each.declined or "") for each in found) is not scripted
+
+
+_SOLVED = """
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        if not torch.jit.is_scripting():
+            pairs = [linear_sum_assignment(c[i]) for i, c in enumerate(x.detach().split(1))]
+            x = x + len(pairs)
+        return x
+"""
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+def test_a_compile_path_may_have_the_loops_of_the_statement(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    solver = types.ModuleType("scipy.optimize")
+    vars(solver)["linear_sum_assignment"] = len
+    monkeypatch.setitem(sys.modules, "scipy", types.ModuleType("scipy"))
+    monkeypatch.setitem(sys.modules, "scipy.optimize", solver)
+    (project / "model.py").write_text(_SOLVED)
+    api.fix([project], Settings(project, opaque=True), write=True, cache=False)
+    after = (project / "model.py").read_text()
+    assert "if torch.compiler.is_compiling() and not torch.jit.is_scripting():" in after
+    assert "pairs = [_assignment_in_graph(c[i]) for i, c in enumerate(x.detach().split(1))]" in after
+    model = importlib.import_module("model").Model()
+    assert torch.equal(torch.jit.script(model)(torch.ones(2, 2, 2)), torch.ones(2, 2, 2))
