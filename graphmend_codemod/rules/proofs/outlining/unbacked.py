@@ -198,23 +198,18 @@ def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
         return None
     handlers = [node for node in walk(site.evaluator.scope.node) if isinstance(node, ast.ExceptHandler)]
     failing = {id(part) for handler in handlers for part in walk(handler)}
+    loops = [each for each in site.place.parents if isinstance(each, (ast.For, ast.While))]
+    again = {id(part) for loop in loops for part in walk(loop)}
     for node in walk(site.evaluator.scope.node):
-        for test in _deciding(node) if id(node) not in failing and _comes_after(site, statement, node) else ():
+        for test in _deciding(node):
             whole = is_number or isinstance(node, (ast.For, ast.comprehension))
             asked = [test] if whole else _counted_in(test)
             read = (part.id for each in asked for part in walk(each) if isinstance(part, ast.Name))
             name = next((name for name in read if name in names), None)
-            if name is not None:
+            comes_after = getattr(node, "lineno", statement.lineno) >= statement.lineno or id(node) in again
+            if name is not None and comes_after and id(node) not in failing:
                 return f"a branch or loop depends on `{name}`, and the graph breaks there"
     return None
-
-
-def _comes_after(site: Site, statement: ast.stmt, node: ast.AST) -> bool:
-    """True for code that may run after the statement: below it, or anywhere in a loop around it."""
-    if getattr(node, "lineno", statement.lineno) >= statement.lineno:
-        return True
-    loops = [each for each in site.place.parents if isinstance(each, (ast.For, ast.While))]
-    return any(part is node for loop in loops for part in walk(loop))
 
 
 def _counted_in(test: ast.expr) -> list[ast.expr]:
