@@ -94,8 +94,51 @@ def test_an_index_of_another_kind_means_what_it_meant(index: str) -> None:
 
 def test_a_number_with_a_fraction_is_read_as_before() -> None:
     after, _ = fixed(_model("scale = x.max().item()", "return x * min(scale, 2.0)"), **_CODE)
+    assert "and not x.is_floating_point()" in after
     assert "_number_in_graph(x.max())" in after
     compiles(after, _INPUTS, strict=False)
+    source = register(after)
+    try:
+        found = torch._dynamo.explain(load(source).Model())(torch.ones(3, 4), torch.ones(3) > 0, torch.ones(3).long())
+        assert [reason.user_stack[-1].line for reason in found.break_reasons] == ["scale = x.max().item()"]
+    finally:
+        forget(source)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("n = (x.max() / 2).item()",),
+        ("n = torch.clamp(x.float().sum() / len(x), min=1).item()",),
+        ("n = torch.as_tensor([len(x)], dtype=torch.float)", "n = torch.clamp(n, min=1).item()"),
+        ("n = int(lengths.to(torch.float32).max())",),
+        ("n = x.softmax(-1).max(-1)[0].tolist()",),
+        ("part = x.sigmoid()", "part = part[0] + 1", "n = part.max().item()"),
+        ("n = (lengths.max() * 0.5).item()",),
+        ("n = int(mask.any())",),
+    ],
+    ids=["division", "mean", "constructor", "cast", "softmax", "assigned", "product", "bool"],
+)
+def test_what_is_no_whole_number_is_not_read_in_the_graph(lines: tuple[str, ...]) -> None:
+    result = checked(_model(*lines, "return x, n"), **_CODE)
+    assert not any(each.edit for each in result.findings)
+    assert any("is no whole number" in (each.declined or "") for each in result.findings)
+    assert not any("torch.where" in (each.declined or "") for each in result.findings)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "int((x / 2).long().max())",
+        "x.softmax(-1).max(-1)[1].tolist()",
+        "x.sigmoid().argmax().item()",
+        "torch.div(lengths.max(), 2, rounding_mode='floor').item()",
+        "x.mean().to(torch.int64).item()",
+    ],
+)
+def test_whole_numbers_made_of_fractions_are_read_in_the_graph(read: str) -> None:
+    result = checked(_model(f"n = {read}", "return x, n"), **_CODE)
+    assert any(each.edit for each in result.findings), [each.declined for each in result.findings]
 
 
 def test_arrays_of_numpy_answer_as_before() -> None:

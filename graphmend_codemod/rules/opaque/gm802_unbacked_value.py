@@ -9,7 +9,8 @@ These operators are *opaque*, so only `graphmend fix --opaque` or the setting `o
 later may ask for the number while it is traced: then the graph breaks there, or the backend refuses to compile. Where
 TorchScript compiles the code as well, the header says so and TorchScript passes the path by. The operators
 also take what PyTorch does not promise to keep: how a fake tensor gets such a size. `graphmend evaluate` compiles the
-model and says what holds. Numbers with a fraction and booleans break the graph as before.
+model and says what holds. Numbers with a fraction and booleans break the graph as before: where the source tells that
+a tensor holds them nothing is written, and elsewhere the header asks for its dtype if it can.
 """
 
 from __future__ import annotations
@@ -111,12 +112,12 @@ def read_back(site: Site, statement: ast.stmt) -> Verdict | None:
     if found is None or _is_taken_whole(site):
         return None
     if found.reason is not None:
-        reason = f"{found.reason}; manually compute all elements and select with `torch.where`"
-        return Verdict(found.first.message, declined=reason)
+        return Verdict(found.first.message, declined=found.reason)
     if site.torch is None or not site.torch_at_import:
         reason = name_taken() if site.torch is None else "`torch` may not be bound when the module is imported"
         return Verdict(found.first.message, declined=reason)
-    path = (f"if {site.compiling}:\n    ", *rewritten(site, statement, found, 1), "\nelse:\n    ")
+    header = site.header("if", [site.compiling, *found.conditions])
+    path = (f"{header}\n    ", *rewritten(site, statement, found, 1), "\nelse:\n    ")
     edit = Edit(
         (Replacement(site.span(statement), (*path, site.original(statement, 1))),),
         imports=site.imports,

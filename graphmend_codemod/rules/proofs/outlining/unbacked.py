@@ -13,6 +13,7 @@ from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import asks_identity
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
+from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
 from graphmend_codemod.rules.proofs.outlining.unbacked_helpers import HELPERS, SCHEMAS, TEXTS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
@@ -29,13 +30,15 @@ _ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 class Captured(NamedTuple):
     """What a statement reads from the data: the first such place, and what is `written` in the place of nodes.
 
-    `reason` is why the graph breaks in any case: where a branch, a caller or an attribute needs the value.
+    `reason` is why the graph breaks in any case: where a branch, a caller or an attribute needs the value, or the value
+    is no whole number. `conditions` ask for the latter at trace time, where the source does not tell it.
     """
 
     first: Untraced
     reason: str | None
     written: tuple[tuple[ast.expr, str], ...]
     helpers: tuple[Helper, ...]
+    conditions: tuple[str, ...]
 
 
 def captured(site: Site, statement: ast.stmt) -> Captured | None:
@@ -60,7 +63,18 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     names = {name for name in HELPERS if any(f"{name}(" in text for _, text in written)}
     is_number = any("number" in name for name in names)
     first = breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", "")
-    return Captured(first, _why_not(site, statement, is_number=is_number), tuple(written), _helpers(site, names))
+    read = [inner for each in breaks if (inner := _read(site, each.node)) is not None]
+    fraction = next((inner for inner in read if has_fraction(site, inner)), None)
+    why = _why_not(site, statement, is_number=is_number)
+    reason = f"{why}; manually compute all elements and select with `torch.where`" if why is not None else None
+    if fraction is not None:
+        why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"
+        reason = f"{why}; manually compute with the tensor instead"
+    # TorchScript would compile the conditions.
+    asked = (
+        () if site.scripted else tuple(dict.fromkeys(each for inner in read for each in whole_at_trace(site, inner)))
+    )
+    return Captured(first, reason, tuple(written), _helpers(site, names), asked)
 
 
 def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> Iterator[str | Original]:
@@ -105,15 +119,26 @@ def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
     if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
         return []
     called = site.resolve(node.func)
-    if called in _CASTS and len(node.args) == 1:
-        return [(node, f"int(_number_in_graph({site.text(node.args[0])}))")]
     owner = node.func.value if isinstance(node.func, ast.Attribute) and called is None else None
-    if owner is not None and node.func.attr in _READS and not node.args:  # type: ignore[attr-defined]
-        return [(node, f"{_READS[node.func.attr]}({site.text(owner)})")]  # type: ignore[attr-defined]
+    read = _read(site, node)
+    if read is not None:
+        text = site.text(read)
+        return [(node, f"{_READS[node.func.attr]}({text})" if read is owner else f"int(_number_in_graph({text}))")]  # type: ignore[attr-defined]
     if isinstance(node.func, ast.Attribute) and node.func.attr == "topk":
         return []  # nobody tried it with a `k` that a graph does not know
     text = _found(site, node, torch_api.torch_function(called), owner)
     return [(node, text)] if text is not None else _counted(site, sizes(node, called))
+
+
+def _read(site: Site, node: ast.AST) -> ast.expr | None:
+    """The `t` of `int(t)`, `t.item()` and `t.tolist()`; None for anything else."""
+    if not isinstance(node, ast.Call):
+        return None
+    called = site.resolve(node.func)
+    if called in _CASTS and len(node.args) == 1 and not isinstance(node.args[0], ast.Starred):
+        return node.args[0]
+    method = node.func if called is None and isinstance(node.func, ast.Attribute) else None
+    return method.value if method is not None and method.attr in _READS and not node.args else None
 
 
 def _counted(site: Site, sizes: Iterable[ast.expr]) -> list[tuple[ast.expr, str]]:
