@@ -91,7 +91,6 @@ _ASKS = "torch.is_grad_enabled() or not x.requires_grad"
         "with torch.no_grad():\n    torch.set_grad_enabled(True)\n    {}",
         "with torch.no_grad():\n    with torch.enable_grad():\n        {}",
         "with torch.no_grad(), torch.enable_grad():\n    {}",
-        "with torch.no_grad():\n    with self.mode():\n        {}",
         "with torch.inference_mode(False):\n    {}",
         "with torch.set_grad_enabled(self.training):\n    {}",
     ],

@@ -123,7 +123,9 @@ class Snapshots:
     def _tensor(self, tensor: torch.Tensor) -> TensorSnapshot:
         self._alive.append(tensor)
         plain = tensor.detach()
-        address = plain.untyped_storage().data_ptr()
+        # A sparse tensor has no storage of its own to tell apart.
+        address = plain.untyped_storage().data_ptr() if plain.layout == torch.strided else 0
+        plain = plain.to_dense()
         storage = self._storages.setdefault(address, len(self._storages)) if address else -1
         identity = self._objects.setdefault(id(tensor), len(self._objects))
         return TensorSnapshot(
