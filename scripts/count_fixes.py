@@ -59,7 +59,7 @@ def _fixable(folder: Path) -> Counter[str]:
     if run.returncode >= _COULD_NOT:
         sys.exit(f"{folder}: {run.stderr.strip().splitlines()[-1]}")
     findings = json.loads(run.stdout)["findings"]
-    return Counter(each["code"] for each in findings if each["fixable"] or each["kind"] == "opaque")
+    return Counter(each["code"] for each in findings if each["fixable"] or each["kind"] in ("opaque", "unsafe"))
 
 
 if __name__ == "__main__":
