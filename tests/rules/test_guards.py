@@ -310,6 +310,16 @@ def check(ok, msg, kind=ValueError):
         torch._check_with(kind, ok, told)
 
 
+def begin():
+    counts.calls = 1
+
+
+def prepares(ok, msg):
+    begun = begin()
+    if not ok:
+        raise ValueError(msg)
+
+
 def counts(ok, msg):
     counts.calls = getattr(counts, "calls", 0) + 1
     if not ok:
@@ -334,6 +344,7 @@ def test_what_a_helper_checks_of_chosen_rows_is_counted_by_the_mask() -> None:
     compiles(after, _ROWS, scenarios=_COMPILED)
 
 
-def test_a_helper_that_does_more_than_check_is_left_alone() -> None:
-    after, _ = fixed(_HELPER.replace("{body}", 'counts(x[mask].numel() == 2, "two")'))
+@pytest.mark.parametrize("helper", ["counts", "prepares"])
+def test_a_helper_that_does_more_than_check_is_left_alone(helper: str) -> None:
+    after, _ = fixed(_HELPER.replace("{body}", f'{helper}(x[mask].numel() == 2, "two")'))
     assert "_assert_async" not in after

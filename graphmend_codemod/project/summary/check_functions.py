@@ -41,7 +41,7 @@ def noted(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str | None:
             switch = f"{switch} and {found}" if switch else found
             body.remove(statement)
     checked: set[str] = set()
-    if not body or not all(_is_harmless(each, checked) for each in body) or not _always_checks(body[-1]):
+    if not body or not all(_is_harmless(each, checked, names) for each in body) or not _always_checks(body[-1]):
         return None
     if len(checked) != 1 or not checked <= set(names):
         return None
@@ -71,16 +71,20 @@ def _switch(node: ast.stmt) -> str | None:
     return text if '"' in text else text.replace("'", '"')
 
 
-def _is_harmless(node: ast.stmt, checked: set[str]) -> bool:
-    """True for a check, whose condition is added to `checked`, and for what prepares one."""
+def _is_harmless(node: ast.stmt, checked: set[str], names: list[str]) -> bool:
+    """True for a check, whose condition is added to `checked`, and for what prepares one.
+
+    It may call its parameters (`names`), which stand for a condition or a message; any other call may have effects.
+    """
     if isinstance(node, (ast.Import, ast.ImportFrom, ast.Pass)):
         return True
     if isinstance(node, ast.FunctionDef):
         only = node.body[0]
         return len(node.body) == 1 and isinstance(only, ast.Return) and isinstance(only.value, ast.Name)
     if isinstance(node, ast.Assign):
-        made = node.value.func if isinstance(node.value, ast.Call) and not node.value.args else node.value
-        return all(isinstance(each, ast.Name) for each in [*node.targets, made])
+        called = node.value.func if isinstance(node.value, ast.Call) and not node.value.args else None
+        given = isinstance(called, ast.Name) and called.id in names
+        return all(isinstance(each, ast.Name) for each in node.targets) and (given or isinstance(node.value, ast.Name))
     condition = _condition(node)
     if condition is not None:
         checked.add(condition)
@@ -95,10 +99,10 @@ def _is_harmless(node: ast.stmt, checked: set[str]) -> bool:
             leaves
             and bool(checks)
             and _always_checks(checks[-1])
-            and all(_is_harmless(each, checked) for each in checks)
+            and all(_is_harmless(each, checked, names) for each in checks)
         )
     if isinstance(node, ast.If) and _asks_kind(node.test):
-        return all(_is_harmless(each, checked) for each in [*node.body, *node.orelse])
+        return all(_is_harmless(each, checked, names) for each in [*node.body, *node.orelse])
     return False
 
 
