@@ -17,9 +17,9 @@ from graphmend_codemod.core.report_folder import report_folder
 from tests.repository.tools import (
     BROKEN,
     COMMAND,
-    TODAY,
     Repository,
     broken_repository,
+    default_branch,
     isolate,
     report_of,
     run,
@@ -41,24 +41,27 @@ def test_each_rule_gets_one_commit_on_a_branch_of_today(
     repository: Repository, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(repository.folder)
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository) == 0
-    subjects = repository.subjects(TODAY)
+    subjects = repository.subjects(default_branch())
     assert subjects == [
         "graphmend: GM101 select with torch.where instead of branching (1 site, 1 file)",
         "graphmend: GM201 keep log and warning calls out of the graph (1 site, 1 file)",
     ]
-    assert repository.git("rev-parse", f"{TODAY}~2") == repository.git("rev-parse", "main")
-    assert "torch.where" in repository.show(f"{TODAY}~1:zoo/model.py").decode()
-    assert "is_compiling():\n            logger.warning" not in repository.show(f"{TODAY}~1:zoo/model.py").decode()
-    fixed = repository.show(f"{TODAY}:zoo/model.py").decode()
+    assert repository.git("rev-parse", f"{default_branch()}~2") == repository.git("rev-parse", "main")
+    assert "torch.where" in repository.show(f"{default_branch()}~1:zoo/model.py").decode()
+    assert (
+        "is_compiling():\n            logger.warning"
+        not in repository.show(f"{default_branch()}~1:zoo/model.py").decode()
+    )
+    fixed = repository.show(f"{default_branch()}:zoo/model.py").decode()
     assert "torch.where" in fixed
     assert "torch.compiler.is_compiling():\n            logger.warning" in fixed
     told = capsys.readouterr()
-    assert f"Branch {TODAY} has 2 commits from main" in told.out
+    assert f"Branch {default_branch()} has 2 commits from main" in told.out
     assert "2 break sites fixed in 1 file." in told.out
-    assert f"git log --reverse -p main..{TODAY}" in told.out
-    assert f"git branch -D {TODAY}" in told.out
+    assert f"git log --reverse -p main..{default_branch()}" in told.out
+    assert f"git branch -D {default_branch()}" in told.out
     assert told.err == ""
 
 
@@ -87,15 +90,15 @@ def test_the_report_begins_with_the_answer_and_links_each_site(repository: Repos
     for path, line, target, anchor in links:
         assert (report_folder(repository.common, "report") / target).resolve() == repository.folder / path
         assert line == anchor
-    assert f"git log --reverse -p main..{TODAY}" in markdown
-    assert f"git branch -D {TODAY}" in markdown
+    assert f"git log --reverse -p main..{default_branch()}" in markdown
+    assert f"git branch -D {default_branch()}" in markdown
     assert document["schema"] == 1
     assert document["sites_fixed"] == 2
-    assert document["branch"] == TODAY
+    assert document["branch"] == default_branch()
     commits = document["commits"]
     assert isinstance(commits, list)
     assert [commit["commit"] for commit in commits] == repository.git(
-        "log", "--reverse", "--format=%H", f"main..{TODAY}"
+        "log", "--reverse", "--format=%H", f"main..{default_branch()}"
     ).splitlines()
 
 
@@ -129,8 +132,8 @@ def test_nothing_to_fix_makes_no_branch_and_exits_with_0(
     repository: Repository, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(repository) == 0
-    repository.git("merge", "--quiet", TODAY)
-    repository.git("branch", "--quiet", "-D", TODAY)
+    repository.git("merge", "--quiet", default_branch())
+    repository.git("branch", "--quiet", "-D", default_branch())
     capsys.readouterr()
     with untouched(repository):
         assert run(repository) == 0
@@ -212,9 +215,9 @@ def test_settings_are_those_of_the_commit_and_mistakes_name_the_users_file(
     repository.write("pyproject.toml", "[tool.graphmend]\nselect = ['GM1']\n")
     repository.commit()
     repository.write("pyproject.toml", "[tool.graphmend]\nselect = ['GM2']\n")
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository) == 0
-    assert repository.subjects(TODAY)[0].startswith("graphmend: GM101 ")
+    assert repository.subjects(default_branch())[0].startswith("graphmend: GM101 ")
     repository.write("pyproject.toml", "[tool.graphmend]\nslect = ['GM1']\n")
     repository.commit()
     capsys.readouterr()
@@ -224,7 +227,7 @@ def test_settings_are_those_of_the_commit_and_mistakes_name_the_users_file(
 
 
 def test_a_report_can_go_elsewhere(repository: Repository, tmp_path: Path) -> None:
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository, "--report", str(tmp_path / "new" / "report")) == 0
     assert {file.name for file in (tmp_path / "new" / "report").iterdir()} == {"report.md", "report.json"}
     assert not report_folder(repository.common, "any").parent.exists()
@@ -258,7 +261,7 @@ def test_the_commands_to_review_and_undo_work_from_where_the_user_stands(
     commands = [line.partition(":")[2].strip() for line in capsys.readouterr().out.splitlines()[-2:]]
     for command in commands:
         subprocess.run(shlex.split(command), check=True, capture_output=True)
-    assert TODAY not in repository.git("branch", "--list")
+    assert default_branch() not in repository.git("branch", "--list")
 
 
 def test_the_report_is_shown_in_a_browser_when_that_is_asked_for(
@@ -272,6 +275,6 @@ def test_the_report_is_shown_in_a_browser_when_that_is_asked_for(
 
     monkeypatch.setattr("webbrowser.open", opened)
     assert run(repository, "--open") == 0
-    page = report_folder(repository.common, f"report-{TODAY.replace('/', '-')}") / "report.md"
+    page = report_folder(repository.common, f"report-{default_branch().replace('/', '-')}") / "report.md"
     assert shown == [page.resolve().as_uri()]
     assert f"no browser was found; open {page} yourself" in capsys.readouterr().err

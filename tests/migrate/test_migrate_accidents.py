@@ -21,8 +21,8 @@ from graphmend_codemod.migrate.per_rule import Engine
 from tests.repository.tools import (
     BROKEN,
     COMMAND,
-    TODAY,
     Repository,
+    default_branch,
     empty_repository,
     report_of,
     run,
@@ -39,7 +39,7 @@ def test_a_file_that_cannot_be_parsed_is_reported_and_the_rest_goes_on(
 ) -> None:
     repository.write("zoo/python2.py", "import torch\nfrom torch import nn\nclass M(nn.Module):\n  def forward(:\n")
     repository.commit()
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository) == 0
     markdown, document = report_of(repository)
     assert "## Not checked\n\n- `zoo/python2.py`: " in markdown

@@ -16,7 +16,7 @@ from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.evaluation.port import Arm, Culprit, Measured, ModelResult, Sites, Trees, Wanted
 from graphmend_codemod.migrate.migration import Request, migrate
 from graphmend_codemod.migrate.outcome import Migration
-from tests.repository.tools import BROKEN, COMMAND, TODAY, Repository, report_of, run, untouched
+from tests.repository.tools import BROKEN, COMMAND, Repository, default_branch, report_of, run, untouched
 from tests.tools.processes import nothing_runs
 
 FACTORIES = """\
@@ -173,7 +173,7 @@ def test_what_changed_in_the_checkout_while_models_ran_is_a_remark(repository: R
 
 
 def test_a_real_model_loses_its_breaks(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository, "--model", "zoo.factories:good") == 0
     assert "zoo.factories:good: graph breaks 2 -> 0" in capsys.readouterr().out
     markdown, document = report_of(repository)

@@ -13,9 +13,9 @@ from tests.repository.tools import (
     BROKEN,
     CLEAN,
     COMMAND,
-    TODAY,
     Repository,
     broken_repository,
+    default_branch,
     empty_repository,
     isolate,
     report_of,
@@ -35,15 +35,15 @@ def test_uncommitted_work_stays_byte_for_byte_and_is_not_included(
     repository.write("zoo/model.py", BROKEN + "# edited\n")
     repository.write("untracked.py", BROKEN)
     (repository.folder / "zoo/clean.py").unlink()
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository) == 0
-    assert repository.git("diff", "--name-only", "main", TODAY) == "zoo/model.py"
+    assert repository.git("diff", "--name-only", "main", default_branch()) == "zoo/model.py"
     assert "uncommitted changes in 4 files are not included" in capsys.readouterr().err
 
 
 def test_a_detached_head_works(repository: Repository) -> None:
     repository.git("checkout", "--quiet", "--detach")
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository) == 0
 
 
@@ -56,7 +56,7 @@ def test_a_merge_in_progress_is_left_alone(repository: Repository, capsys: pytes
     repository.commit()
     with pytest.raises(subprocess.CalledProcessError):
         repository.git("merge", "other")
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository) == 0
     assert "a merge is in progress" in capsys.readouterr().err
 
@@ -64,16 +64,16 @@ def test_a_merge_in_progress_is_left_alone(repository: Repository, capsys: pytes
 def test_a_bare_repository_works(repository: Repository, tmp_path: Path) -> None:
     repository.git("clone", "--quiet", "--bare", ".", str(tmp_path / "mirror.git"))
     bare = Repository(tmp_path / "mirror.git")
-    with untouched(bare, but=TODAY):
+    with untouched(bare, but=default_branch()):
         assert run(bare) == 0
-    assert len(bare.subjects(TODAY)) == 2
+    assert len(bare.subjects(default_branch())) == 2
     assert "[`zoo" not in report_of(bare)[0]
 
 
 def test_a_linked_work_tree_works(repository: Repository, tmp_path: Path) -> None:
     repository.git("worktree", "add", "--quiet", str(tmp_path / "linked"))
     linked = Repository(tmp_path / "linked")
-    with untouched(linked, but=TODAY), untouched(repository, but=TODAY):
+    with untouched(linked, but=default_branch()), untouched(repository, but=default_branch()):
         assert run(linked) == 0
     markdown, _ = report_of(repository)
     assert f"{tmp_path.name}/linked/zoo/model.py#L17)" in markdown
@@ -85,9 +85,9 @@ def test_a_shallow_clone_works(repository: Repository, tmp_path: Path) -> None:
     clone = tmp_path / "shallow"
     repository.git("clone", "--quiet", "--depth", "1", f"file://{repository.folder}", str(clone))
     shallow = Repository(clone)
-    with untouched(shallow, but=TODAY):
+    with untouched(shallow, but=default_branch()):
         assert run(shallow) == 0
-    assert len(shallow.subjects(TODAY)) == 2
+    assert len(shallow.subjects(default_branch())) == 2
 
 
 def test_a_sparse_checkout_migrates_its_cone_and_keeps_the_rest(
@@ -96,9 +96,9 @@ def test_a_sparse_checkout_migrates_its_cone_and_keeps_the_rest(
     repository.write("away/model.py", BROKEN)
     repository.commit()
     repository.git("sparse-checkout", "set", "zoo")
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository) == 0
-    assert repository.git("diff", "--name-only", "main", TODAY) == "zoo/model.py"
+    assert repository.git("diff", "--name-only", "main", default_branch()) == "zoo/model.py"
     assert "sparse checkout: only the files in its cone are migrated" in capsys.readouterr().err
 
 
@@ -108,9 +108,9 @@ def test_submodules_are_named_and_not_entered(
     other = broken_repository(tmp_path / "other")
     repository.git("submodule", "--quiet", "add", str(other.folder), "vendored")
     repository.commit()
-    with untouched(repository, but=TODAY), untouched(other):
+    with untouched(repository, but=default_branch()), untouched(other):
         assert run(repository) == 0
-    assert repository.git("diff", "--name-only", "main", TODAY) == "zoo/model.py"
+    assert repository.git("diff", "--name-only", "main", default_branch()) == "zoo/model.py"
     assert "submodules are not migrated: vendored" in capsys.readouterr().err
 
 
@@ -119,17 +119,17 @@ def test_a_submodule_itself_can_be_migrated(repository: Repository, tmp_path: Pa
     other.git("submodule", "--quiet", "add", str(repository.folder), "vendored")
     other.commit()
     submodule = Repository(other.folder / "vendored")
-    with untouched(submodule, but=TODAY):
+    with untouched(submodule, but=default_branch()):
         assert run(submodule) == 0
     assert other.git("status", "--porcelain") == ""
-    assert len(submodule.subjects(TODAY)) == 2
+    assert len(submodule.subjects(default_branch())) == 2
 
 
 def test_a_repository_with_sha256_ids_works(tmp_path: Path) -> None:
     repository = broken_repository(tmp_path / "long", "--object-format=sha256")
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository) == 0
-    assert len(repository.subjects(TODAY)) == 2
+    assert len(repository.subjects(default_branch())) == 2
 
 
 @pytest.mark.parametrize("name", ["two words", "new\nline", "-x"])
@@ -138,9 +138,9 @@ def test_paths_of_any_name_work(tmp_path: Path, name: str, monkeypatch: pytest.M
     repository.write(f"{name}/{name}.py", BROKEN)
     repository.commit()
     monkeypatch.chdir(tmp_path)
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert main(["migrate", "--no-cache", "--", name]) == 0
-    assert b"torch.where" in repository.show(f"{TODAY}:{name}/{name}.py")
+    assert b"torch.where" in repository.show(f"{default_branch()}:{name}/{name}.py")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,10 @@ def test_a_second_run_on_one_day_names_the_ways_out(repository: Repository, caps
     with untouched(repository):
         assert run(repository) == 2
     told = capsys.readouterr().err
-    assert f"branch {TODAY} exists already; choose another with --branch, or delete it with `git branch -D" in told
+    assert (
+        f"branch {default_branch()} exists already; choose another with --branch, or delete it with `git branch -D"
+        in told
+    )
 
 
 def test_a_missing_git_is_told(repository: Repository, tmp_path: Path) -> None:
@@ -213,8 +216,8 @@ def test_no_hook_filter_or_signature_of_the_user_runs(repository: Repository, tm
     assert run(repository) == 0
     assert not ran.exists()
     repository.git("config", "core.fsmonitor", "false")
-    assert len(repository.subjects(TODAY)) == 2
-    assert repository.git("diff", "--name-only", "main", TODAY) == "zoo/model.py"
+    assert len(repository.subjects(default_branch())) == 2
+    assert repository.git("diff", "--name-only", "main", default_branch()) == "zoo/model.py"
 
 
 def test_only_edited_statements_change_whatever_git_converts(repository: Repository) -> None:
@@ -224,10 +227,10 @@ def test_only_edited_statements_change_whatever_git_converts(repository: Reposit
     repository.write(".git/info/attributes", "*.py text ident\n")
     repository.git("config", "core.autocrlf", "input")
     assert run(repository) == 0
-    fixed = repository.show(f"{TODAY}:zoo/model.py")
+    fixed = repository.show(f"{default_branch()}:zoo/model.py")
     assert fixed.count(b"\r\n") == fixed.count(b"\n")
-    assert repository.git("ls-tree", TODAY, "zoo/model.py").startswith("100755 ")
-    changed = repository.git("diff", "--numstat", "main", TODAY).split()
+    assert repository.git("ls-tree", default_branch(), "zoo/model.py").startswith("100755 ")
+    changed = repository.git("diff", "--numstat", "main", default_branch()).split()
     assert int(changed[1]) <= 6
 
 
@@ -235,7 +238,7 @@ def test_the_environment_of_a_surrounding_git_is_not_believed(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = broken_repository(tmp_path / "other")
-    with untouched(other), untouched(repository, but=TODAY), monkeypatch.context() as patch:
+    with untouched(other), untouched(repository, but=default_branch()), monkeypatch.context() as patch:
         patch.setenv("GIT_DIR", str(other.folder / ".git"))
         patch.setenv("GIT_INDEX_FILE", str(other.folder / ".git/index"))
         patch.setenv("GIT_WORK_TREE", str(other.folder))
@@ -252,7 +255,7 @@ def test_symbolic_links_are_not_followed_out_of_the_work_tree(repository: Reposi
     (repository.folder / "back.py").symlink_to(repository.folder / "zoo/model.py")
     (repository.folder / "loop").symlink_to(".")
     repository.commit()
-    with untouched(repository, but=TODAY):
+    with untouched(repository, but=default_branch()):
         assert run(repository) == 0
     assert outside.read_text() == BROKEN
-    assert repository.git("diff", "--name-only", "main", TODAY) == "zoo/model.py"
+    assert repository.git("diff", "--name-only", "main", default_branch()) == "zoo/model.py"

@@ -42,9 +42,13 @@ class Model(nn.Module):
             y = y * 3
         return y
 """
-TODAY = f"graphmend/{datetime.date.today().isoformat()}"
 COMMAND = (sys.executable, "-m", "graphmend_codemod", "migrate")
 CLEAN = "from torch import nn\n\n\nclass Clean(nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+
+
+def default_branch() -> str:
+    """The branch that a migration of today writes: asked anew by each test, since a run may cross midnight."""
+    return f"graphmend/{datetime.date.today().isoformat()}"
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, folder: Path, *, identity: bool = True) -> None:
@@ -182,7 +186,8 @@ def run(repository: Repository, *options: str) -> int:
     return main(["migrate", str(repository.folder), "--jobs", "1", "--no-cache", *options])
 
 
-def report_of(repository: Repository, branch: str = TODAY) -> tuple[str, dict[str, Any]]:
+def report_of(repository: Repository, branch: str | None = None) -> tuple[str, dict[str, Any]]:
     """The report's Markdown and JSON."""
+    branch = branch or default_branch()
     folder = report_folder(repository.common, f"report-{branch.replace('/', '-')}")
     return (folder / "report.md").read_text(), json.loads((folder / "report.json").read_text())

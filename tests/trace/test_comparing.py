@@ -13,7 +13,7 @@ from graphmend_codemod.cli.main import main
 from graphmend_codemod.trace import baseline, document
 from graphmend_codemod.trace.compare import Comparison
 from graphmend_codemod.trace.document import Trace
-from tests.repository.tools import TODAY, Repository, empty_repository, isolate
+from tests.repository.tools import Repository, default_branch, empty_repository, isolate
 from tests.trace.samples import project, traced
 
 Captured = pytest.CaptureFixture[str]
@@ -105,7 +105,7 @@ def test_migration_fixes_only_what_broke_in_the_trace_of_the_repository(folder: 
     repository = Repository(folder)
     repository.commit()
     assert main(["migrate", "--no-evaluate"]) == 0
-    fixed = repository.show(f"{TODAY}:model.py").decode()
+    fixed = repository.show(f"{default_branch()}:model.py").decode()
     assert "torch.where" in fixed
     assert "forward(self, x):\n        print(x.shape)\n" in fixed
 
