@@ -19,7 +19,7 @@ from graphmend_codemod.core.errors import SettingsError
 from graphmend_codemod.core.settings import Overrides, overridden_settings
 from graphmend_codemod.engine import api
 from graphmend_codemod.rewriting.concrete import verify_concrete
-from graphmend_codemod.rules.framework.ask_table import CODES
+from graphmend_codemod.rules.framework.retired import known_codes
 
 
 class GraphmendCommand(CodemodCommand):
@@ -58,7 +58,7 @@ class GraphmendCommand(CodemodCommand):
         """The fixed module, or `tree` itself. SkipFile, with one line, for a file that has to be left alone."""
         path = Path(self.context.filename or "module.py")
         try:
-            settings = overridden_settings(self._overrides, lambda: CODES, path)
+            settings = overridden_settings(self._overrides, known_codes, path)
         except SettingsError as error:
             raise SkipFile(str(error)) from error
         if path.exists() and not discover([path], settings).files:

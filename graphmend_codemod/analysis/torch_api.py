@@ -172,10 +172,8 @@ SINCE = {
     "nn.attention.sdpa_kernel(": (2, 3),
     "library.custom_op(": (2, 4),
     "library.register_fake(": (2, 4),
-    ".cond(": (2, 6),
     "compiler.is_exporting(": (2, 7),
     "_library.fake_impl.allocate_size(": (2, 6),
-    "fx.experimental.symbolic_shapes.has_static_value": (2, 8),
 }
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
 

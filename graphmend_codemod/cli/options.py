@@ -150,10 +150,10 @@ def only_traced(args: argparse.Namespace, settings: Settings) -> Settings:
 
 
 def known_codes() -> Collection[str]:
-    """The codes of all rules."""
-    from graphmend_codemod.rules.framework.ask_table import CODES
+    """The codes that settings may name."""
+    from graphmend_codemod.rules.framework import retired
 
-    return CODES
+    return retired.known_codes()
 
 
 def projects(args: argparse.Namespace) -> list[tuple[Settings, list[Path]]]:

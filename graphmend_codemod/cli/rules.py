@@ -62,7 +62,6 @@ _FORMER = {
     "joined-sizes": "GM407",
     "cut-to-the-last": "GM408",
     "number-in-tensor": "GM410",
-    "rows-handed-down": "GM505",
     "found-places": "GM507",
     "rows-filled": "GM508",
 }
@@ -77,6 +76,10 @@ def _wanted(word: str, rules: tuple[Rule, ...]) -> Rule:
     import difflib
 
     from graphmend_codemod.core.settings import looks_like_a_code
+    from graphmend_codemod.rules.framework.retired import RETIRED
+
+    if code in RETIRED:
+        raise options.CommandError(f"{code} is no longer a rule: {RETIRED[code]}")
 
     names = {name: rule.code for rule in rules for name in (rule.code, rule.slug)}
     typed = word.upper()

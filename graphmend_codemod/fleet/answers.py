@@ -12,7 +12,7 @@ from graphmend_codemod.core.settings import Overrides, Settings, overridden_sett
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.fleet.jobs import Order
 from graphmend_codemod.fleet.results import Row
-from graphmend_codemod.rules.framework.ask_table import CODES
+from graphmend_codemod.rules.framework.retired import known_codes
 
 _MANY = 20
 _LONG = 500
@@ -69,4 +69,4 @@ def settings_of(order: Order) -> Callable[[Path], Settings]:
     told = order.options
     config = None if told.config is None else Path(told.config)
     overrides = Overrides(told.select, told.ignore, told.unsafe_fixes, config, told.opaque)
-    return partial(overridden_settings, overrides, lambda: CODES)
+    return partial(overridden_settings, overrides, known_codes)

@@ -215,6 +215,11 @@ def test_a_rule_is_found_by_its_former_name(capsys: Captured) -> None:
     assert capsys.readouterr().out.startswith("GM507 index-from-mask ")
 
 
+def test_the_code_of_a_rule_that_was_removed_is_known_and_told_about(tmp_path: Path, capsys: Captured) -> None:
+    assert "GM505 is no longer a rule: " in complaint(["rule", "GM505"], capsys)
+    assert main(["check", str(tmp_path), "--select", "GM505,GM2", "--ignore", "GM106"]) == 0
+
+
 def test_an_unknown_rule_is_told_with_close_ones(capsys: Captured) -> None:
     told = complaint(["rule", "GM1O1"], capsys)
     assert told.startswith("graphmend: error: there is no rule `GM1O1` (did you mean `GM")

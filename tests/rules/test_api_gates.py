@@ -12,9 +12,7 @@ from graphmend_codemod.rules.framework.registry import all_rules
 from graphmend_codemod.rules.framework.rule import Example
 from tests.tools.fixes import checked, embedded, fixed
 
-NEWER = re.compile(
-    r"torch\.((?:compiler|library|nn\.attention|fx|_higher_order_ops|_dynamo)(?:\.\w+)+|cond|grouped_mm)\b"
-)
+NEWER = re.compile(r"torch\.((?:compiler|library|nn\.attention|fx|_higher_order_ops|_dynamo)(?:\.\w+)+|grouped_mm)\b")
 NEVER_WRITTEN = ("nonstrict_trace", "grouped_mm", "set_stance")
 EXAMPLES = [(rule, example) for rule in all_rules() for example in rule.examples if isinstance(example, Example)]
 WRITTEN_BY = {
@@ -22,7 +20,6 @@ WRITTEN_BY = {
     "_assert_async(": "GM301",
     "compiler.is_dynamo_compiling(": "GM410",
     "library.custom_op(": "GM504",
-    ".cond(": "GM106",
 }
 
 

@@ -6,10 +6,7 @@ import pytest
 
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.registry import all_rules
-from graphmend_codemod.rules.framework.rule import Contract, Cost, Example, Rule, Verdict
-from tests.tools.fixes import checked, embedded, fixed
-
-MULTIPLYING = [rule for rule in all_rules() if rule.contract.cost is Cost.MULTIPLIED]
+from graphmend_codemod.rules.framework.rule import Contract, Cost, Rule, Verdict
 
 
 def made(safety: Safety, cost: Cost) -> Rule:
@@ -41,14 +38,3 @@ def test_a_verdict_that_multiplies_nothing_may_be_safe_in_an_unsafe_rule() -> No
     assert rule.safety_of(Verdict("found")) is Safety.UNSAFE
     assert rule.safety_of(Verdict("found", safety=Safety.SAFE)) is Safety.UNSAFE
     assert rule.safety_of(Verdict("found", safety=Safety.SAFE, cost=Cost.OUTLINED)) is Safety.SAFE
-
-
-@pytest.mark.parametrize("rule", MULTIPLYING, ids=lambda rule: rule.code)
-def test_a_fix_that_multiplies_work_is_not_applied_unasked(rule: Rule) -> None:
-    for example in rule.examples:
-        if isinstance(example, Example):
-            source = embedded(example.before, example.setup)
-            found = [one for one in checked(source, select=(rule.code,)).findings if one.edit is not None]
-            assert found
-            assert {one.safety for one in found} == {Safety.UNSAFE}
-            assert fixed(source, select=(rule.code,))[0] == source

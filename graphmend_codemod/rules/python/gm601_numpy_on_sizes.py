@@ -13,8 +13,7 @@ sliding attention: 285 s before, 128 s after on a busier machine). What is asser
 same size, is asked for in the header, since `python -O` leaves assertions out.
 
 Graphs with formulas for sizes compile a little longer than more and smaller ones: a model of one such layer took 77
-CPU seconds for two lengths before and 86 after, and a call 3.4 ms before and 1.2 after. With GM106 and GM506 it is far
-more, and those fixes are unsafe there: two layers and three lengths took 88 CPU seconds before, more than 240 after.
+CPU seconds for two lengths before and 86 after, and a call 3.4 ms before and 1.2 after.
 
 `torch.prod(torch.tensor(x.shape[1:])).item()` goes through a tensor as well: it becomes `math.prod` of the sizes.
 

@@ -4,9 +4,7 @@
 an error or which values some names get, torch.compile can do that with the 0-dim tensor (GM101, GM102 and GM301 write
 it), so under `torch.compile` the flag stays a tensor. Eager mode reads it back, as before.
 
-A flag that is handed to other functions chooses code deeper down. It stays a tensor where the function that decides by
-it can hand it to `torch.cond` (GM106), which takes code whose shapes do not depend on the data and floats that are
-constants; otherwise the reason names where the flag decides, and what stands against it. The fix is as safe as that.
+A flag that is handed to other functions chooses code deeper down, and the reason names where.
 """
 
 from __future__ import annotations
@@ -16,13 +14,11 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
-from graphmend_codemod.analysis.torch_api import SINCE
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.registry import worth_asking
 from graphmend_codemod.rules.framework.rule import (
-    ASKS_CLASSES,
     FLOAT_WARNING,
     Clean,
     Contract,
@@ -33,9 +29,6 @@ from graphmend_codemod.rules.framework.rule import (
     Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
-from graphmend_codemod.rules.proofs.cond import constant_floats
-from graphmend_codemod.rules.proofs.cond.cond_flag import Choice, choices
 from graphmend_codemod.rules.proofs.proven import own_memory, tensor_facts
 
 _SETUP = """
@@ -70,7 +63,6 @@ rule = Rule(
         cost=Cost.BOTH_ARMS,
         cost_note="the code under the flag is compiled for both values",
         compiled_logs=FLOAT_WARNING,
-        compiled_state=ASKS_CLASSES,
     ),
     examples=(
         Example(
@@ -130,7 +122,7 @@ class Model(nn.Module):
             masked = mask.any().item()
             x = self.part(x, masked)
             """,
-            because="`Part.forward` branches on `masked`",
+            because="`masked` chooses code in `Part.forward`",
             setup=_SETUP,
         ),
         Declined(
@@ -161,9 +153,6 @@ def flag(site: Site, node: ast.Assign) -> Verdict | None:
     if tensor is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
     message = f"converts a tensor to a Python bool (device sync): `{speculation.short(node.value)}`"
-    choice = _choice(site, target.id)
-    if choice is not None:
-        return _decided_below(site, node, message, choice)
     reason = _why_not(site, target.id)
     if reason is None and not site.value(tensor).is_single:
         reason = f"cannot infer that `{speculation.short(tensor)}` is a 0-dim Tensor"
@@ -193,54 +182,6 @@ def _as_bool(site: Site, tensor: ast.expr) -> tuple[list[str], str]:
         asked = tensor.args[0]
     known = site.value(asked).dtype == BOOL or isinstance(tensor, (ast.Compare, ast.Name, ast.Attribute))
     return facts, kept if known else f"{kept}.bool()"
-
-
-def _choice(site: Site, name: str) -> Choice | None:
-    line = site.evaluator.scope.node.lineno
-    found = (each for each in choices(site.source.text) if each.reader.node.lineno == line)
-    return next((each for each in found if each.flag == name), None)
-
-
-def _decided_below(site: Site, node: ast.Assign, message: str, choice: Choice) -> Verdict:
-    """The verdict on a flag by which another function chooses code: a tensor where that can take one."""
-    reason, target = choice.reason, site.settings.target_torch
-    if site.torch is None:
-        reason = name_taken()
-    if target is not None and target < SINCE[".cond("]:
-        reason = reason or "the fix needs `torch.cond`, which is newer than the setting `target-torch`"
-    if reason is not None:
-        return Verdict(message, declined=f"`{choice.decider.qualname}` branches on `{choice.flag}`: {reason}")
-    tensor = _read_of(site, node.value)
-    certain = CertainCalls(site, calls_in(site.source.text))
-    try:
-        certain.follow_all(certain.start(), [choice.reader], choice.links)
-        facts, kept = _as_bool(site, tensor)
-        asked = certain.conditions()
-    except NotProven as unsure:
-        return Verdict(message, declined=f"`{choice.decider.qualname}` branches on `{choice.flag}`: {unsure}")
-    conditions = [
-        site.compiling,
-        *dict.fromkeys([f"isinstance({choice.mask}, {site.torch}.Tensor)", *facts]),
-        *asked,
-        f"not {site.torch}.is_grad_enabled()",
-        f"not {site.torch}.is_autocast_enabled({choice.mask}.device.type)",
-        f"{constant_floats.NAME}()",
-        *(f"not {name}" for name in choice.guards),
-    ]
-    header = f"if {' and '.join(conditions)}:"
-    if site.indentation() + len(header) > site.line_limit:
-        header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
-    path = f"{header}\n    {_COMMENT}\n    {choice.flag} = {kept}\nelse:\n    "
-    asks = constant_floats.helper(site, choice.decider.node.lineno)
-    changed = Replacement(site.span(node), (path, site.original(node, 1)))
-    # As safe as the `torch.cond` that it is for: alone it would only move the break.
-    return Verdict(message, safety=choice.safety, edit=Edit((changed,), imports=site.imports, helpers=(asks,)))
-
-
-def _read_of(site: Site, node: ast.expr) -> ast.expr:
-    """`t` for `t.item()` and `bool(t)`."""
-    tensor = _truth_of(site, node)
-    return node if tensor is None else tensor
 
 
 def _truth_of(site: Site, node: ast.expr) -> ast.expr | None:
@@ -357,8 +298,8 @@ def _decides_deeper(site: Site, name: str) -> str | None:
         decided = any(isinstance(part, ast.Name) and part.id == held for test in tests for part in walk_in_layers(test))
         if decided and len(seen) > 1:
             return (
-                f"`{name}` chooses code in `{caller.qualname}`, which needs a form without shapes that depend on the "
-                "data before `torch.cond` can hold it"
+                f"`{name}` chooses code in `{caller.qualname}`; manually let a Python value choose there, or "
+                "compute both results and select one with `torch.where`"
             )
         for node in walk_scope(caller.node):
             callee = calls.callee(caller, node) if isinstance(node, ast.Call) else None

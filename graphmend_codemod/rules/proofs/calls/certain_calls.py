@@ -12,13 +12,11 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.cond.traceable import traced_nodes
 
 _CALLED = frozenset({"forward", "__call__"})
 
@@ -174,45 +172,6 @@ class CertainCalls:
             for link in links:
                 if link.caller.node is function.node:
                     todo.append((self.follow(route, link), link.callee))
-
-    def demand_all_below(self, start: Route, first: Definition) -> None:
-        """Ask for the classes of all layers that a function and what it calls in this module run when traced."""
-        todo, seen = [(start, first)], set[tuple[Route, int]]()
-        while todo:
-            route, function = todo.pop(0)
-            if (route, id(function.node)) in seen:
-                continue
-            seen.add((route, id(function.node)))
-            for call in sorted(
-                (each for each in traced_nodes(function) if isinstance(each, ast.Call)),
-                key=lambda each: (each.lineno, each.col_offset),
-            ):
-                callee = self._calls.callee(function, call)
-                path = (dotted(call.func) or "").split(".")
-                if callee is not None:
-                    todo.append((self.follow(route, Link(function, call, callee)), callee))
-                elif len(path) == 2 and path[0] == _self_of(function):
-                    self.demand_layer(route, function, call)
-                    made = self._calls.constructions(function.owner, path[1])
-                    if any(isinstance(part, ast.Call) for each in made for part in each.args):
-                        self.demand_attribute(path[1])
-
-    def demand_layer(self, route: Route, caller: Definition, call: ast.Call) -> None:
-        """Let the compile path ask whether a layer of torch has the class that the constructor gives it."""
-        reached = self._instance(route, caller, call.func)
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        made = self._calls.constructions(caller.owner, name)
-        classes = {dotted(each.func) or "" for each in made}
-        known = all(torch_api.torch_module_class(self._site.resolve_global(each.func)) for each in made)
-        if reached is None or len(classes) != 1 or not known:
-            raise NotProven(f"cannot infer what `{short(call.func)}` in `{caller.qualname}` is")
-        self.demand_class(reached, classes.pop())
-        self._demand_no_hook(name)
-
-    def demand_attribute(self, attribute: str) -> None:
-        """NotProven where a file of the project sets an attribute of this name from outside, or what it holds."""
-        for path, write in self._site.evaluator.scope.index.writers(attribute):
-            raise NotProven(f"`{'.'.join(filter(None, (write.receiver, attribute)))}` is {write.how} in {path}")
 
     def _demand_function(self, name: str) -> None:
         bound = sum(each.name == name for each in self._site.summary.bindings)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.cond.constant_floats import above
 
 _READ = '''
 def _rows_under(mask, x):
@@ -41,9 +40,20 @@ _HELPERS = {"_rows_under": _READ, "_write_under": _WRITE, "_sum_under": _SUM, "_
 
 def helpers_in(site: Site, body: str) -> tuple[Helper, ...]:
     """The helpers that the text of a compile path calls."""
-    after = above(site, site.evaluator.scope.node.lineno)
+    after = _definition_above(site, site.evaluator.scope.node.lineno)
     return tuple(
         Helper(name, text.strip("\n").replace("torch.", f"{site.torch}."), after=after, shared=True)
         for name, text in _HELPERS.items()
         if f"{name}(" in body
     )
+
+
+def _definition_above(site: Site, line: int) -> tuple[str, ...]:
+    """The top-level definition above the one that holds this line: behind it a helper stands next to what it serves."""
+    summary = site.summary
+    tops = [
+        (each.line, each.qualname) for each in summary.functions if each.qualname and not (each.owner or each.outer)
+    ]
+    tops += [(each.line, each.qualname) for each in summary.classes if "." not in each.qualname]
+    before = [name for start, name in sorted(tops) if start < line]
+    return (before[-2],) if len(before) > 1 else ()

@@ -1,0 +1,21 @@
+"""Codes of rules that are no more: settings and comments may still name them, and nothing is found by them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from graphmend_codemod.rules.framework.ask_table import CODES
+
+RETIRED = {
+    "GM106": "flag-chooses-code: with both forms under `torch.cond`, models took up to three times as long to compile",
+    "GM505": "row-indices-argument: the fix computed all rows in place of a few; `--opaque` keeps the indices in the "
+    "graph (GM802)",
+    "GM506": "packed-rows: the fix packed all columns in place of a few; `--opaque` keeps the indices in the graph "
+    "(GM802)",
+}
+"""Why, and what does in its place, by code."""
+
+
+def known_codes() -> Collection[str]:
+    """The codes that settings may name: those of all rules, and those that rules had."""
+    return (*CODES, *RETIRED)

@@ -1,1 +1,0 @@
-"""What may run under `torch.cond`."""
