@@ -205,6 +205,27 @@ def test_memory_of_another_result_may_be_written() -> None:
     assert "masked_fill" in fixed(_MODEL.replace("x += 1", "x.view(-1).add_(1)"))[0]
 
 
+_KERNEL = _MODEL.replace(
+    "def drop_padding", "try:\n    from fast import scan\nexcept ImportError:\n    scan = None\n\n\ndef drop_padding"
+).replace("        state[:, :, 0] = 0\n", "        state[:, :, 0] = 0\n        if scan is not None:\n            scan(x)\n")
+
+
+def test_a_kernel_that_only_some_installations_have_is_asked_about() -> None:
+    after, _ = fixed(_KERNEL)
+    assert "and scan is None" in after
+    compiles(after, _CALLS)
+    declined(_KERNEL.replace("    scan = None", "    scan = print"), because="`scan(x)` in `Scan.slow` may write")
+    own = _KERNEL.replace("(self, mask, positions)", "(self, mask, positions, scan=None)")
+    declined(own, because="the name `scan` means something else in `Model._update_mask`")
+
+
+def test_memory_that_every_branch_replaces_may_be_written() -> None:
+    replaced = "if self.training:\n            x = x * 2\n        else:\n            x = x + 1\n        self.act(x)"
+    assert "masked_fill" in fixed(_MODEL.replace("state[:, :, 0] = 0", replaced))[0]
+    for kept in (replaced.replace("x * 2", "x[:1]"), replaced.replace("else:", "elif mask is None:")):
+        declined(_MODEL.replace("state[:, :, 0] = 0", kept.replace("self.act(x)", "x += 1")), because="may write")
+
+
 def test_a_subclass_with_another_layer_keeps_the_test() -> None:
     other = "\n\nclass Other(Layer):\n    def __init__(self):\n        self.scan = make()\n"
     declined(_MODEL + other, because="`make.forward` is defined in another file")

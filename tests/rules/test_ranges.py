@@ -57,6 +57,41 @@ def test_a_size_that_is_not_the_end_of_the_range_is_left_alone(old: str, new: st
     assert "GM405" not in codes(_MODEL.replace(old, new))
 
 
+_LOOPED = """        for part in (1, 2):
+            mask = self.later(positions)
+            self.tell(positions)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        mask =", "        self.tell(positions)\n        mask ="),
+        ("        mask =", "        kept = positions[None]\n        self.tell(kept)\n        mask ="),
+        ("        length =", "        self.tell(positions)\n        length ="),
+        ("        mask = self.later(positions)\n", _LOOPED),
+        ("        return x.sum()", "        yield mask\n        self.tell(positions)\n        return x.sum()"),
+    ],
+)
+def test_positions_that_may_be_written_before_they_are_read_keep_the_size(old: str, new: str) -> None:
+    assert _MODEL.count(old) == 1
+    declined(_MODEL.replace(old, new), because="may write in place to `positions` or a view of it")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        return x.sum()", "        if x.dim() > 4:\n            self.tell(positions)\n        return x.sum()"),
+        ("        return torch.arange", "        self.tell = positions\n        return torch.arange"),
+    ],
+)
+def test_what_happens_behind_the_last_reader_does_not_matter(old: str, new: str) -> None:
+    source = _MODEL.replace(old, new)
+    after, _ = fixed(source)
+    assert "end_of_positions" in after
+    compiles(after, ["torch.ones(3)"])
+
+
 def test_a_method_that_another_class_replaces_gets_no_new_argument() -> None:
     heir = "\n\nclass Other(Model):\n    def later(self, positions):\n        return positions > 0\n"
     declined(_MODEL + heir, because="another class replaces `Model.later`")

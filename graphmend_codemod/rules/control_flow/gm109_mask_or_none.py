@@ -263,12 +263,18 @@ def _edit_for(
             raise NotProven(f"the branch that keeps the mask changes its form: `{speculation.short(forms[0].value)}`")
         return PreparedMask(site, calls, function, name, question.mask, question.dtypes).edit(node, own, forms)
     positions = _positions(question)
-    uses = MaskUses(site, calls, Products(site, calls))
+    products = Products(site, calls, {})
+    uses = MaskUses(site, calls, products)
     if not otherwise:
         _demand_value(function, own, name, question.mask)
     uses.demand(function, name, own)
     demand_length(site, uses, function, positions)
-    return _edit(site, node, name, question, positions, uses.conditions())
+    scope = site.evaluator.scope
+    for each in products.absent:
+        if each in scope.locals | scope.closure:
+            raise NotProven(f"the name `{each}` means something else in `{site.function}`")
+    asked = [*uses.conditions(), *(f"{each} is None" for each in products.absent)]
+    return _edit(site, node, name, question, positions, asked)
 
 
 def _made_none(block: list[ast.stmt]) -> str | None:

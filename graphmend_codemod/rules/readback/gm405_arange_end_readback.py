@@ -309,7 +309,8 @@ def _edit(site: Site, made: _Made, here: list[tuple[ast.Assign, str]], there: li
         raise NotProven("it is in a nested function")
     for _, name in here:
         _demand_number(site, own, name)
-    _demand_no_write(site, calls, own, same_if(own, made.node), made.name)
+    readers = [*(each for each, _ in here), *(each.statement for each in there)]
+    _demand_no_write(site, calls, own, same_if(own, made.node), made.name, readers)
     first, last = site.span(made.node.body[0]), site.span(made.assignment)
     body = Original(first._replace(end_line=last.end_line, end_column=last.end_column))
     kept = f"\n    {end} = {site.text(made.end)}"
@@ -350,7 +351,7 @@ def _call(site: Site, calls: ModuleCalls, found: _Call, name: str, end: str) -> 
             _demand_number(site, found.callee, local)
             line = found.callee.node.lineno
             head = ast.Pass(lineno=line, col_offset=0, end_lineno=line, end_col_offset=0)
-            _demand_no_write(site, calls, found.callee, head, found.parameter)
+            _demand_no_write(site, calls, found.callee, head, found.parameter, [each])
             yield _size(site, each, local, end)
     certain, caller = CertainCalls(site, calls), calls.at(site.evaluator.scope.node.lineno)
     if caller is None:
@@ -404,9 +405,11 @@ def _demand_number(site: Site, function: Definition, name: str) -> None:
         raise NotProven(uses.reason)
 
 
-def _demand_no_write(site: Site, calls: ModuleCalls, function: Definition, node: ast.stmt, name: str) -> None:
-    """NotProven when the positions may be written into below a statement, by any name."""
+def _demand_no_write(
+    site: Site, calls: ModuleCalls, function: Definition, node: ast.stmt, name: str, readers: list[ast.stmt]
+) -> None:
+    """NotProven when the positions may be written into between a statement and those that read their end."""
     try:
-        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), node, {name})
+        Memory(site, calls).demand_no_write(function, blocks_of(calls, function), node, {name}, readers=readers)
     except NotProven as reason:
         raise NotProven(str(reason).replace("the tensor or", f"`{name}` or")) from None

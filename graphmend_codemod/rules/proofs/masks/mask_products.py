@@ -85,10 +85,11 @@ def is_view(node: ast.expr, mask: str) -> bool:
 
 
 class Products(NamedTuple):
-    """What the functions of a module multiply by masks."""
+    """What the functions of a module multiply by masks; `absent` are functions that the compile path asks about."""
 
     site: Site
     calls: ModuleCalls
+    absent: dict[str, None]
 
     def demand(self, function: Definition, node: ast.If, name: str) -> None:
         """NotProven unless an `if` multiplies by the mask, where there is one, and does nothing else."""
@@ -110,7 +111,8 @@ class Products(NamedTuple):
                 raise NotProven(f"{where} may change the dtype of `{product.target.id}`")
         elif not _keeps_dtype(blocks, node, product):
             raise NotProven(f"{where} may change the dtype of `{product.target.id}`")
-        Memory(self.site, self.calls).demand_no_write(function, blocks, node, {product.target.id})
+        memory = Memory(self.site, self.calls, absent=self.absent)
+        memory.demand_no_write(function, blocks, node, {product.target.id})
 
     def takes(self, function: Definition, call: ast.Call, name: str) -> list[tuple[Definition, str]] | None:
         """No call is known to do with ones what it does with None."""

@@ -272,15 +272,17 @@ class ModuleMemory:
             return set()
         seen.add((id(statement), name))
         root = name.partition(".")[0]
-        bound = blocks.binding_before(statement, root) if root != "self" else None
-        if bound is not None and bound.lineno <= end:
+        bound = blocks.bindings_before(statement, root) if root != "self" else None
+        if bound and all(each is not None and each.lineno <= end for each in bound):
             return {name}
-        found = {name} if bound is None else set()
-        for each in [bound] if bound is not None else self.bindings(function, name):
+        found = {name} if bound is None or any(each is None or each.lineno <= end for each in bound) else set()
+        below = [each for each in bound or () if each is not None and each.lineno > end]
+        stores = list(self.bindings(function, name))
+        for each in stores if bound is None else [*below, *(part for part in stores if name != root and part not in below)]:
             value = store_value(each)
             for source in self.sources(function, value) if value is not None else ():
                 found |= self._origins(function, blocks, blocks.statement_of(each), source, end, seen)
-        for part, kept, sources in self.filled(function) if bound is None or bound.lineno > end else ():
+        for part, kept, sources in self.filled(function):
             for source in sources if name in kept else ():
                 found |= self._origins(function, blocks, blocks.statement_of(part), source, end, seen)
         return found

@@ -37,10 +37,58 @@ class Blocks:
             for each in reversed(block[:position]):
                 if name in self._bound_in(each):
                     return each if isinstance(each, ast.Assign) else None
-            if isinstance(around, (ast.For, ast.AsyncFor, ast.While)) and name in self._bound_in(around):
+            if self._is_left(around, block, name):
                 return None
             node = around
         return None
+
+    def bindings_before(self, statement: ast.stmt, name: str) -> list[ast.Assign | None] | None:
+        """The assignments of which one gave `name` its value where `statement` begins; None if that is unclear.
+
+        A None among them is what the name held before the first of them. `x += y` gives no other memory, and is left
+        out.
+        """
+        found: list[ast.Assign | None] = []
+        node: ast.AST = statement
+        while node in self._above:
+            around, block, position = self._above[node]
+            last = self._last(block[:position], name)
+            if last is None:
+                return None
+            found += last
+            if None not in last:
+                return [each for each in found if each is not None]
+            if self._is_left(around, block, name):
+                return None
+            node = around
+        return found if node is self.function else None
+
+    def _last(self, block: list[ast.stmt], name: str) -> list[ast.Assign | None] | None:
+        """The assignments that may be the last to bind a name in a block; with None where there may be none."""
+        found: list[ast.Assign | None] = []
+        for each in reversed(block):
+            if isinstance(each, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+                return found
+            if name not in self._bound_in(each):
+                continue
+            if isinstance(each, ast.Assign):
+                return [*found, each]
+            if isinstance(each, ast.AugAssign) and name not in self._bound_in(each.value):
+                continue
+            if not isinstance(each, ast.If) or name in self._bound_in(each.test):
+                return None
+            arms = [self._last(arm, name) for arm in (each.body, each.orelse)]
+            if arms[0] is None or arms[1] is None:
+                return None
+            found += [one for arm in arms for one in arm or () if one is not None]
+            if all(None not in (arm or ()) for arm in arms):
+                return found
+        return [*found, None]
+
+    def _is_left(self, around: ast.AST, block: list[ast.stmt], name: str) -> bool:
+        """True where a loop, or another part of a `try`, may have bound a name before a block of it begins."""
+        part = isinstance(around, ast.Try) and block is not around.body
+        return (part or isinstance(around, (ast.For, ast.AsyncFor, ast.While))) and name in self._bound_in(around)
 
     def following(self, statement: ast.stmt) -> list[ast.stmt]:
         """The statements after this one in its block."""

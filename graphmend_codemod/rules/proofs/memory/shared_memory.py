@@ -7,14 +7,17 @@ what it was made of. That matters wherever a compile path computes something whi
 from __future__ import annotations
 
 import ast
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.conditions import asks_identity
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory, is_name, overlap
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
@@ -25,17 +28,29 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 @dataclass(frozen=True)
 class Memory(ModuleMemory):
-    """Looks for writes in the functions of a module."""
+    """Looks for writes in the functions of a module.
+
+    With `absent`, functions that only some installations have are left to a compile path that asks whether they are
+    None; their names are put there.
+    """
 
     _above: set[tuple[str, int]] = field(default_factory=set)
+    absent: dict[str, None] | None = None
 
     def demand_no_write(
-        self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str], replaced: set[str] | None = None
+        self,
+        function: Definition,
+        blocks: Blocks,
+        node: ast.stmt,
+        names: set[str],
+        replaced: set[str] | None = None,
+        readers: Sequence[ast.stmt] = (),
     ) -> None:
         """NotProven where something is written below a statement into the memory of some names.
 
         `replaced` are those of them that the statement gives another tensor, all if left out: a write through one of
-        these alone is a write into that tensor.
+        these alone is a write into that tensor. `readers` are the statements that read the memory, if these are all:
+        what is written behind the last of them does not matter.
         """
         related = self._related(function, blocks, node, names)
         if self._is_private(function, blocks, node, names if replaced is None else replaced, related):
@@ -43,10 +58,12 @@ class Memory(ModuleMemory):
         end, looped = node.end_lineno or 0, blocks.in_loop(node)
         loops = [each for each in walk_scope(function.node) if isinstance(each, _LOOPS)]
         first = min([end, *(each.lineno for each in loops if each.lineno < end <= (each.end_lineno or 0))])
+        last = _last_line(function, loops, readers)
         for part, names_written in self.writes(function):
             if isinstance(part, SCOPES):
                 self._demand_no_write_inside(function, part, related)
-            for written in names_written if getattr(part, "lineno", 0) > first else ():
+            runs = first < getattr(part, "lineno", 0) <= last and not self._may_be_absent(function, part)
+            for written in names_written if runs else ():
                 statement = blocks.statement_of(part)
                 if not looped and blocks.exclude(node, statement):
                     continue
@@ -55,9 +72,19 @@ class Memory(ModuleMemory):
                     raise NotProven(
                         f"`{short(part)}` in `{function.qualname}` may write in place to the tensor or a view of it"
                     )
-        returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return)]
+        returned = [part for part in walk_scope(function.node) if isinstance(part, ast.Return) and part.lineno <= last]
         if any(isinstance(part.value, ast.Name) and part.value.id in names for part in returned):
             self._demand_no_write_above(function)
+
+    def _may_be_absent(self, function: Definition, part: ast.AST) -> bool:
+        """True for a call of a function of the module's top level that is None where a library is not installed."""
+        name = part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else None
+        if self.absent is None or name is None or name in local_names(function.node):
+            return False
+        if name not in self.remembered("absent", None, lambda: _given_none(tree_of(self.site.source.text))):
+            return False
+        self.absent[name] = None
+        return True
 
     def _is_private(
         self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str], related: set[str]
@@ -115,6 +142,33 @@ class Memory(ModuleMemory):
                 continue
             elif any(self.sources(caller, each) for each in [*call.args, *(word.value for word in call.keywords)]):
                 raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
+
+
+def _last_line(function: Definition, loops: Sequence[ast.stmt], readers: Sequence[ast.stmt]) -> float:
+    """The last line that may run before the last of some statements; no line where others run in between."""
+    suspended = (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)
+    if not readers or any(isinstance(part, suspended) for part in walk_scope(function.node)):
+        return math.inf
+    ends = {each.end_lineno or 0 for each in readers}
+    around = (each.end_lineno or 0 for each in loops if any(each.lineno <= end <= (each.end_lineno or 0) for end in ends))
+    return max(*ends, *around, 0)
+
+
+def _given_none(tree: ast.Module) -> frozenset[str]:
+    """Names that the top level of a module may give None, `scan, update = None, None` under an `else:`."""
+    found = set()
+    for part in tree.body:
+        for node in walk_in_layers(part) if isinstance(part, (ast.Assign, ast.If, ast.Try)) else ():
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                pairs = [(target, node.value)]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs = list(zip(target.elts, node.value.elts))
+                found |= {name.id for name, value in pairs if isinstance(name, ast.Name) and _is_none(value)}
+    return frozenset(found)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_operand(statement: ast.stmt, call: ast.Call) -> bool:
