@@ -207,7 +207,7 @@ def test_memory_of_another_result_may_be_written() -> None:
 
 _KERNEL = _MODEL.replace(
     "def drop_padding", "try:\n    from fast import scan\nexcept ImportError:\n    scan = None\n\n\ndef drop_padding"
-).replace("        state[:, :, 0] = 0\n", "        state[:, :, 0] = 0\n        if scan is not None:\n            scan(x)\n")
+).replace("        state[:, :, 0] = 0\n", "        state[:, :, 0] = 0\n        scan is not None and scan(x)\n")
 
 
 def test_a_kernel_that_only_some_installations_have_is_asked_about() -> None:

@@ -278,7 +278,9 @@ class ModuleMemory:
         found = {name} if bound is None or any(each is None or each.lineno <= end for each in bound) else set()
         below = [each for each in bound or () if each is not None and each.lineno > end]
         stores = list(self.bindings(function, name))
-        for each in stores if bound is None else [*below, *(part for part in stores if name != root and part not in below)]:
+        for each in (
+            stores if bound is None else [*below, *(part for part in stores if name != root and part not in below)]
+        ):
             value = store_value(each)
             for source in self.sources(function, value) if value is not None else ():
                 found |= self._origins(function, blocks, blocks.statement_of(each), source, end, seen)

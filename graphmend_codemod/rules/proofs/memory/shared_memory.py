@@ -150,7 +150,9 @@ def _last_line(function: Definition, loops: Sequence[ast.stmt], readers: Sequenc
     if not readers or any(isinstance(part, suspended) for part in walk_scope(function.node)):
         return math.inf
     ends = {each.end_lineno or 0 for each in readers}
-    around = (each.end_lineno or 0 for each in loops if any(each.lineno <= end <= (each.end_lineno or 0) for end in ends))
+    around = (
+        each.end_lineno or 0 for each in loops if any(each.lineno <= end <= (each.end_lineno or 0) for end in ends)
+    )
     return max(*ends, *around, 0)
 
 
@@ -162,7 +164,7 @@ def _given_none(tree: ast.Module) -> frozenset[str]:
             for target in node.targets if isinstance(node, ast.Assign) else ():
                 pairs = [(target, node.value)]
                 if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                    pairs = list(zip(target.elts, node.value.elts))
+                    pairs = list(zip(target.elts, node.value.elts, strict=False))
                 found |= {name.id for name, value in pairs if isinstance(name, ast.Name) and _is_none(value)}
     return frozenset(found)
 
