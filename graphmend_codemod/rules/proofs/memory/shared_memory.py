@@ -158,13 +158,15 @@ def _last_line(function: Definition, loops: Sequence[ast.stmt], readers: Sequenc
 
 def _given_none(tree: ast.Module) -> frozenset[str]:
     """Names that the top level of a module may give None, `scan, update = None, None` under an `else:`."""
-    found = set()
-    for part in tree.body:
-        for node in walk_in_layers(part) if isinstance(part, (ast.Assign, ast.If, ast.Try)) else ():
+    found: set[str] = set()
+    for part in (each for each in tree.body if isinstance(each, (ast.Assign, ast.If, ast.Try))):
+        for node in walk_in_layers(part):
             for target in node.targets if isinstance(node, ast.Assign) else ():
-                pairs = [(target, node.value)]
-                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                    pairs = list(zip(target.elts, node.value.elts, strict=False))
+                assert isinstance(node, ast.Assign)
+                several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+                names = target.elts if isinstance(target, ast.Tuple) and several else [target]
+                values = node.value.elts if isinstance(node.value, ast.Tuple) and several else [node.value]
+                pairs = zip(names, values, strict=False)
                 found |= {name.id for name, value in pairs if isinstance(name, ast.Name) and _is_none(value)}
     return frozenset(found)
 
