@@ -111,3 +111,21 @@ def test_a_test_that_does_more_or_decides_less_keeps_its_text(body: str) -> None
     after, _ = fixed(before, select=("GM111",))
     assert "self.layerdrop <= 0" not in after
     assert "not self.check)" not in after
+
+
+def test_what_comes_behind_the_deciding_operand_is_not_asked_for() -> None:
+    body = """if x.sum() > 0 and flag is not None and flag > 0:
+            x = self.layers[0](x)"""
+    before = model(body)
+    after, _ = fixed(before)
+    assert "not (torch.compiler.is_compiling() and flag is None)" in after
+    behaves(before, after, ["torch.ones(2, 4)", "torch.ones(2, 4), 1", "torch.ones(2, 4), torch.tensor(1)"])
+    compiles(after, ["torch.ones(2, 4)"])
+
+
+def test_a_long_condition_is_written_on_lines_of_its_own() -> None:
+    body = """if y.amax() > 9 and y.amin() < 5 and self.check and self.layerdrop is not None and self.layers is not None:
+            x = self.layers[0](x)"""
+    after, _ = fixed(model("y = x * 2\n        " + body))
+    assert "            not (\n                torch.compiler.is_compiling()\n" in after
+    assert max(map(len, after.splitlines())) <= 120

@@ -281,6 +281,14 @@ def test_what_a_failed_check_skips_may_have_any_shape_and_type() -> None:
     compiles(after, ["torch.ones(3), torch.tensor(2.0), torch.tensor([[1.0, 0.0]])"])
 
 
+def test_a_check_of_whole_numbers_is_moved_as_one_of_floats() -> None:
+    test = "5 <= y.max() or y.min() < 0"
+    source = _MODEL.replace("{body}", f'        y = flag\n        if {test}:\n            raise ValueError("bad")')
+    after, _ = fixed(source.replace("flag: bool", "flag"))
+    assert "numel()" not in after
+    compiles(after, ["torch.ones(3), torch.tensor([2, 3])", "torch.ones(3), torch.tensor([2, 3], dtype=torch.uint8)"])
+
+
 @pytest.mark.parametrize(
     "test", ["x.sum() > 0 and x > low", "not (x.sum() > 0 or x > low)", "x.sum() > 0 or x.mean() > 0 and x > low"]
 )

@@ -90,7 +90,11 @@ rule = Rule(
             """,
             after="""
             if (
-                not (torch.compiler.is_compiling() and x.numel() > 0 and not self.check)
+                not (
+                    torch.compiler.is_compiling()
+                    and x.numel() > 0
+                    and not self.check
+                )
                 and x.amax() > 9 and self.check
             ):
                 x = self.layers[0](x)
@@ -148,26 +152,41 @@ def _verdict(site: Site, test: ast.expr) -> Verdict | None:
 
 
 def _edit(site: Site, test: ast.expr, found: Decision) -> Edit:
-    asked = f"{site.compiling} and {found.text}"
-    first, word = (f"({asked})", "or") if found.outcome else (f"not ({asked})", "and")
+    first, word = _asked_first(site, found, " and "), "or" if found.outcome else "and"
     start, end = _place(site, found)
     splits = isinstance(found.part, _LOOSE) or (isinstance(found.part, ast.BoolOp) and found.part is test)
     original: tuple[str | Original, ...] = (Original(start._replace(end_line=end.end_line, end_column=end.end_column)),)
     original = ("(", *original, ")") if splits else original
     own = _in_brackets(site, found.part)
+    below = first
+    if site.is_too_long(site.indentation(1) + len(first)):
+        below = _asked_first(site, found, "\n        and ")
     if start.start_line != end.end_line:
         return _replaced(site, start, end, (f"{first}\n{word} ", *original))
     if not site.is_too_long(len(site.source.line(start.start_line)) + len(first) + len("  or ()")):
         parts = (f"{first} {word} ", *original)
         return _replaced(site, start, end, ("(", *parts, ")") if found.alone and not own else parts)
     if own and (found.alone or found.part is test):
-        return _replaced(site, start, end, (f"\n    {first}\n    {word} ", *original, "\n"))
+        return _replaced(site, start, end, (f"\n    {below}\n    {word} ", *original, "\n"))
     if found.alone or found.part is test:
-        return _replaced(site, start, end, (f"(\n    {first}\n    {word} ", *original, "\n)"))
+        return _replaced(site, start, end, (f"(\n    {below}\n    {word} ", *original, "\n)"))
     if found.around is test and test.lineno == test.end_lineno:
-        return _on_lines_of_their_own(site, test, (start, end), f"{first}\n    {word} ", word)
-    between = "\n" if test.lineno != test.end_lineno else " "
+        return _on_lines_of_their_own(site, test, (start, end), f"{below}\n    {word} ", word)
+    between = _new_line(site, test, end.end_line) if test.lineno != test.end_lineno else " "
     return _replaced(site, start, end, (f"{first}{between}{word} ", *original))
+
+
+def _new_line(site: Site, test: ast.expr, number: int) -> str:
+    """A new line behind line `number` of a test of several lines, indented as the line that comes next there."""
+    line = site.source.line(min(number + 1, test.end_lineno or number))
+    return "\n" + " " * (len(line) - len(line.lstrip()) - site.indentation())
+
+
+def _asked_first(site: Site, found: Decision, between: str) -> str:
+    """What is asked in front of the part, on one line where its conditions are joined by a plain `and`."""
+    asked = between.join([site.compiling, *found.asked])
+    brackets = ("(\n        ", "\n    )") if "\n" in between else ("(", ")")
+    return f"{'' if found.outcome else 'not '}{brackets[0]}{asked}{brackets[1]}"
 
 
 def _on_lines_of_their_own(site: Site, test: ast.expr, part: tuple[Span, Span], first: str, word: str) -> Edit:

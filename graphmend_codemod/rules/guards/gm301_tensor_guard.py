@@ -193,18 +193,19 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
     if node.orelse:
         return Verdict(message, declined="the check has an `else`; move it into a separate `if` without `else`")
     try:
-        return Verdict(message, edit=_in_front(site, node, condition, node.body[0].exc))
+        return Verdict(message, edit=_in_front(site, node, condition, early))
     except NotProven as why:
         return Verdict(message, declined=str(why))
 
 
-def _in_front(site: Site, node: ast.If, condition: Condition, raised: ast.expr | None) -> Edit:
+def _in_front(site: Site, node: ast.If, condition: Condition, early: bool) -> Edit:
     """The check on the device in front of the guard. Raises NotProven.
 
     A static part that stands behind a tensor goes below the header: were it in the header and false, Dynamo would come
     to the guard itself, and read the tensor first.
     """
-    facts, check = _facts(site, condition), _check(site, condition, raised, inverse=True)
+    raised = node.body[0].exc if isinstance(node.body[0], ast.Raise) else None
+    facts, check = _facts(site, condition, early), _check(site, condition, raised, inverse=True)
     first, later = _static_parts(site, node.test, condition)
     if not later:
         return in_front(site, node, [*first, *facts], [check.at(1)])
@@ -245,7 +246,8 @@ def checking_call(site: Site, node: ast.Expr) -> Verdict | None:
     if counts is None and (condition is None or condition.static):
         return None
     message = f"data-dependent check: `{speculation.short(node.value)}`"
-    reason = counts.impure or _place_is_bad(site) if counts is not None else _why_not(site, condition, True)  # type: ignore[arg-type]
+    early = fails_early(asked.condition, ast.And)
+    reason = counts.impure or _place_is_bad(site) if counts is not None else _why_not(site, condition, early)  # type: ignore[arg-type]
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     try:
@@ -271,7 +273,7 @@ def _on_device(
     """What the header asks for and the condition for the device. Raises NotProven."""
     if condition is None:
         return list(counts.facts if counts is not None else ()), counts.text if counts is not None else ""
-    facts = _facts(site, condition)
+    facts = _facts(site, condition, fails_early(asked.condition, ast.And))
     return facts, f"({condition.text}).all()" if asked.every and condition.several is not None else condition.text
 
 
@@ -285,13 +287,14 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     if plain and (node.msg is None or (isinstance(node.msg, ast.Constant) and isinstance(node.msg.value, str))):
         return None
     message = f"data-dependent `assert`: `{speculation.short(node.test)}`"
-    reason = _why_not(site, condition, all(fails_early(each, ast.And) for each in condition.tensors))
+    early = all(fails_early(each, ast.And) for each in condition.tensors)
+    reason = _why_not(site, condition, early)
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
         return Verdict(message, edit=guard(site, [node]))
     try:
-        facts = _facts(site, condition)
+        facts = _facts(site, condition, early)
         check = _check(site, condition, node.msg, inverse=False)
     except NotProven as why:
         return Verdict(message, declined=str(why))
@@ -304,8 +307,11 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     return Verdict(message, edit=two_paths(site, node, (f"{header}\n    ", check.at(1)), scriptable=True))
 
 
-def _facts(site: Site, condition: Condition) -> list[str]:
-    """What the header asks for: that tensors are tensors, and that what decides is bool. Raises NotProven."""
+def _facts(site: Site, condition: Condition, early: bool) -> list[str]:
+    """What the header asks for: that tensors are tensors, and that what decides is bool. Raises NotProven.
+
+    Where a check fails `early`, what eager mode skips may raise: it skips it only to raise itself.
+    """
     for operand in condition.static:
         inside = {id(part) for part in walk(operand)}
         for suspect in untraced.suspects(site).of(site.place.statement):
@@ -314,7 +320,8 @@ def _facts(site: Site, condition: Condition) -> list[str]:
     tensors = list(condition.tensors)
     alone = len(tensors) == 1 and asked_of_bytes(site, tensors[0]) is not None
     bools = [] if alone else bool_checks(site, tensors)
-    return list(dict.fromkeys([*tensor_checks(site, tensors), *condition.facts, *bools]))
+    facts = [fact for fact in condition.facts if not early or fact not in condition.if_skipped]
+    return list(dict.fromkeys([*tensor_checks(site, tensors), *facts, *bools]))
 
 
 def _why_not(site: Site, condition: Condition, early: bool) -> str | None:

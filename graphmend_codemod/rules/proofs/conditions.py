@@ -27,7 +27,8 @@ class Condition(NamedTuple):
     same for its negation. `facts` are trace-time conditions that must hold for `text` to be that expression. `several`
     names a part that may hold more than one element, None if none may. `verdict` judges the parts that Python's `and`
     and `or` would have skipped. `choice` is `text` for a select: 0-dim whatever has one element.
-    `skipped` says why a part that eager mode may skip may raise, for those who have to know.
+    `skipped` says why a part that eager mode may skip may raise, for those who have to know; `if_skipped` are the facts
+    among `facts` under which such a part does not raise.
     """
 
     static: tuple[ast.expr, ...]
@@ -39,6 +40,7 @@ class Condition(NamedTuple):
     facts: tuple[str, ...] = ()
     choice: str = ""
     skipped: str | None = None
+    if_skipped: frozenset[str] = frozenset()
 
 
 def reads_tensor(site: Site, node: ast.expr) -> bool:
@@ -104,18 +106,20 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
         why = f"`{speculation.short(bound)}` binds a name in the test; assign it before the `if`"
         verdict = verdict & speculation.Verdict(impure=why)
     facts = [fact for part in parts for fact in part.facts]
+    skipped = [fact for part in parts for fact in part.if_skipped]
     raises = next((part.skipped for part in parts if part.skipped), None)
     for operand in tensors[1:]:
         found = where_skipped(site, operand, env)
         verdict, raises = verdict & found.verdict, raises or found.raises
-        facts += found.facts
+        skipped += found.facts
     several = next((part.several for part in parts if part.several), None)
     chosen = text
     if any(part.any_shape for part in parts):
         # Raises, as eager mode does, where there is more than one element, or none.
         chosen = f"{parts[0].tight if len(parts) == 1 else f'({text})'}.reshape(())"
+    verdict, only = verdict._replace(finite=True), frozenset(skipped) - set(facts)
     return Condition(
-        static, tensors, text, inverse, several, verdict._replace(finite=True), tuple(facts), chosen, raises
+        static, tensors, text, inverse, several, verdict, (*facts, *skipped), chosen, raises, if_skipped=only
     )
 
 
@@ -142,6 +146,7 @@ class _Part(NamedTuple):
     facts: tuple[str, ...] = ()
     any_shape: bool = False
     skipped: str | None = None
+    if_skipped: tuple[str, ...] = ()
 
     @property
     def inverted(self) -> _Part:
@@ -175,7 +180,7 @@ def _chain(site: Site, node: ast.Compare, env: Env) -> _Part:
             impure = f"`{speculation.short(middle)}` would be computed twice; assign it to a variable first"
             verdict = verdict & speculation.Verdict(impure=impure)
     texts: list[str] = []
-    several, any_shape, facts, skipped = None, False, list[str](), None
+    several, any_shape, if_skipped, skipped = None, False, list[str](), None
     for left, sign, right in zip(sides, node.ops, sides[1:], strict=False):
         if type(sign) not in _OPPOSITES:
             impure = f"`{speculation.short(node)}` asks for more than order; split it"
@@ -189,13 +194,13 @@ def _chain(site: Site, node: ast.Compare, env: Env) -> _Part:
             raises = None if one else f"`{text}` may have more than one element"
             found = where_skipped(site, right, env)
             verdict, skipped = verdict & found.verdict, skipped or found.raises or raises
-            facts += found.facts
+            if_skipped += found.facts
     text = " & ".join(texts)
-    return _Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape, skipped)
+    return _Part(text, f"({text})", f"~({text})", several, verdict, (), any_shape, skipped, tuple(if_skipped))
 
 
 def _connective(site: Site, node: ast.BoolOp, env: Env) -> _Part:
-    parts, verdict, facts, skipped = [], speculation.FREE, list[str](), None
+    parts, verdict, if_skipped, skipped = [], speculation.FREE, list[str](), None
     for position, operand in enumerate(node.values):
         if not reads_tensor(site, operand):
             verdict = verdict & speculation.Verdict(
@@ -206,16 +211,17 @@ def _connective(site: Site, node: ast.BoolOp, env: Env) -> _Part:
         if position:
             found = where_skipped(site, operand, env)
             verdict, skipped = verdict & found.verdict, skipped or found.raises
-            facts += found.facts
+            if_skipped += found.facts
+    facts = tuple(fact for part in parts for fact in part.facts)
     for part in parts:
         skipped = skipped or part.skipped
         verdict = verdict & part.verdict
-        facts += part.facts
+        if_skipped += part.if_skipped
     sign = " | " if isinstance(node.op, ast.Or) else " & "
     text = sign.join(part.tight for part in parts)
     several = next((part.several for part in parts if part.several), None)
     any_shape = any(part.any_shape for part in parts)
-    return _Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape, skipped)
+    return _Part(text, f"({text})", f"~({text})", several, verdict, facts, any_shape, skipped, tuple(if_skipped))
 
 
 def _leaf(site: Site, node: ast.expr) -> _Part:

@@ -16,14 +16,14 @@ from graphmend_codemod.rules.proofs.skipped_operands import of_some_element
 
 
 class Decision(NamedTuple):
-    """`text` is a Python condition under which `part` of a test comes out as `outcome`.
+    """`asked` are Python conditions which together make `part` of a test come out as `outcome`.
 
     `part` is an operand of `around`, of an `and` where `outcome` is False, of an `or` where it is True; or the whole
     test; or neither, where `alone` is true, as in `not part`.
     """
 
     part: ast.expr
-    text: str
+    asked: tuple[str, ...]
     outcome: bool
     around: ast.BoolOp | None = None
     alone: bool = False
@@ -35,6 +35,7 @@ _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }  # fmt: skip
 _BELOW_0: dict[type[ast.cmpop], bool] = {ast.Lt: False, ast.GtE: True}
 """How a draw, which is never below 0, compares with 0 and less. `>` and `<=` depend on whether it is 0."""
+_OPPOSITE: dict[type[ast.cmpop], str] = {ast.Is: "is not", ast.IsNot: "is"}
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _MAY_BE_0 = "a random number may be 0, so a bound of 0 does not decide the test; manually test the bound first"
 
@@ -59,12 +60,12 @@ def _found(site: Site, node: ast.expr, around: ast.expr | None, reasons: list[st
         for each in node.values:
             yield from _found(site, each, node, reasons)
     elif isinstance(node, ast.Compare) and (bound := _bound(site, node, reasons)) is not None:
-        text, outcome = bound
-        if _asked_before(site, node, around, text.partition(" <= 0")[0]):
+        asked, outcome = bound
+        if _asked_before(site, node, around, asked[0].removesuffix(" <= 0")):
             return
         fits = ast.Or if outcome else ast.And
         inside = around if isinstance(around, ast.BoolOp) and isinstance(around.op, fits) else None
-        yield Decision(node, text, outcome, around=inside, alone=around is not None and inside is None)
+        yield Decision(node, asked, outcome, around=inside, alone=around is not None and inside is None)
 
 
 def _asked_before(site: Site, node: ast.Compare, around: ast.expr | None, number: str) -> bool:
@@ -102,12 +103,16 @@ def _by_operands(site: Site, node: ast.BoolOp) -> Iterator[Decision]:
     outcome = isinstance(node.op, ast.Or)
     first = next((number for number, each in enumerate(node.values) if not _is_python(site, each)), len(node.values))
     enough: list[str] = []
+    asked: list[str] = []
     tensors: dict[str, None] = {}
     elements: dict[str, None] = {}
     for number, operand in enumerate(node.values[first:], first):
         if number > first and (flag := _flag(site, operand, outcome)) is not None:
             if not _never(site, operand, outcome):
                 enough.append(flag)
+                # What comes behind the last of them is asked neither before nor after.
+                asked = [f"isinstance({name}, {site.torch}.Tensor)" for name in tensors]
+                asked += [f"{name}.numel() > 0" for name in elements]
             continue
         skipped = _without_effects(site, operand)
         if skipped is None:
@@ -115,10 +120,8 @@ def _by_operands(site: Site, node: ast.BoolOp) -> Iterator[Decision]:
         tensors |= dict.fromkeys(skipped)
         elements |= dict.fromkeys(of_some_element(operand))
     if enough and _reads_something(site, node.values[first]):
-        asked = [f"isinstance({name}, {site.torch}.Tensor)" for name in tensors]
-        asked += [f"{name}.numel() > 0" for name in elements]
         text = enough[0] if len(enough) == 1 else f"({' or '.join(enough)})"
-        yield Decision(node.values[first], " and ".join([*asked, text]), outcome, around=node)
+        yield Decision(node.values[first], (*asked, text), outcome, around=node)
 
 
 def _never(site: Site, node: ast.expr, outcome: bool) -> bool:
@@ -168,6 +171,8 @@ def _flag(site: Site, node: ast.expr, outcome: bool) -> str | None:
 def _negated(site: Site, node: ast.expr) -> str:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return site.operand_of_and(node.operand)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and (sign := _OPPOSITE.get(type(node.ops[0]))) is not None:
+        return f"{site.operand(node.left)} {sign} {site.operand(node.comparators[0])}"
     text = site.text(node)
     return f"not {text}" if isinstance(node, (ast.Name, ast.Attribute, ast.Call)) else f"not ({text})"
 
@@ -259,8 +264,8 @@ def _is_known(site: Site, node: ast.expr) -> bool:
     return value.is_python or (value.is_tensor and not value.hint) or site.resolve(node) is not None
 
 
-def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[str, bool] | None:
-    """The condition on the other side that decides a comparison with a draw, with the draw itself; and the outcome."""
+def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[tuple[str, ...], bool] | None:
+    """The condition on the other side that decides a comparison with a draw, and the draw itself; then the outcome."""
     if len(node.ops) != 1 or type(node.ops[0]) not in _MIRRORED:
         return None
     order, draw, number = type(node.ops[0]), node.left, node.comparators[0]
@@ -277,7 +282,7 @@ def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[str, bool
     text = f"{text if isinstance(number, (ast.Name, ast.Attribute)) else f'({text})'} <= 0"
     made = _draw_of(site, draw)
     # A number is drawn, whatever decides: who draws next must get what it gets in eager mode.
-    return text if made is None else f"{text} and {_drawn(site, made)} is not None", _BELOW_0[order]
+    return (text,) if made is None else (text, f"{_drawn(site, made)} is not None"), _BELOW_0[order]
 
 
 def _drawn(site: Site, draw: ast.expr) -> str:
