@@ -124,7 +124,7 @@ def test_what_comes_behind_the_deciding_operand_is_not_asked_for() -> None:
 
 
 def test_a_long_condition_is_written_on_lines_of_its_own() -> None:
-    body = """if y.amax() > 9 and y.amin() < 5 and self.check and self.layerdrop is not None and self.layers is not None:
+    body = """if y.amax() > 9 and y.amin() < 5 and self.check and self.layerdrop is not None and flag is None:
             x = self.layers[0](x)"""
     after, _ = fixed(model("y = x * 2\n        " + body))
     assert "            not (\n                torch.compiler.is_compiling()\n" in after
