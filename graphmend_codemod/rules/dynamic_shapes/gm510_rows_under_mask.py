@@ -31,9 +31,10 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size
 from graphmend_codemod.rules.proofs.rowwise.masked_reads import REDUCTIONS
 from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, region_at
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
@@ -195,6 +196,8 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     parts = [part for each in body[position:] for part in walk(each)]
     if not any(_writes(part, mask) or _reduces(part) for part in parts) or _is_plain_reduction(node):
         return None
+    if _has_known_size(site, node, found):
+        return None
     message = f"computes with rows from boolean-mask indexing (data-dependent shape): `{short(found)}`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
@@ -208,6 +211,14 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     except NotRowwise as why:
         return None if is_expression(mask) else Verdict(message, declined=str(why))
     return Verdict(message, edit=region.edit)
+
+
+def _has_known_size(site: Site, node: ast.stmt, read: ast.expr) -> bool:
+    """True where the source tells how many rows the mask chooses (GM411)."""
+    try:
+        return of_known_size(site, node, read) is not None
+    except NotProven:
+        return False
 
 
 def _writes(node: ast.AST, mask: ast.expr) -> bool:

@@ -5,6 +5,10 @@
 a device sync and a graph break. Under `torch.compile` the tensor itself says which elements are taken: an index of one
 element, rolled positions, a comparison with `torch.arange(n)`. Eager mode keeps the statement, word for word.
 
+Where the source tells how large a result is, nothing is read at all: `torch.eye(n, dtype=torch.bool)` chooses the
+diagonal and its inverse all but the diagonal, `repeat_interleave` makes as many rows as the list says from which its
+counts were built, and `torch.arange(2, x.dim()).tolist()` is a range.
+
 That the number is a 0-dim `int64` tensor is asked for while Dynamo traces, and so is all else that a form needs.
 `x[:, t]` is a view in eager mode, so nothing may write into it or into `x` while it is in use. A negative class, for
 which `F.one_hot` raises in eager mode, matches no class in compiled code, as it does where torch.compile itself traces
@@ -122,6 +126,30 @@ rule = Rule(
                 "torch.randn(3), torch.tensor([[7, 3]]), 4",
             ),
         ),
+        Example(
+            before="""
+            same = torch.eye(n, dtype=torch.bool, device=x.device)
+            x = x[~same].view(n, -1)
+            """,
+            after="""
+            same = torch.eye(n, dtype=torch.bool, device=x.device)
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and isinstance(same, torch.Tensor)
+                and same.dtype == torch.bool
+                and same.dim() == 2
+                and x.shape == same.shape
+                and x.numel() > 0
+            ):
+                # The size is known without reading the tensor.
+                x = x.flatten()[1:].reshape(x.size(0) - 1, x.size(0) + 1)[:, :-1].reshape(-1).clone().view(n, -1)
+            else:
+                x = x[~same].view(n, -1)
+            """,
+            setup=_SETUP,
+            inputs=("torch.randn(4, 4), torch.zeros(2), 4",),
+        ),
         Declined(
             source="""
             best = x.mean(0).argmax()
@@ -155,6 +183,7 @@ rule = Rule(
 )
 
 _STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
+_KNOWN = "# The size is known without reading the tensor."
 _COMMENT = "# The number stays in its tensor: to read it back would end the graph."
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 
@@ -163,7 +192,7 @@ def _lines(outline: Outline) -> list[int]:
     return [node.lineno for node in candidates(outline)]
 
 
-@rule.on(*_STATEMENTS, words={INDEXED, "one_hot", "roll"}, lines=_lines)
+@rule.on(*_STATEMENTS, words={INDEXED, "one_hot", "roll", "tolist", "repeat_interleave", "masked_select"}, lines=_lines)
 def reads_a_tensor(site: Site, statement: ast.stmt) -> Verdict | None:
     """The first such operator that the statement itself evaluates; the edit mends all of them that can be."""
     suspects = {id(node) for node in candidates(site.evaluator.scope.outline)}
@@ -206,4 +235,5 @@ def _replacements(site: Site, statement: ast.stmt, forms: list[Form]) -> tuple[R
         )
     conditions = dict.fromkeys([site.compiling, *(each for form in forms for each in form.conditions)])
     written = {id(form.node): (form.node, form.text) for form in forms}
-    return (in_front(site, [statement], list(conditions), [_COMMENT, site.but(written=written).text(statement)]),)
+    comment = _KNOWN if all(form.sized for form in forms) else _COMMENT
+    return (in_front(site, [statement], list(conditions), [comment, site.but(written=written).text(statement)]),)

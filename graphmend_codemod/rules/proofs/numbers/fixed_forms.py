@@ -16,8 +16,10 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import is_whole
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size
 
 _READS = frozenset({"int", "float", "range"})
+_OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select"})
 _CASTS = frozenset({"int", "float", "bool"})
 _SIGNED = (ast.Add, ast.Sub, ast.Mult)
 _LARGEST = frozenset({"max", "amax"})
@@ -30,14 +32,16 @@ class Form(NamedTuple):
     node: ast.expr
     text: str
     conditions: tuple[str, ...]
+    sized: bool = False
+    """True where the tensor is not read at all: the source tells the size."""
 
 
 def candidates(outline: Outline) -> list[ast.expr]:
     """What may be one of these operators, by its look alone."""
     found: list[ast.expr] | None = outline.notes.get("fixed forms")
     if found is None:
-        rolls = [call for call in outline.calls if _name(call) == "roll"]
-        found = outline.notes["fixed forms"] = [*rolls, *filter(_may_read, outline.subscripts)]
+        calls = [call for call in outline.calls if _name(call) in _OPERATORS]
+        found = outline.notes["fixed forms"] = [*calls, *filter(_may_read, outline.subscripts)]
     return found
 
 
@@ -46,7 +50,7 @@ def _may_read(node: ast.Subscript) -> bool:
         return False
     if isinstance(node.value, ast.Call) and _name(node.value) == "one_hot":
         return True
-    return any(isinstance(part, (ast.Name, ast.Subscript, ast.Call)) for part in _parts(node))
+    return any(isinstance(part, (ast.Name, ast.Subscript, ast.Call, ast.UnaryOp)) for part in _parts(node))
 
 
 def _name(call: ast.Call) -> str:
@@ -59,8 +63,11 @@ def _parts(node: ast.Subscript) -> list[ast.expr]:
 
 def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> Form | None:
     """What takes the place of an operator; None for one that reads nothing, NotProven where no form does the same."""
+    known = of_known_size(site, statement, node)
+    if known is not None:
+        return Form(node, known.text, known.conditions, sized=True)
     if isinstance(node, ast.Call):
-        return _rolled(site, node)
+        return _rolled(site, node) if _name(node) == "roll" else None
     assert isinstance(node, ast.Subscript)
     if isinstance(node.value, ast.Call) and _name(node.value) == "one_hot":
         return _one_hot(site, node, node.value)
