@@ -82,6 +82,8 @@ def _importable(verdict: Verdict, site: Site) -> Verdict:
         reason = "this file does not import torch and may be used where torch is not installed; import torch at the top"
     elif spelled and not bound:
         reason = f"this file imports `{spelled[0].name}` only under `TYPE_CHECKING`; import it at the top"
+    elif "torch" in verdict.edit.imports and all(each.for_types for each in imports):
+        reason = "this file imports torch only under `TYPE_CHECKING`; import it at the top"
     elif bound and all(each.conditional for each in bound) and not _needs_torch(scope, {each.name for each in bound}):
         reason = f"`{bound[0].name}` is imported conditionally, and this function does not use it"
     else:

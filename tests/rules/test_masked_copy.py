@@ -49,3 +49,12 @@ def test_rows_are_copied_and_looked_up_in_one_graph_whatever_is_left_out() -> No
 def test_what_is_computed_with_the_elements_is_no_business_of_the_rule(value: str) -> None:
     found = checked(_MODEL.replace("x[mask]\n", f"{value}\n")).findings
     assert [each.span.start_line for each in found if each.code == "GM509"] == [18]
+
+
+def test_an_array_of_numpy_is_left_alone() -> None:
+    source = _MODEL.replace("import torch\n", "import numpy as np\nimport torch\n", 1)
+    source = source.replace("y = torch.ones(x.shape, dtype=x.dtype)", "y = np.ones((2, 2, 2))").replace(
+        "return y - z", "return z, y"
+    )
+    (finding,) = [each for each in checked(source, select=("GM509",)).findings if each.span.start_line == 17]
+    assert finding.declined == "`y` is an array of NumPy, not a tensor"

@@ -69,6 +69,10 @@ def test_a_file_that_does_without_torch_imports_none(tmp_path: Path) -> None:
             "from torch import nn\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
             "imports `torch` only under `TYPE_CHECKING`",
         ),
+        (
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from torch import Tensor",
+            "imports torch only under `TYPE_CHECKING`",
+        ),
         ("try:\n    import torch\nexcept ImportError:\n    pass", "`torch` is imported conditionally"),
     ],
 )

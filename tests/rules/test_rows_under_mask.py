@@ -320,3 +320,23 @@ def test_masks_and_tensors_that_are_computed_in_place_are_selected_by() -> None:
 def test_what_may_have_another_shape_or_change_the_mask_is_declined(value: str) -> None:
     source = embedded(f"z = {value}", _IN_PLACE)
     assert fixed(source, select=("GM510",))[0] == source
+
+
+def test_of_a_mask_turned_round_the_header_asks_what_it_asks_of_the_mask() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, mask):
+        x = x + 1
+        x[~mask] += 1
+        return x
+"""
+    after, _ = fixed(source, select=("GM510",))
+    assert "and torch.is_tensor(mask)\n            and mask.dtype == torch.bool\n" in after
+    assert "(~mask)" not in after
+    inputs = ["torch.ones(3), torch.tensor([True, False, True])", "torch.ones(3), torch.tensor([1, 0, 2])"]
+    behaves(source, after, inputs)
+    compiles(after, inputs[:1])

@@ -23,6 +23,7 @@ from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import is_whole
+from graphmend_codemod.rules.proofs.untraced.evidence import is_array
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen
 
 _SETUP = """
@@ -166,6 +167,9 @@ def masked_copy(site: Site, node: ast.Assign) -> Verdict | None:
         return Verdict(
             message, declined=f"`{speculation.short(node.value)}` does more than copy elements or index rows"
         )
+    arrays = [each.id for each in (target.value, copied.table, *copied.indices) if is_array(site, each.id)]
+    if arrays:
+        return Verdict(message, declined=f"`{arrays[0]}` is an array of NumPy, not a tensor")
     return Verdict(message, edit=_edit(site, node, target, copied))
 
 

@@ -31,6 +31,7 @@ from graphmend_codemod.rules.proofs.rowwise.row_values import (
     elementwise,
 )
 from graphmend_codemod.rules.proofs.rowwise.selectors import is_expression
+from graphmend_codemod.rules.proofs.untraced.evidence import is_array
 
 _MOST_TRIED = 4
 COMMENT = "# All rows, of which the mask keeps its own: how many it chooses depends on the data."
@@ -221,10 +222,16 @@ class _Rewriter(MaskedReads):
 
     def _facts(self) -> list[str]:
         """That the mask is one, that shapes fit it, and that numbers are numbers."""
-        site, mask = self.site, self.chooser
-        value, tensor = site.value(self.mask), f"{site.torch}.is_tensor({{}})"
-        facts = [tensor.format(self.choice)] if not value.is_tensor or value.hint else []
-        if value.dtype != BOOL or value.hint:
+        site, node = self.site, self.mask
+        while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            node = node.operand  # of the same shape, and bool where this one is
+        text, mask = site.text(node), site.operand(node)
+        array = next((name for name in (text, *self.tensors) if name.isidentifier() and is_array(site, name)), None)
+        if array is not None:
+            raise NotRowwise(f"`{array}` is an array of NumPy, not a tensor")
+        value, tensor = site.value(node), f"{site.torch}.is_tensor({{}})"
+        facts = [tensor.format(text)] if not value.is_tensor or value.hint else []
+        if not isinstance(node, ast.Compare) and (value.dtype != BOOL or value.hint):
             facts.append(f"{mask}.dtype == {site.torch}.bool")
         facts += [f"{mask}.dim() > 0", f"{mask}.numel() > 0"]
         facts += self._shapes(f"{site.torch}.is_tensor({{}})", mask)

@@ -143,6 +143,13 @@ def _is_of_array(site: Site, node: ast.Subscript) -> bool:
     return bool(names) and all(name in {"numpy.array", "numpy.asarray"} for name in names)
 
 
+def is_array(site: Site, name: str) -> bool:
+    """True for a local name that only ever holds what functions of NumPy return: no tensor."""
+    values = assigned(site, name) if site.evaluator.scope.is_local(name) else []
+    called = [site.resolve(each.func) or "" if isinstance(each, ast.Call) else "" for each in values]
+    return bool(called) and all(each.startswith("numpy.") for each in called)
+
+
 def steps_through_tensor(site: Site, node: ast.expr) -> bool:
     """True for the `v` of `[int(v) for v in lengths]`, where `lengths` is a tensor."""
     statement = site.place.statement
