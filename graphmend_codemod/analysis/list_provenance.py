@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.patterns import holds_integers
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_in_layers, walk_scope
 
 _CALLED = re.compile(r"tensor\(\s*[A-Za-z_]\w*\s*[,)]")
@@ -21,7 +22,6 @@ _LONGEST_HEAD = 400
 _BUILDERS = frozenset({"torch.tensor", "torch.as_tensor"})
 _INTEGERS = frozenset({"torch.long", "torch.int64"})
 _CHANGES = frozenset("append extend insert pop remove clear sort reverse".split())
-_OF_INTEGERS = r"(?:typing\.)?(?:[Ll]ist|[Tt]uple|Sequence)\[(?:(?:typing\.)?(?:[Ll]ist|[Tt]uple)\[)?int\b.*"
 _COUNTING = frozenset({"enumerate", "zip", "reversed"})
 _SIZES = frozenset(
     """arange linspace zeros ones full empty eye view reshape expand repeat new_zeros new_ones new_full new_empty
@@ -171,7 +171,7 @@ class _Uses:
         (value,) = bindings
         if value is None:
             annotation = next((p.annotation for p in parameters(self.function) if p.arg == name), None)
-            return annotation is not None and bool(re.fullmatch(_OF_INTEGERS, ast.unparse(annotation)))
+            return holds_integers(annotation)
         if isinstance(value, ast.ListComp):
             return self._is_size(value.elt)
         if not isinstance(value, ast.List):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysis import shape_needs, torch_api
 from graphmend_codemod.analysis.effects import effect_of
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_floating_dtype
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -75,6 +76,8 @@ class Verdict(NamedTuple):
 
 
 FREE = Verdict()
+
+_LAST = ast.UnaryOp(ast.USub(), ast.Constant(1))
 
 
 def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
@@ -371,7 +374,7 @@ def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str,
     if name in {"zeros_like", "ones_like", "gelu", "round", "nan_to_num"} | torch_api.CASTS.keys():
         return None
     known = name in torch_api.SAME_ANY_DTYPE | torch_api.SAME_IF_FLOATING | torch_api.TO_BOOL
-    harmless = not rest and (dimension is None or ast.unparse(dimension) == "-1")
+    harmless = not rest and (dimension is None or same(dimension, _LAST))
     return None if known and harmless and name not in _NOT_FOR_EVERY_SHAPE else unclear
 
 

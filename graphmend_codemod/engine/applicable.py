@@ -41,7 +41,7 @@ def _uncontradicted(verdict: Verdict, site: Site) -> Verdict:
     """The verdict without its edit where the author's own test may say the opposite of its header."""
     if verdict.edit is None:
         return verdict
-    if site.torch is None and any("None.compiler." in text for text in _written(verdict.edit)):
+    if site.torch is None and "torch" in verdict.edit.imports:
         return verdict._replace(edit=None, declined=name_taken())
     taken = next((name for name in verdict.edit.imports if not site.stays(name.partition(".")[0])), None)
     if taken is not None:

@@ -421,7 +421,7 @@ class Config:
         ("Layer(config) for", "Layer(config.text) for", "the configuration of `Layer`"),
         ('"sdpa": SdpaAttention', '"sdpa": FlashAttention', "cannot infer what `flash`"),
         ('"sdpa": SdpaAttention', '"sdpa": make', "`make.forward` is defined in another file"),
-        ("[config._attn_implementation]", "[config.kind]", "is defined in another file"),
+        ("[config._attn_implementation]", "[config.kind]", "cannot infer what `self.attention`"),
         (
             "and mask is not None:\n            q = q.contiguous()",
             "and mask is not None:\n            q = -q",

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.interpreter import Env
+from graphmend_codemod.analysis.patterns import expands_to, is_name
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import before_if
@@ -164,7 +165,7 @@ def _growth(statement: ast.stmt) -> tuple[str, int] | None:
         return None
     if not isinstance(value.right, ast.Constant) or type(value.right.value) is not int:
         return None
-    return (name, value.right.value) if ast.unparse(value.left) == name else None
+    return (name, value.right.value) if is_name(value.left, name) else None
 
 
 def _used_as_tensors(node: ast.If) -> set[str]:
@@ -246,12 +247,11 @@ def _demand_select(site: Site, item: Assignment, before: tuple[Assignment, ...],
     if not isinstance(value, ast.Call) or value.keywords or len(value.args) != 3:
         raise NotProven(reason)
     chosen, kept, other = value.args
-    if site.resolve(value.func) != "torch.where" or ast.unparse(kept) != name:
+    if site.resolve(value.func) != "torch.where" or not is_name(kept, name):
         raise NotProven(reason)
     made = [each.value for each in before if isinstance(chosen, ast.Name) and each.name == chosen.id]
     mask = made[0] if made else chosen
-    forms = (f".expand({name}.shape)", f".expand({name}.size())", f".expand_as({name})")
-    if not ast.unparse(mask).endswith(forms) or not _is_integer(site, other, numbers):
+    if not expands_to(mask, name) or not _is_integer(site, other, numbers):
         raise NotProven(reason)
 
 

@@ -11,6 +11,7 @@ import ast
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import counted, is_name
 from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -179,10 +180,7 @@ def _lengths(site: Site, node: ast.For, row: str, bound: ast.expr, filled: str) 
     if not (isinstance(bound, ast.Subscript) and isinstance(bound.value, ast.Name)):
         return None
     tensor = bound.value
-    counts = {
-        f"{form}" for name in (tensor.id, filled) for form in (f"len({name})", f"{name}.shape[0]", f"{name}.size(0)")
-    }
-    whole = isinstance(bound.slice, ast.Name) and bound.slice.id == row and ast.unparse(over) in counts
+    whole = is_name(bound.slice, row) and counted(over) in (tensor.id, filled)
     return tensor if whole else None
 
 

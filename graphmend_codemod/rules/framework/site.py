@@ -183,10 +183,10 @@ class Site(SiteText):
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """Modules that an edit has to import for `self.torch` to be bound."""
+        """Modules that an edit has to import for `self.torch` to be bound; also where nothing can bind it."""
         scope = self.evaluator.scope
         bound = scope.is_local("torch") or scope.resolve_global("torch") is not None
-        return () if self.torch != "torch" or bound else ("torch",)
+        return ("torch",) if self.torch is None or (self.torch == "torch" and not bound) else ()
 
     @property
     def compiling(self) -> str:

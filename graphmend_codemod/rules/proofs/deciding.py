@@ -287,8 +287,10 @@ def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[tuple[str
 
 def _drawn(site: Site, draw: ast.expr) -> str:
     """The draw in a form that Dynamo traces."""
-    text = site.text(draw)
-    return f"{text.removesuffix('.random()')}.uniform(0.0, 1.0)" if site.text(draw).endswith(".random()") else text
+    called = draw.func if isinstance(draw, ast.Call) else None
+    if isinstance(called, ast.Attribute) and called.attr == "random":
+        return f"{site.text(called.value)}.uniform(0.0, 1.0)"
+    return site.text(draw)
 
 
 def _is_number(site: Site, node: ast.expr) -> bool:

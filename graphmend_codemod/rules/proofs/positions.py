@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis.callgraph import Definition
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
-from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 
 
 def demand_length(site: Site, uses: MaskUses, function: Definition, positions: str) -> None:

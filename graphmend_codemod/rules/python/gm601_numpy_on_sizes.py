@@ -364,17 +364,17 @@ def _in_math(site: Site, node: ast.expr) -> str:
         return f"math.{name}({', '.join(_in_math(site, argument) for argument in node.args)})"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
         inner = _core(site, node.func.value)
-        return _as_type("int", _in_math(site, inner)) if inner is not node.func.value else _in_math(site, inner)
+        return _as_type(site, "int", inner) if inner is not node.func.value else _in_math(site, inner)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-        return _as_type(node.func.id, _in_math(site, _core(site, node.args[0])))
+        return _as_type(site, node.func.id, _core(site, node.args[0]))
     if not _python_number(site, node):
         raise NotProven(f"cannot infer that `{speculation.short(node)}` is a Python number")
     return site.text(node)
 
 
-def _as_type(name: str, text: str) -> str:
-    whole = name == "int" and text.startswith(("math.ceil(", "math.floor("))
-    return text if whole else f"{name}({text})"
+def _as_type(site: Site, name: str, node: ast.expr) -> str:
+    whole = name == "int" and _numpy_function(site, node) in {"ceil", "floor"}
+    return _in_math(site, node) if whole else f"{name}({_in_math(site, node)})"
 
 
 def _python_number(site: Site, node: ast.expr) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
 from graphmend_codemod.analysis.scope import parameters, walk_scope
 
 
@@ -14,7 +15,7 @@ def layers_called(calls: ModuleCalls, function: Definition, call: ast.Call) -> l
     if not isinstance(called, ast.Subscript) or isinstance(called.slice, ast.Slice):
         return []
     holder = called.value
-    if not isinstance(holder, ast.Attribute) or ast.unparse(holder.value) != "self":
+    if not isinstance(holder, ast.Attribute) or not is_name(holder.value, "self"):
         return []
     key = (function.owner, holder.attr)
     classes = calls.remembered("layers", key, lambda: _classes_in(calls, function.owner, holder.attr))
@@ -33,10 +34,10 @@ def _classes_in(calls: ModuleCalls, owner: str, attribute: str) -> list[str]:
         put += [] if plain else listed.elts if isinstance(listed, (ast.List, ast.Tuple)) else [listed]
     for each in calls.definitions.values():
         for part in walk_scope(each.node) if each.owner in family else ():
-            if isinstance(part, ast.Call) and _owner_of(part) == f"self.{attribute}":
-                put += part.args if ast.unparse(part.func).endswith(".append") else [part]
-    called = [each.func for each in put if isinstance(each, ast.Call)]
-    names = [each.id for each in called if isinstance(each, ast.Name)]
+            call = part if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) else None
+            if call is not None and is_attribute(call.func.value, "self", attribute):  # type: ignore[attr-defined]
+                put += call.args if last_name(call.func) == "append" else [call]
+    names = [each.func.id for each in put if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
     return sorted(set(names)) if len(names) == len(put) else []
 
 
@@ -44,7 +45,3 @@ def _takes(function: Definition, call: ast.Call) -> bool:
     """False where a call names an argument that a function does not have: another one must be called there."""
     names = {each.arg for each in parameters(function.node)}
     return function.node.args.kwarg is not None or all(word.arg is None or word.arg in names for word in call.keywords)
-
-
-def _owner_of(call: ast.Call) -> str:
-    return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""

@@ -10,6 +10,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
+from graphmend_codemod.analysis.patterns import asks_for_compiler
 from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, parameters, walk, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import Link, local_names
@@ -141,7 +142,7 @@ def beside_compile_paths(function: FunctionNode) -> set[int]:
     return {
         id(part)
         for node in walk_scope(function)
-        if isinstance(node, ast.If) and "_compiling()" in ast.unparse(node.test)
+        if isinstance(node, ast.If) and asks_for_compiler(node.test)
         for each in node.orelse
         for part in walk_in_layers(each)
     }

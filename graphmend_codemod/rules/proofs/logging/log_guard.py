@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import COMPILING_PREDICATES, PREDICATES_ELSEWHERE, PYTHON_ATTRIBUTES
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Span
@@ -93,7 +94,7 @@ def _raised_after(site: Site) -> str | None:
 
 def _may_raise(site: Site, call: LogCall) -> str | None:
     """The part of a call's arguments that may raise, or the name of the call where the filters make errors of it."""
-    if call.what.endswith("warn") and any("error" in each for each in _filters(site)):
+    if call.what.endswith("warn") and any(map(_makes_errors, _filters(site))):
         return call.what
     for leaf in leaves(call.call):
         asked = leaf.value if isinstance(leaf, ast.Subscript) else leaf
@@ -103,9 +104,14 @@ def _may_raise(site: Site, call: LogCall) -> str | None:
     return None
 
 
-def _filters(site: Site) -> list[str]:
+def _filters(site: Site) -> list[ast.Call]:
     calls = (part for part in walk(site.evaluator.scope.node) if isinstance(part, ast.Call))
-    return [site.text(part) for part in calls if site.text(part.func).endswith(("simplefilter", "filterwarnings"))]
+    return [part for part in calls if last_name(part.func) in {"simplefilter", "filterwarnings"}]
+
+
+def _makes_errors(call: ast.Call) -> bool:
+    """True for a filter of warnings with the action "error"."""
+    return any(isinstance(part, ast.Constant) and part.value == "error" for part in walk(call))
 
 
 def effect(site: Site, call: LogCall) -> str | None:

@@ -85,7 +85,8 @@ def why_it_is_read(site: Site, call: LogCall) -> str | None:
         for item in parent.items if isinstance(parent, (ast.With, ast.AsyncWith)) else ():
             context = item.context_expr
             qualified = site.resolve(context.func) if isinstance(context, ast.Call) else None
-            records = qualified == "warnings.catch_warnings" and "record" in site.text(context)
+            given = {word.arg for word in context.keywords} if isinstance(context, ast.Call) else set()
+            records = qualified == "warnings.catch_warnings" and "record" in given
             if qualified in _REDIRECTIONS or records:
                 return f"`{site.text(context)}` captures the message"
     return None

@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import LAYOUT
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory, is_layer
 
@@ -136,18 +136,30 @@ class Products(NamedTuple):
             isinstance(part, ast.Call)
             and is_layer(self.site, self.calls, function, part)
             and part.lineno <= end
-            and any(is_name(_unshaped(each), name) for each in part.args)
+            and any(is_name(self._unshaped(each), name) for each in part.args)
             for part in later
         )
 
     def _from_layer(self, function: Definition, blocks: Blocks, bound: ast.Assign) -> bool:
-        value = _unshaped(bound.value)
+        value = self._unshaped(bound.value)
         if isinstance(value, ast.Call):
             return is_layer(self.site, self.calls, function, value)
         if isinstance(value, ast.Name):
             before = blocks.binding_before(bound, value.id)
             return before is not None and self._from_layer(function, blocks, before)
         return False
+
+    def _unshaped(self, node: ast.expr) -> ast.expr:
+        """What is left without changes of shape: `x` for `x.transpose(1, 2)[:, :4]`."""
+        while True:
+            if isinstance(node, ast.Subscript):
+                node = node.value
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LAYOUT:
+                if any((self.site.resolve_global(each) or "").startswith("torch.") for each in node.args):
+                    return node  # `x.view(torch.int32)`
+                node = node.func.value
+            else:
+                return node
 
 
 def about_shape(node: ast.expr, name: str) -> bool:
@@ -184,19 +196,6 @@ def _keeps_dtype(blocks: Blocks, node: ast.If, product: Product) -> bool:
         for part in walk_scope(blocks.function)
         if bound.lineno < getattr(part, "lineno", 0) < node.lineno
     )
-
-
-def _unshaped(node: ast.expr) -> ast.expr:
-    """What is left without changes of shape: `x` for `x.transpose(1, 2)[:, :4]`."""
-    while True:
-        if isinstance(node, ast.Subscript):
-            node = node.value
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LAYOUT:
-            if any(ast.unparse(each).startswith("torch.") for each in node.args):
-                return node  # `x.view(torch.int32)`
-            node = node.func.value
-        else:
-            return node
 
 
 def stored(site: Site, calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr | None]:

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.mask_products import about_shape, is_not_none, is_size, is_view, stored
-from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, binds, blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 

@@ -9,21 +9,20 @@ constructor tells, and choices by the class of a layer. Any other use is a reaso
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import is_name, is_text, last_name
+from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameters, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.masks.mask_products import Products, stored
 from graphmend_codemod.rules.proofs.masks.mask_sums import Sums
-from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 from graphmend_codemod.rules.proofs.memory.shared_memory import assigned
 
 
@@ -166,9 +165,9 @@ class MaskUses:
             raise NotProven(f"found no call of `{function.qualname}` in this module")
 
     def _occurs_elsewhere(self, name: str, calls: int) -> bool:
-        """True where the text spells the name more often than its definitions and so many calls do."""
-        defined = sum(key[0].rpartition(".")[2] == name for key in self.calls.definitions)
-        return len(re.findall(rf"\b{name}\b", self.site.source.text)) > defined + calls
+        """True where the module names it more often than so many calls do."""
+        named = (last_name(part) == name or is_text(part, name) for part in walk(tree_of(self.site.source.text)))
+        return sum(named) > calls
 
     def _chosen_layer(self, function: Definition, test: ast.expr) -> dict[str, _Chosen]:
         """What `isinstance(layer, Class)` or `layer.kind == "mamba"` says about a layer."""
@@ -272,9 +271,7 @@ class MaskUses:
                 called = node.func if isinstance(node, ast.Call) else None
                 if isinstance(called, ast.Attribute) and called.attr == "append" and is_name(called.value, listed.id):
                     elements += node.args  # type: ignore[attr-defined]
-        text = self.site.source.text
-        may_change = re.search(rf"\b{attribute}\b[\s)\\]*(?:\[|\.\s*(?:append|extend|insert))", text) is not None
-        if may_change and any(_is_changed(part, attribute) for part in walk(tree_of(text))):
+        if any(_is_changed(part, attribute) for part in walk(tree_of(self.site.source.text))):
             raise unknown
         names = [each.func.id for each in elements if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
         if not names or len(names) != len(elements):
@@ -314,7 +311,7 @@ def _classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]
             if isinstance(node, ast.Assign) and any(_is_own(each, attribute) for each in node.targets):
                 value = node.value
                 if not isinstance(value, ast.Constant):
-                    yield ast.unparse(value.func) if isinstance(value, ast.Call) else "..."
+                    yield (dotted(value.func) if isinstance(value, ast.Call) else None) or "..."
 
 
 def _is_own(node: ast.AST, attribute: str) -> bool:

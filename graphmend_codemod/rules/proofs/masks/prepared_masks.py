@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
+from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement
@@ -20,7 +21,6 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.all_ones_test import of_dtype
 from graphmend_codemod.rules.proofs.masks.mask_sums import ADDING, CHOICE, Sums
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
-from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 
 _MASKS = "transformers.modeling_attn_mask_utils"
 _MAKE_ZEROS = frozenset({f"{_MASKS}._prepare_4d_attention_mask", f"{_MASKS}._prepare_4d_attention_mask_for_sdpa"})
@@ -307,21 +307,28 @@ class PreparedMask:
         name = _configuration(constructor) if constructor is not None else None
         if constructor is None or name is None:
             return False
-        body = [ast.unparse(each) for each in constructor.node.body if _is_about(each, name)]
-        own = f"self.config = {name}" in body
+        body = [each for each in constructor.node.body if _is_about(each, name)]
+        own = any(isinstance(each, ast.Assign) and is_attribute(each.targets[0], "self", "config") for each in body)
         bases = [
             self.site.resolve_global(base) or ""
             for node in tree_of(self.site.source.text).body
             if isinstance(node, ast.ClassDef) and (node.name == owner or self.calls.is_heir(owner, node.name))
             for base in node.bases
         ]
-        handed = any(each.startswith((f"super().__init__({name})", f"super().__init__({name}, ")) for each in body)
+        handed = any(isinstance(each, ast.Expr) and _calls_above(each.value) for each in body)
         above = handed and any(base.startswith("transformers.") and base.endswith(".PreTrainedModel") for base in bases)
         stores = sum(
             isinstance(part, ast.Attribute) and part.attr == "config" and not isinstance(part.ctx, ast.Load)
             for part in walk_scope(constructor.node)
         )
         return (own and stores == 1) or (above and stores == 0)
+
+
+def _calls_above(node: ast.expr) -> bool:
+    """True for `super().__init__(...)`."""
+    called = node.func if isinstance(node, ast.Call) else None
+    owner = called.value if isinstance(called, ast.Attribute) and called.attr == "__init__" else None
+    return isinstance(owner, ast.Call) and is_name(owner.func, "super") and not owner.args
 
 
 def _is_about(statement: ast.stmt, name: str) -> bool:

@@ -11,6 +11,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.aliasing import RANDOM
 from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import parameters, walk
 from graphmend_codemod.rules.framework.site import Site
 
@@ -66,7 +67,7 @@ class _Calls:
     def why_not_same(self, node: ast.expr, seen: frozenset[str]) -> str | None:
         devices = {id(part.value) for part in walk(node) if isinstance(part, ast.Attribute) and part.attr == "device"}
         for part in walk(node):
-            if isinstance(part, ast.Call) and _last_name(part.func) in RANDOM:
+            if isinstance(part, ast.Call) and last_name(part.func) in RANDOM:
                 return f"`{speculation.short(part)}` draws random numbers, which the branch would keep"
             if isinstance(part, ast.Name) and id(part) not in devices and not self._is_same(part.id, seen):
                 text = speculation.short(node)
@@ -91,9 +92,5 @@ class _Calls:
 
 
 def _is_device(argument: ast.arg) -> bool:
-    annotated = "" if argument.annotation is None else ast.unparse(argument.annotation)
-    return argument.arg == "device" or "torch.device" in annotated
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    annotated = walk(argument.annotation) if argument.annotation is not None else ()
+    return argument.arg == "device" or any(last_name(part) == "device" for part in annotated)

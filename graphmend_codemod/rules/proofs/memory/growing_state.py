@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_none, last_name, same
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import computed_in_front, two_paths
@@ -71,7 +72,7 @@ def _condition(site: Site, test: ast.expr, own: str) -> str:
             raise NotProven(f"`{speculation.short(part)}` is not a comparison")
         for side in (part.left, part.comparators[0]):
             single = site.value(side).is_single or site.value(side).is_python
-            if not single and not (isinstance(side, ast.Attribute) and ast.unparse(side.value) == own):
+            if not single and not is_attribute(side, own):
                 raise NotProven(
                     f"`{speculation.short(side)}` may have more than one element; reduce it with `.any()` or `.all()`"
                 )
@@ -86,7 +87,7 @@ def _statement(site: Site, statement: ast.stmt, own: str, branch: _Branch) -> No
     elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         call = statement.value
         name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
-        if ast.unparse(call.func) != f"{own}.register_buffer" or len(call.args) != 2 or not isinstance(name, str):
+        if not is_attribute(call.func, own, "register_buffer") or len(call.args) != 2 or not isinstance(name, str):
             raise NotProven(f"`{speculation.short(call)}` may have side effects")
         value = _value(site, call.args[1], own, branch)
         branch.writes.append((name, value, [site.text(word) for word in call.keywords]))
@@ -96,12 +97,12 @@ def _statement(site: Site, statement: ast.stmt, own: str, branch: _Branch) -> No
 
 def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, branch: _Branch) -> None:
     value = statement.value
-    if isinstance(value, ast.Call) and _is_attribute(value.func, own):
+    if isinstance(value, ast.Call) and is_attribute(value.func, own):
         if not isinstance(target, ast.Tuple) or not isinstance(target.elts[0], ast.Name):
             raise NotProven(f"`{speculation.short(statement)}` may have side effects")
         names = []
         for each in target.elts:
-            if isinstance(each, ast.Attribute) and ast.unparse(each.value) == own:
+            if isinstance(each, ast.Attribute) and is_name(each.value, own):
                 names.append(site.free_name(each.attr))
                 branch.numbers.append(f"{own}.{each.attr} = {names[-1]}")
             elif isinstance(each, ast.Name):
@@ -109,9 +110,9 @@ def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, b
             else:
                 raise NotProven(f"`{speculation.short(each)}` is also written")
         branch.lines.append(f"{', '.join(names)} = {site.text(value)}")
-    elif not isinstance(target, ast.Attribute) or ast.unparse(target.value) != own:
+    elif not isinstance(target, ast.Attribute) or not is_name(target.value, own):
         raise NotProven(f"`{speculation.short(statement)}` writes to something other than an attribute")
-    elif ast.unparse(value).startswith(f"{own}.{target.attr}.to("):
+    elif _moves(value, own, target.attr):
         local = site.free_name(target.attr)
         branch.lines.append(f"{local} = {site.text(value)}")
         branch.moved[target.attr] = local
@@ -122,7 +123,7 @@ def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, b
 def _value(site: Site, node: ast.expr, own: str, branch: _Branch) -> str:
     if isinstance(node, ast.Name):
         return node.id
-    if _is_attribute(node, own):
+    if is_attribute(node, own):
         assert isinstance(node, ast.Attribute)
         if node.attr in {name for name, _, _ in branch.writes}:
             raise NotProven(f"`{speculation.short(node)}` is read after the branch wrote it")
@@ -130,8 +131,10 @@ def _value(site: Site, node: ast.expr, own: str, branch: _Branch) -> str:
     raise NotProven(f"`{speculation.short(node)}` may have a different shape from the tensor that it replaces")
 
 
-def _is_attribute(node: ast.expr, own: str) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == own
+def _moves(node: ast.expr, own: str, attribute: str) -> bool:
+    """True for `own.attribute.to(...)`."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == "to" and is_attribute(called.value, own, attribute)
 
 
 def larger_of(site: Site, node: ast.Assign) -> Edit | None:
@@ -152,8 +155,17 @@ def _larger(node: ast.Assign) -> tuple[str, ast.expr] | None:
     bound, kept = value.orelse, value.body
     if not isinstance(bound, (ast.Name, ast.Attribute)) or not isinstance(kept, ast.Name) or kept.id != target.id:
         return None
-    same = ast.unparse(value.test) == f"{target.id} is not None and {target.id} > {ast.unparse(bound)}"
-    return (target.id, bound) if same else None
+    return (target.id, bound) if _asks_for_larger(value.test, target.id, bound) else None
+
+
+def _asks_for_larger(test: ast.BoolOp, name: str, bound: ast.expr) -> bool:
+    """True for `name is not None and name > bound`."""
+    parts = [each for each in test.values if isinstance(each, ast.Compare) and is_name(each.left, name)]
+    if not isinstance(test.op, ast.And) or len(test.values) != 2 or len(parts) != 2:
+        return False
+    (there, larger), (none, other) = [each.ops[0] for each in parts], [each.comparators[0] for each in parts]
+    plain = all(len(each.ops) == 1 for each in parts) and isinstance(there, ast.IsNot) and isinstance(larger, ast.Gt)
+    return plain and is_none(none) and same(other, bound)
 
 
 def _given_tensor(site: Site, name: str) -> bool:
@@ -164,8 +176,9 @@ def _given_tensor(site: Site, name: str) -> bool:
             continue
         largest = hands_on = False
         for part in walk_in_layers(function):
-            if isinstance(part, ast.Assign) and ast.unparse(part.targets[0]) == name:
-                largest = largest or "max(" in ast.unparse(part.value)
+            if isinstance(part, ast.Assign) and is_name(part.targets[0], name):
+                calls = (each for each in walk_in_layers(part.value) if isinstance(each, ast.Call))
+                largest = largest or any(last_name(each.func) == "max" for each in calls)
             elif isinstance(part, ast.keyword) and part.arg == name and isinstance(part.value, ast.Name):
                 hands_on = hands_on or part.value.id == name
         if largest and hands_on:

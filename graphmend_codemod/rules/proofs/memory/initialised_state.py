@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import shape_needs, speculation
+from graphmend_codemod.analysis.patterns import is_none
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.core.findings import Edit
@@ -85,7 +86,7 @@ class _Branch:
     def _assertion(self, statement: ast.Assert) -> None:
         test = statement.test
         for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
-            plain = isinstance(part, ast.Compare) and ast.unparse(part.comparators[0]) == "None"
+            plain = isinstance(part, ast.Compare) and is_none(part.comparators[0])
             if not plain or not isinstance(part, ast.Compare) or not isinstance(part.ops[0], ast.IsNot):
                 raise NotProven(f"`{speculation.short(statement)}` may raise where eager mode skips it")
             if dotted(part.left) is None:
@@ -159,7 +160,7 @@ class _Branch:
         for part in walk_in_layers(node):
             if not isinstance(part, ast.Name) and not (isinstance(part, ast.Attribute) and self._attribute(part)):
                 continue
-            name = ast.unparse(part)
+            name = dotted(part) or ""
             if name in self._stands:
                 written[id(part)] = (part, self._stands[name])
             elif self._attribute(part) is not None and self.writes and self._is_tensor(part):

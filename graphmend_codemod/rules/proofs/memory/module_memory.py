@@ -13,6 +13,7 @@ from typing import TypeVar
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.aliasing import CONTAINER_METHODS, Effect
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.layer_lists import layers_called
@@ -365,8 +366,3 @@ def _meet(names: Collection[str], others: Collection[str]) -> bool:
 def overlap(one: str, other: str) -> bool:
     """True when two names may stand for one thing: they are equal, or one is an attribute of the other."""
     return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
-
-
-def is_name(node: ast.AST | None, name: str) -> bool:
-    """True for this name."""
-    return isinstance(node, ast.Name) and node.id == name

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
+from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -40,12 +41,12 @@ def _put_in(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr
             continue
         for node in walk(definition.node):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                if node.func.attr in _PUTS and ast.unparse(node.func.value) == f"self.{attribute}":
+                if node.func.attr in _PUTS and is_attribute(node.func.value, "self", attribute):
                     for value in node.args[-1:]:
                         yield from value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]
             elif isinstance(node, ast.Assign):
                 for target in node.targets:
-                    if isinstance(target, ast.Subscript) and ast.unparse(target.value) == f"self.{attribute}":
+                    if isinstance(target, ast.Subscript) and is_attribute(target.value, "self", attribute):
                         yield node.value
 
 

@@ -16,6 +16,7 @@ from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -256,10 +257,12 @@ class _Judge:
     def _casts(self, need: Assumption) -> bool:
         """True where a branch converts a tensor to the dtype that the header would have to ask of it."""
         values = (item.value for arm in self.selection.arms for item in arm.assignments)
+        whole = None if "..." in need.one else ast.parse(need.one, mode="eval").body
         return need.other.startswith("torch.") and any(
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and ast.unparse(node.func.value) == need.one
+            and whole is not None
+            and same(node.func.value, whole)
             and self.site.value(node).dtype == need.other
             for value in values
             for node in walk_in_layers(value)

@@ -11,6 +11,7 @@ import copy
 from collections.abc import Mapping, Sequence
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import asks_for_compiler
 from graphmend_codemod.analysis.scope import children, dotted, walk
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import ARITHMETIC, Kept, Resolve, own_attribute, spelled
 from graphmend_codemod.rules.proofs.sizes.integer_ways import HANDED, HELD, INTEGERS, Env, Kind, Quotient, Way
@@ -93,7 +94,7 @@ class Reader:
             self._refuse_names(statement)
 
     def _branch(self, statement: ast.If) -> None:
-        if any(isinstance(part, ast.Attribute) and part.attr == "is_compiling" for part in walk(statement.test)):
+        if asks_for_compiler(statement.test):
             self._refuse_names(statement)
             return
         self._check(statement.test)

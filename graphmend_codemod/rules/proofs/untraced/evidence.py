@@ -59,6 +59,7 @@ def may_be_mask(site: Site, node: ast.expr) -> bool:
     before = before or (values if site.place.in_loop else [])
     if before:
         return _looks_like_mask(before[-1])
+    # A hint for what to ask: whatever is written asks on the compile path whether the dtype is bool.
     return node.id.endswith("mask") and (value.is_tensor or not _is_parameter(site, node.id))
 
 

@@ -1,0 +1,88 @@
+"""Small questions about one expression, asked of its tree and never of its text."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+
+
+def same(one: ast.AST, other: ast.AST) -> bool:
+    """True for two expressions with the same tree, wherever they stand."""
+    return ast.dump(one) == ast.dump(other)
+
+
+def is_name(node: ast.AST | None, name: str) -> bool:
+    """True for this name."""
+    return isinstance(node, ast.Name) and node.id == name
+
+
+def is_attribute(node: ast.AST | None, owner: str, attribute: str | None = None) -> bool:
+    """True for `owner.attribute`; for any attribute of the name `owner` without `attribute`."""
+    found = isinstance(node, ast.Attribute) and is_name(node.value, owner)
+    return found and attribute in (None, node.attr)  # type: ignore[union-attr]
+
+
+def is_none(node: ast.AST) -> bool:
+    """True for `None`."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def is_text(node: ast.AST, text: str) -> bool:
+    """True for this literal string."""
+    return isinstance(node, ast.Constant) and node.value == text
+
+
+def last_name(node: ast.AST) -> str:
+    """`append` for `self.layers.append`, `print` for `print`, an empty string for what has no name."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def counted(node: ast.expr) -> str | None:
+    """`x` for `len(x)`, `x.shape[0]` and `x.size(0)`, where `x` is a name."""
+    whole: ast.AST | None = None
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        if is_name(node.func, "len"):
+            whole = node.args[0]
+        elif isinstance(node.func, ast.Attribute) and node.func.attr == "size" and _is_zero(node.args[0]):
+            whole = node.func.value
+    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and _is_zero(node.slice):
+        whole = node.value.value if node.value.attr == "shape" else None
+    return whole.id if isinstance(whole, ast.Name) else None
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == 0
+
+
+def expands_to(node: ast.expr, name: str) -> bool:
+    """True for `mask.expand(x.shape)`, `mask.expand(x.size())` and `mask.expand_as(x)`, with `name` for `x`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or len(node.args) != 1:
+        return False
+    given = node.args[0]
+    if node.keywords or node.func.attr == "expand_as":
+        return not node.keywords and is_name(given, name)
+    if isinstance(given, ast.Call):
+        return node.func.attr == "expand" and not given.args and is_attribute(given.func, name, "size")
+    return node.func.attr == "expand" and is_attribute(given, name, "shape")
+
+
+def asks_for_compiler(test: ast.expr) -> bool:
+    """True for a test that calls `torch.compiler.is_compiling()`, or what packages name so."""
+    calls = (part for part in walk_in_layers(test) if isinstance(part, ast.Call))
+    return any(last_name(call.func) in torch_api.PREDICATES_ELSEWHERE for call in calls)
+
+
+def holds_integers(annotation: ast.expr | None) -> bool:
+    """True for `list[int]`, `Tuple[int, int]` and `List[Tuple[int, int]]`."""
+    return _holds_integers(annotation, 2)
+
+
+def _holds_integers(annotation: ast.expr | None, deepest: int) -> bool:
+    if not isinstance(annotation, ast.Subscript) or deepest == 0:
+        return False
+    holder = (dotted(annotation.value) or "").removeprefix("typing.")
+    listed = {"list", "List", "tuple", "Tuple", *(("Sequence",) if deepest > 1 else ())}
+    first = annotation.slice.elts[0] if isinstance(annotation.slice, ast.Tuple) else annotation.slice
+    return holder in listed and (is_name(first, "int") or _holds_integers(first, deepest - 1))

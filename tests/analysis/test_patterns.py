@@ -1,0 +1,54 @@
+"""Questions about one expression."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from graphmend_codemod.analysis import patterns
+
+
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+@pytest.mark.parametrize("text", ["len(x)", "x.shape[0]", "x.size(0)"])
+def test_the_number_of_rows_is_that_of_a_name(text: str) -> None:
+    assert patterns.counted(_parsed(text)) == "x"
+
+
+@pytest.mark.parametrize("text", ["len(x[0])", "x.shape[1]", "x.size(-1)", "x.size()", "x.shape[False]", "lens(x)"])
+def test_other_sizes_are_no_number_of_rows(text: str) -> None:
+    assert patterns.counted(_parsed(text)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("m.bool().expand(x.shape)", True),
+        ("m.expand(x.size())", True),
+        ("m.expand_as(x)", True),
+        ("m.expand(y.shape)", False),
+        ("m.expand(x.shape, 2)", False),
+        ("m.expand(x.size(0))", False),
+    ],
+)
+def test_an_expanded_mask_has_the_shape_of_what_it_is_expanded_to(text: str, expected: bool) -> None:
+    assert patterns.expands_to(_parsed(text), "x") is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("list[int]", True),
+        ("typing.List[Tuple[int, int]]", True),
+        ("Sequence[list[int]]", True),
+        ("list[Sequence[int]]", False),
+        ("list[float]", False),
+        ("list[list[list[int]]]", False),
+        ("dict[int, int]", False),
+    ],
+)
+def test_lists_of_integers_and_of_pairs_of_them_are_known_by_their_annotation(text: str, expected: bool) -> None:
+    assert patterns.holds_integers(_parsed(text)) is expected
