@@ -1,7 +1,7 @@
 """What a function does besides returning something, followed into the functions of its file: what it may change.
 
 For an operator, a function may write into what it made itself, raise, and draw from torch's generators. Everything else
-that lasts is a reason, and so are calls of what is not known.
+that lasts is a reason, and so are calls of what is not known. A method may change tensors that the instance holds.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk
+from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import base
@@ -36,20 +37,45 @@ _DEEP = 6
 
 
 class FunctionEffects:
-    """The effects of functions of one file, asked at a site in it."""
+    """The effects of functions of one file, asked at a site in it.
+
+    Of the instance of a method, which is followed into other methods: `read` are attributes that they read, `set` those
+    that they set, to constants alone, `off` flags that have to be False for the effects to be all, `writes` the nodes
+    that change its tensors, by identity, and `methods` is whether there are other methods.
+    """
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._known: dict[int, frozenset[str]] = {}
+        self.read: set[str] = set()
+        self.set: dict[str, ast.Constant] = {}
+        self.off: set[str] = set()
+        self.writes: set[int] = set()
+        self.methods = False
 
-    def changed(self, function: FunctionNode, depth: int = 0) -> frozenset[str]:
-        """Parameters whose memory the function may change. NotProven for every other effect that lasts."""
+    def changed(self, function: FunctionNode, depth: int = 0, own: str = "") -> frozenset[str]:
+        """Parameters whose memory the function may change. NotProven for every other effect that lasts.
+
+        In a method, `own` is the parameter for the instance, and `.name` stands for what it holds as `name`.
+        """
         if id(function) not in self._known:
             if depth > _DEEP:
                 raise NotProven(f"`{function.name}` calls functions that call further ones")
             self._known[id(function)] = frozenset()  # what calls itself changes what it changes without that
-            self._known[id(function)] = frozenset(_Body(self, self._site, function, depth).changed())
+            self._known[id(function)] = frozenset(_Body(self, self._site, function, depth, own).changed())
         return self._known[id(function)]
+
+    def method(self, call: ast.Call, own: str) -> FunctionNode | None:
+        """The method of the instance `own` that a call runs."""
+        name = call.func.attr if isinstance(call.func, ast.Attribute) and _is_own(call.func, own) else None
+        owner = (self._site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+        calls = calls_in(self._site.source.text)
+        key = calls.method(owner, name) if name is not None else None
+        found = calls.definitions[key].node if key is not None else None
+        if found is None or any(self._site.resolve_global(each) != "torch.no_grad" for each in _decorators(found)):
+            return None
+        self.methods = True
+        return found
 
     def called(self, call: ast.Call) -> FunctionNode | None:
         """The function of this file that a call by its plain name calls."""
@@ -67,10 +93,12 @@ class FunctionEffects:
 
 
 class _Body:
-    def __init__(self, effects: FunctionEffects, site: Site, function: FunctionNode, depth: int) -> None:
+    def __init__(self, effects: FunctionEffects, site: Site, function: FunctionNode, depth: int, own: str) -> None:
         self._effects = effects
         self._site = site
         self._depth = depth
+        self._own = own
+        self._behind = dict(_behind_flags(site, function, own)) if own else {}
         self._parameters = {each.arg for each in parameters(function)}
         self._nodes = [part for statement in function.body for part in walk(statement)]
         self._stored = {
@@ -80,19 +108,56 @@ class _Body:
 
     def changed(self) -> set[str]:
         found: set[str] = set()
+        if self._own:
+            self._look_at_instance()
         for node in self._nodes:
-            if isinstance(node, (*_FORBIDDEN, *_NESTED)):
-                raise NotProven(f"`{speculation.short(node)}` is not supported inside a custom operator")
-            for written in self._written(node):
-                roots = self._roots(written)
-                if roots - self._parameters:
-                    raise NotProven(f"`{speculation.short(node)}` may change state of the module")
-                found |= roots
+            if self._behind.get(id(node)) in self._effects.off:
+                continue
+            try:
+                found |= self._changed_by(node)
+            except NotProven:
+                if id(node) not in self._behind:
+                    raise
+                self._effects.off.add(self._behind[id(node)])
         return found
 
+    def _changed_by(self, node: ast.AST) -> set[str]:
+        if isinstance(node, (*_FORBIDDEN, *_NESTED)):
+            raise NotProven(f"`{speculation.short(node)}` is not supported inside a custom operator")
+        found: set[str] = set()
+        for written in self._written(node):
+            roots = self._roots(written)
+            if any(each == self._own or (each not in self._parameters and each[0] != ".") for each in roots):
+                raise NotProven(f"`{speculation.short(node)}` may change state of the module")
+            found |= roots
+            self._effects.writes |= {id(node)} if any(each[0] == "." for each in roots) else set()
+        return found
+
+    def _look_at_instance(self) -> None:
+        """Notes what the method does with attributes of the instance; NotProven where it hands the instance on."""
+        plain = {
+            id(target): node.value
+            for node in self._nodes
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+            for target in node.targets
+        }
+        called = {id(node.func) for node in self._nodes if isinstance(node, ast.Call)}
+        looked = {id(node.value) for node in self._nodes if isinstance(node, ast.Attribute)}
+        for node in self._nodes:
+            if isinstance(node, ast.Name) and node.id == self._own and id(node) not in looked:
+                raise NotProven(f"`{self._own}` is handed on as a whole")
+            if isinstance(node, ast.Attribute) and _is_own(node, self._own):
+                if isinstance(node.ctx, ast.Load):
+                    self._effects.read |= {node.attr} if id(node) not in called else set()
+                elif id(node) not in plain or self._effects.set.setdefault(node.attr, plain[id(node)]) is None:
+                    raise NotProven(f"the function changes `{speculation.short(node)}`")
+                elif self._effects.set[node.attr].value != plain[id(node)].value:
+                    raise NotProven(f"the function sets `{speculation.short(node)}` to several values")
+
     def _written(self, node: ast.AST) -> Iterator[ast.expr]:
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            raise NotProven(f"the function changes `{speculation.short(node)}`")
+        stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+        if stored and not _is_own(node, self._own):  # type: ignore[arg-type]
+            raise NotProven(f"the function changes `{speculation.short(node)}`")  # type: ignore[arg-type]
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             yield node.value
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
@@ -118,6 +183,17 @@ class _Body:
         if function is not None:
             changed = self._effects.changed(function, self._depth + 1)
             yield from _given_as(function, call, changed)
+            return
+        method = self._effects.method(call, self._own) if self._own else None
+        if method is not None:
+            own = method.args.args[0].arg if method.args.args else ""
+            changed = self._effects.changed(method, self._depth + 1, own)
+            yield from (
+                ast.Attribute(ast.Name(self._own, ast.Load()), each[1:], ast.Load())
+                for each in changed
+                if each[0] == "."
+            )
+            yield from _given_as(method, call, frozenset(each for each in changed if each[0] != "."), skipped=1)
             return
         effect = self._effect(call)
         if effect is None:
@@ -192,6 +268,8 @@ class _Body:
                 if name == node.id:
                     found |= self._roots(value, seen | {name})
             return found
+        if self._own and isinstance(node, ast.Attribute) and _is_own(node, self._own):
+            return {f".{node.attr}"}
         if isinstance(node, (ast.Constant, ast.Compare, ast.JoinedStr, ast.UnaryOp)):
             return set()
         if isinstance(node, ast.BinOp):
@@ -234,7 +312,28 @@ def _of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
     return aliasing.Effect(known=known)
 
 
-def _given_as(function: FunctionNode, call: ast.Call, names: frozenset[str]) -> Iterator[ast.expr]:
+def _is_own(node: ast.Attribute, own: str) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == own
+
+
+def _decorators(function: FunctionNode) -> list[ast.expr]:
+    return [each.func if isinstance(each, ast.Call) else each for each in function.decorator_list]
+
+
+def _behind_flags(site: Site, function: FunctionNode, own: str) -> Iterator[tuple[int, str]]:
+    """What runs only if a flag of the instance is set, by identity: the rest of `if self.flag and ...:`."""
+    for node in (part for statement in function.body for part in walk(statement)):
+        if not isinstance(node, ast.If) or node.orelse:
+            continue
+        together = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And)
+        flag, *rest = node.test.values if together else [node.test]  # type: ignore[attr-defined]
+        if isinstance(flag, ast.Attribute) and _is_own(flag, own):
+            fact = site.evaluator.scope.attribute(flag.attr)
+            if fact is None or fact.kind not in {AttributeKind.BUFFER, AttributeKind.PARAMETER}:
+                yield from ((id(part), flag.attr) for each in (*rest, *node.body) for part in walk(each))
+
+
+def _given_as(function: FunctionNode, call: ast.Call, names: frozenset[str], skipped: int = 0) -> Iterator[ast.expr]:
     """What a call hands over for parameters of these names; everything where that is not plain."""
     if not names:
         return
@@ -242,6 +341,6 @@ def _given_as(function: FunctionNode, call: ast.Call, names: frozenset[str]) -> 
         yield from call.args
         yield from (word.value for word in call.keywords)
         return
-    positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)][skipped:]
     yield from (given for name, given in zip(positional, call.args, strict=False) if name in names)
     yield from (word.value for word in call.keywords if word.arg in names)

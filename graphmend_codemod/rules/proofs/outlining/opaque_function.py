@@ -12,6 +12,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining import state_updates
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, naming
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN
@@ -23,6 +24,8 @@ _ARRAYS = frozenset({"numpy", "__array__", "data_ptr"})
 
 def edit(site: Site) -> Edit:
     """The compile path in front of the body of the function around the site. NotProven where that would show."""
+    if site.evaluator.scope.class_qualified is not None:
+        return state_updates.edit(site)
     function = site.evaluator.scope.node
     names = _parameters(site, function)
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
@@ -59,8 +62,8 @@ def _parameters(site: Site, function: FunctionNode) -> list[str]:
     args = function.args
     if site.torch != "torch" or not site.torch_at_import:
         raise NotProven("`torch` may not be bound when the module is imported")
-    if site.evaluator.scope.class_qualified is not None or "." in site.function:
-        raise NotProven("the code is in a method or a nested function; move it into a function of its own")
+    if "." in site.function:
+        raise NotProven("the code is in a nested function; move it into a function of its own")
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef):
         raise NotProven("the function is decorated")
     if args.vararg or args.kwarg or args.kwonlyargs:

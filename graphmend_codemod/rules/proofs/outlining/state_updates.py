@@ -1,0 +1,261 @@
+"""A method that only changes tensors of its instance as one opaque operator: queues, codebooks, statistics.
+
+The operator gets these tensors and gives their new values back, which the graph then copies into them: so nothing has
+to be known of shapes, and the compiler sees each change. It runs the author's method on a stand-in for the instance,
+which holds the tensors of the graph.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
+from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
+from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
+
+_COMMENT = "# torch.compile cannot trace this method: it calls it as one operator."
+_DECORATORS = frozenset({"torch.no_grad", "torch.jit.ignore", "torch.jit.unused"})
+_TENSORS = frozenset({AttributeKind.BUFFER, AttributeKind.PARAMETER})
+_SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
+_SCHEMA = "(Tensor[] held, Tensor[] given, int number) -> Tensor[]"
+_FITS = '''\
+def _fits_an_update(owner, tensors: tuple, others: tuple, *given) -> bool:
+    """True if an operator can change `tensors` of a module by what is given and `others`: known while tracing."""
+    held = [getattr(owner, name) for name in tensors]
+    tensor, plain = (torch.Tensor, torch.nn.Parameter), (int, float, bool, str, type(None), torch.dtype, torch.device)
+    found = [*held, *(each for each in given if type(each) in tensor)]
+    if torch.compiler.is_exporting() or not all(type(each) in tensor and not each.is_meta for each in found):
+        return False  # the operator finds the module by a number, which no other process knows, and needs data
+    rest = [each for each in given if type(each) not in tensor]
+    for value in (getattr(owner, name) for name in others):
+        rest.extend(value if type(value) in (list, tuple) else [value])
+    if any(torch.is_autocast_enabled(each.device.type) for each in found):
+        return False
+    return all(type(each) in plain for each in rest) and _are_apart(owner, tensors)
+
+
+@torch.compiler.assume_constant_result
+def _are_apart(owner, names: tuple) -> bool:
+    """True if no two of these tensors of a module share memory."""
+    return len({getattr(owner, name).untyped_storage().data_ptr() for name in names}) == len(names)'''
+_COPIED = '''\
+def _copied(x: torch.Tensor) -> torch.Tensor:
+    """`x.clone()` as an operator: Inductor leaves a copy out, although the tensor changes before a gradient uses it."""
+    return x.clone()'''
+_COPIED_FAKE = """\
+@_copied.register_fake
+def _copied_fake(x):
+    return torch.empty_like(x)"""
+_UPDATE = '''\
+def _update_operator(*names: str, changed: int):
+    """Make `method(self, *given)` one operator for torch.compile: of the tensors `names` it changes the first ones."""
+    import itertools
+    import weakref
+
+    def decorate(method):
+        counted, calls, numbers = itertools.count(), {{}}, weakref.WeakKeyDictionary()
+
+        @torch.compiler.assume_constant_result
+        def number_of(owner, others):
+            number = numbers.setdefault(owner, {{}}).setdefault(repr(others), next(counted))
+            calls[number] = weakref.ref(owner), others
+            return number
+
+{operator}
+        def operator(held, given, number):
+            (owner, others), tensors = calls[number], iter(given)
+            held = [each.clone() for each in held[:changed]] + held[changed:]
+            stand_in = object.__new__(type(owner()))  # with the tensors of the graph
+            vars(stand_in).update({{**vars(owner()), **dict(zip(names, held))}})
+            method(stand_in, *[next(tensors) if each is ... else each for each in others])
+            return held[:changed]
+
+        @operator.register_fake
+        def fake(held, given, number):
+            return [torch.empty_like(each) for each in held[:changed]]
+
+        def call(owner, *given):
+            others = tuple(... if isinstance(each, torch.Tensor) else each for each in given)
+            given = [each.detach() for each in given if isinstance(each, torch.Tensor)]
+            held = [getattr(owner, name).detach() for name in names]
+            for old, new in zip(held, operator(held, given, number_of(owner, others))):
+                old.copy_(new)
+
+        return call
+
+    return decorate'''
+
+
+def edit(site: Site) -> Edit:
+    """The compile path in front of the body of the method around the site. NotProven where that would show."""
+    function, scope = site.evaluator.scope.node, site.evaluator.scope
+    own, owner = scope.self_name or "", (scope.class_qualified or "").rpartition(".")[2]
+    names = _parameters(site, function, own)
+    effects = FunctionEffects(site)
+    changed = effects.changed(function, own=own)
+    if not changed:
+        raise NotProven("the method changes nothing that it holds")
+    if any(name[0] != "." for name in changed):
+        raise NotProven("the method changes one of its arguments")
+    _check_order(function.body, names, effects.writes)
+    written = sorted(name[1:] for name in changed)
+    kinds = {name: fact.kind for name in effects.read if (fact := scope.attribute(name)) is not None}
+    tensors = [*written, *sorted(each for each in effects.read - set(written) if kinds.get(each) in _TENSORS)]
+    others = sorted(effects.read - set(tensors))
+    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+    first = site.at(body[0])
+    if first is None:
+        raise NotProven("the function is not reached by torch.compile")
+    conditions = _conditions(site, effects, own, owner)
+    conditions.append(f"_fits_an_update({', '.join([own, _tuple(tensors), _tuple(others), *names])})")
+    operator = site.free_name(f"_{function.name.strip('_')}_operator")
+    text = f"{_COMMENT}\n{first.header('if', conditions)}\n    return {operator}({', '.join([own, *names])})\n"
+    replacements = [Replacement(site.span(body[0]), (text, site.original(body[0])))]
+    replacements += _copies(site, owner, written)
+    helpers = _helpers(site, operator, owner, tensors, len(written))
+    if len(replacements) > 1:
+        fake = Helper("_copied_fake", _COPIED_FAKE, after=("_copied",), shared=True)
+        helpers = (*helpers, Helper("_copied", _copied(site), after=("_operator_name",), shared=True), fake)
+    return Edit(tuple(replacements), imports=("torch",), helpers=helpers)
+
+
+def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> list[str]:
+    """What the analysis takes for granted."""
+    conditions = [f"{site.torch}.compiler.is_dynamo_compiling()"]
+    if effects.methods:
+        conditions.append(f"type({own}) is {owner}")
+    conditions += [f"{own}.{name} is False" for name in sorted(effects.off)]
+    for name, value in sorted(effects.set.items()):
+        conditions += _already(f"{own}.{name}", value)
+    return conditions if site.no_grad else [*conditions, f"not {site.torch}.is_grad_enabled()"]
+
+
+def _parameters(site: Site, function: FunctionNode, own: str) -> list[str]:
+    args, owner = function.args, (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    if site.torch != "torch" or not site.torch_at_import:
+        raise NotProven("`torch` may not be bound when the module is imported")
+    bound = [each for each in site.summary.bindings if each.name == owner and each.kind != "class"]
+    if bound or any(each.name == owner and not each.receiver for each in site.summary.writes):
+        raise NotProven(f"`{owner}` may be something else when the method runs")
+    if not own or site.function != f"{owner}.{function.name}":
+        raise NotProven("the code is in a nested function; move it into a function of its own")
+    decorators = [each.func if isinstance(each, ast.Call) else each for each in function.decorator_list]
+    if any(site.resolve_global(each) not in _DECORATORS for each in decorators):
+        raise NotProven("the method is decorated")
+    if args.vararg or args.kwarg or args.kwonlyargs or isinstance(function, ast.AsyncFunctionDef):
+        raise NotProven("the method takes any number of arguments, or some by name only")
+    if any(isinstance(part, ast.Return) and part.value is not None for part in walk(function)):
+        raise NotProven("the method returns something; move what cannot be traced into a function of its own")
+    return [each.arg for each in (*args.posonlyargs, *args.args)][1:]
+
+
+def _check_order(body: Sequence[ast.stmt], names: Sequence[str], writes: set[int], after: bool = False) -> bool:
+    """Whether tensors are changed by the end of `body`; NotProven where an argument is read after that.
+
+    An argument may be a view of what the method changes, and the operator's is not.
+    """
+    for statement in body:
+        heads, blocks = _parts(statement)
+        for _ in range(2 if isinstance(statement, (ast.For, ast.While)) else 1):
+            inside = [part for each in heads for part in walk(each)]
+            sizes = {id(size) for part in inside for size in _measured(part)}
+            read = [part.id for part in inside if isinstance(part, ast.Name) and id(part) not in sizes]
+            known = next((name for name in read if name in names), None) if after else None
+            if known is not None:
+                raise NotProven(f"`{known}` is read after a change, and may share memory with what is changed")
+            after = after or any(id(part) in writes for part in inside)
+            after = any([after, *(_check_order(block, names, writes, after) for block in blocks)])
+    return after
+
+
+def _measured(node: ast.AST) -> list[ast.expr]:
+    """The `x` of `len(x)` and `x.shape`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+        return node.args
+    return [node.value] if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES else []
+
+
+def _parts(statement: ast.stmt) -> tuple[list[ast.AST], list[list[ast.stmt]]]:
+    """What a statement evaluates itself, and the blocks below it."""
+    blocks = [block for name in ("body", "orelse") if (block := getattr(statement, name, None))]
+    if not blocks:
+        return [statement], []
+    return [each for name in ("test", "iter") if (each := getattr(statement, name, None)) is not None], blocks
+
+
+def _copies(site: Site, owner: str, written: Sequence[str]) -> list[Replacement]:
+    """Compile paths for statements that copy a tensor that the method changes, with an operator for `clone()`.
+
+    In a graph that ends with a change of the tensor, Inductor leaves `clone()` out and a gradient would use new values.
+    """
+    calls, found = calls_in(site.source.text), []
+    for definition in calls.definitions.values():
+        if not definition.owner or not calls.related(definition.owner, owner):
+            continue
+        eager = beside_compile_paths(definition.node)
+        for statement in (part for part in walk_scope(definition.node) if isinstance(part, _SIMPLE)):
+            copies = [part for part in walk(statement) if _copies_one(part, written) and id(part) not in eager]
+            if copies:
+                new = {id(each): (each, f"_copied({site.text(each.func.value)})") for each in copies}  # type: ignore[attr-defined]
+                inner = site.but(written=new).text(statement)
+                path = f"if {site.torch}.compiler.is_dynamo_compiling():\n    {inner}\nelse:\n    "
+                found.append(Replacement(site.span(statement), (path, site.original(statement, 1))))
+    return found
+
+
+def _copies_one(node: ast.AST, names: Sequence[str]) -> bool:
+    """True for `self.queue.detach().clone()`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "clone":
+        return False
+    inner: ast.expr = node.func.value
+    while isinstance(inner, (ast.Attribute, ast.Call)):
+        if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.attr in names:
+            return not node.args and not node.keywords
+        inner = inner.func if isinstance(inner, ast.Call) else inner.value
+    return False
+
+
+def _copied(site: Site) -> str:
+    lines = decorator(site, "copied", "(Tensor x) -> Tensor")
+    return "\n".join([*lines, *_COPIED.splitlines()])
+
+
+def _already(attribute: str, value: ast.Constant) -> list[str]:
+    """The conditions under which `attribute = value` changes nothing."""
+    if value.value is None or isinstance(value.value, bool):
+        return [f"{attribute} is {value.value}"]
+    return [f"type({attribute}) is {type(value.value).__name__}", f"{attribute} == {value.value!r}"]
+
+
+def _tuple(names: Sequence[str]) -> str:
+    inside = ", ".join(f'"{name}"' for name in names)
+    return f"({inside},)" if len(names) == 1 else f"({inside})"
+
+
+def _helpers(site: Site, operator: str, owner: str, names: Sequence[str], changed: int) -> tuple[Helper, ...]:
+    lines = decorator(site, "x", _SCHEMA)
+    lines[1] = '    _operator_name(method.__name__.strip("_")),'
+    made = _UPDATE.format(operator="\n".join(f"        {line}" for line in lines))
+    words = [*(f'"{name}"' for name in names), f"changed={changed}"]
+    text = [
+        f"@_update_operator({', '.join(words)})",
+        f"def {operator}(self, *given):",
+        f'    """`{owner}.{site.evaluator.scope.node.name}` as one operator for torch.compile."""',
+        f"    {owner}.{site.evaluator.scope.node.name}(self, *given)",
+    ]
+    fits, apart = _FITS.split("\n\n\n")
+    return (
+        naming(site),
+        Helper("_are_apart", apart, shared=True),
+        Helper("_fits_an_update", fits, after=("_are_apart",), shared=True),
+        Helper("_update_operator", made, after=("_operator_name",), shared=True),
+        Helper(operator, "\n".join(text), after=("_update_operator",)),
+    )

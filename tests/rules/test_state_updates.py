@@ -1,0 +1,132 @@
+"""Methods that change tensors of their instance as one operator: what is changed, and what is left alone."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from graphmend_codemod.rules.proofs.outlining import unbacked
+from tests.tools.fixes import checked, fixed
+
+_QUEUE = """
+import torch
+from torch import nn
+
+
+def step(x, means):
+    return means + x.mean()
+
+
+class Model(nn.Module):
+    def __init__(self, shared=False):
+        super().__init__()
+        self.register_buffer("bank", torch.zeros(5, 3))
+        self.register_buffer("place", torch.zeros(1, dtype=torch.long))
+        self.register_buffer("scale", torch.ones(3))
+        self.size, self.shared, self.rounds = (5, 3), shared, 0
+
+    @torch.no_grad()
+    def put(self, rows, factor=1.0):
+        if self.shared and torch.distributed.get_world_size() > 1:
+            torch.distributed.all_reduce(rows)
+        place = int(self.place)
+        if place + len(rows) >= self.size[0]:
+            self.bank[place:] = rows[: self.size[0] - place] * self.scale
+            self.place.zero_()
+        else:
+            self.bank[place : place + len(rows)] = rows * factor
+            self.move(len(rows))
+        self.rounds = 0
+
+    def move(self, count):
+        self.place.add_(count)
+
+    def forward(self, x: torch.Tensor):
+        y = torch.tanh(x)
+        old = self.bank.clone().detach()
+        self.put(y)
+        return (y @ old.t()).sum() + (y @ self.bank.t()).sum()
+
+
+class Other(Model):
+    def move(self, count):
+        self.place.add_(2 * count)
+"""
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    yield
+    sys.modules.pop("update_subject", None)
+    torch._dynamo.reset()
+
+
+def loaded(source: str) -> Any:
+    module: Any = types.ModuleType("update_subject")
+    sys.modules["update_subject"] = module
+    exec(compile(fixed(source, opaque=True)[0], "subject.py", "exec"), vars(module))
+    return module
+
+
+def run(model: Any, call: Any, x: torch.Tensor) -> list[torch.Tensor]:
+    x = x.clone().requires_grad_()
+    found = call(x)
+    found.backward()
+    assert x.grad is not None
+    return [found.detach(), x.grad, *(each.clone() for each in model.buffers())]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_queue_is_filled_in_one_graph_with_the_gradients_of_eager_mode() -> None:
+    eager = loaded(_QUEUE).Model()
+    model, second = copy.deepcopy(eager), copy.deepcopy(eager)
+    whole: Any = torch.compile(model, backend="inductor", fullgraph=True)
+    other: Any = torch.compile(second, backend="aot_eager", fullgraph=True)
+    for number in range(3):
+        x = torch.randn(2, 3, generator=torch.Generator().manual_seed(number))
+        expected = run(eager, eager, x)
+        for old, new, apart in zip(expected, run(model, whole, x), run(second, other, x), strict=True):
+            torch.testing.assert_close(new, old)
+            torch.testing.assert_close(apart, old)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute")
+def test_what_the_operator_cannot_take_breaks_the_graph_as_before() -> None:
+    module = loaded(_QUEUE)
+    for kind, change in (("Other", {}), ("Model", {"rounds": 1, "size": torch.tensor([5, 3])})):
+        eager = getattr(module, kind)()
+        vars(eager).update(change)
+        model = copy.deepcopy(eager)
+        compiled: Any = torch.compile(model, backend="eager")
+        for old, new in zip(run(eager, eager, X), run(model, compiled, X), strict=True):
+            torch.testing.assert_close(new, old)
+        assert model.rounds == eager.rounds
+
+
+X = torch.randn(2, 3, generator=torch.Generator().manual_seed(9))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("self.rounds = 0\n\n", "self.rounds = place\n\n", "changes `self.rounds`"),
+        ("self.rounds = 0\n\n", "self.bank[0] = rows[0]\n\n", "read after a change"),
+        ("place = int(self.place)", "rows[0] = 2\n        place = int(self.place)", "one of its arguments"),
+        ("self.rounds = 0\n\n", "log(self)\n\n", "handed on"),
+        ("self.rounds = 0\n\n", "self.hook(place)\n\n", "may have side effects"),
+        ("self.rounds = 0\n\n", "return place\n\n", "returns something"),
+    ],
+)
+def test_what_would_show_is_left_alone(old: str, new: str, because: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unbacked, "captured", lambda *_: None)  # which has a reason of its own
+    source = _QUEUE.replace(old, new, 1)
+    assert source != _QUEUE
+    reasons = [each.declined or "" for each in checked(source, opaque=True, select=("GM801",)).findings]
+    assert any(because in reason for reason in reasons), reasons
+    assert fixed(source, opaque=True, select=("GM801",))[0] == source
