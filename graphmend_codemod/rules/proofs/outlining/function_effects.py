@@ -157,7 +157,7 @@ class _Body:
     def _written(self, node: ast.AST) -> Iterator[ast.expr]:
         stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
         if stored and not _is_own(node, self._own):  # type: ignore[arg-type]
-            raise NotProven(f"the function changes `{speculation.short(node)}`")  # type: ignore[arg-type]
+            raise NotProven(f"the function changes `{speculation.short(node)}`")
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             yield node.value
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):

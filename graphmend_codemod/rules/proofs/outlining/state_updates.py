@@ -202,25 +202,29 @@ def _copies(site: Site, owner: str, written: Sequence[str]) -> list[Replacement]
             continue
         eager = beside_compile_paths(definition.node)
         for statement in (part for part in walk_scope(definition.node) if isinstance(part, _SIMPLE)):
-            copies = [part for part in walk(statement) if _copies_one(part, written) and id(part) not in eager]
+            copies = [
+                (part, copied)
+                for part in walk(statement)
+                if isinstance(part, ast.Call) and id(part) not in eager and (copied := _copied_by(part, written))
+            ]
             if copies:
-                new = {id(each): (each, f"_copied({site.text(each.func.value)})") for each in copies}  # type: ignore[attr-defined]
+                new = {id(call): (call, f"_copied({site.text(copied)})") for call, copied in copies}
                 inner = site.but(written=new).text(statement)
                 path = f"if {site.torch}.compiler.is_dynamo_compiling():\n    {inner}\nelse:\n    "
                 found.append(Replacement(site.span(statement), (path, site.original(statement, 1))))
     return found
 
 
-def _copies_one(node: ast.AST, names: Sequence[str]) -> bool:
-    """True for `self.queue.detach().clone()`."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "clone":
-        return False
-    inner: ast.expr = node.func.value
+def _copied_by(call: ast.Call, names: Sequence[str]) -> ast.expr | None:
+    """The `self.queue.detach()` of `self.queue.detach().clone()`, where `queue` is among the names."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "clone" or call.args or call.keywords:
+        return None
+    inner: ast.expr = call.func.value
     while isinstance(inner, (ast.Attribute, ast.Call)):
         if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.attr in names:
-            return not node.args and not node.keywords
+            return call.func.value
         inner = inner.func if isinstance(inner, ast.Call) else inner.value
-    return False
+    return None
 
 
 def _copied(site: Site) -> str:
