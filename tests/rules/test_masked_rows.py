@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import declined, embedded, fixed
+from tests.tools.fixes import checked, declined, embedded, fixed
 from tests.tools.observe import Scenario
 
 _SETUP = """
@@ -63,3 +63,48 @@ def test_a_list_that_another_name_may_change_gives_no_sizes(change: str) -> None
     after, _ = fixed(kept, select=("GM503",))
     assert after != kept
     compiles(after, ["torch.ones(5), torch.ones(1)"], scenarios=_OFF)
+
+
+@pytest.mark.parametrize(
+    ("returned", "inputs"),
+    [
+        (
+            "y[mask].mean()",
+            ["torch.randn(2, 3, 4), torch.tensor([[1, 0, 1], [0, 0, 1]]).bool()", "torch.randn(3), torch.ones(3) > 0"],
+        ),
+        ("y[mask].sum() * 2", ["torch.randn(2, 3), torch.tensor([True, False])", "torch.randn(2), torch.tensor(True)"]),
+        (
+            "-y[torch.arange(y.shape[0]), index][mask].mean()",
+            ["torch.randn(3, 5), torch.tensor([True, False, True]), torch.tensor([4, 0, -1])"],
+        ),
+    ],
+)
+def test_a_parameter_named_a_mask_is_one_where_it_has_its_dtype(returned: str, inputs: list[str]) -> None:
+    source = _GIVEN.format(returned=returned)
+    after, _ = fixed(source)
+    assert "is_compiling()" in after
+    behaves(source, after, inputs)
+    compiles(after, inputs)
+
+
+def test_a_parameter_named_a_mask_may_be_anything() -> None:
+    after, _ = fixed(_GIVEN.format(returned="y[mask].sum()"))
+    for given in ("None", "torch.tensor([1, 0])", "torch.ones(2, 2) > 0", "[True, False]"):
+        compiles(after, [f"torch.ones(2, 3), {given}"], strict=False)
+
+
+def test_a_mask_that_chooses_twice_is_left_to_others() -> None:
+    found = checked(_GIVEN.format(returned="(y[mask] - y[mask].mean()).abs()")).findings
+    assert "GM501" not in [each.code for each in found]
+
+
+_GIVEN = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, mask, index=None):
+        y = torch.relu(x)
+        return {returned}
+"""

@@ -104,7 +104,7 @@ def found(source: str) -> list[tuple[str, str]]:
         ("x = nn.functional.one_hot(ids, max(ids.max(), 3))", "uses a tensor as a size"),
         ("x = torch.topk(x, k=ids[0])[0]", "uses a tensor as a size"),
         ("fg_mask, other = other\nx = x[fg_mask]\nfg_mask = fg_mask.cuda()", "boolean-mask indexing"),
-        ("rows = torch.eye(3, dtype=torch.bool)\nx = x[rows]\nx = x + ids.nonzero()", "boolean-mask indexing"),
+        ("rows = torch.empty(3, dtype=torch.bool)\nx = x[rows]\nx = x + ids.nonzero()", "boolean-mask indexing"),
         ("x = x.repeat_interleave(ids, output_size=other)", "data-dependent shape where `other` is None"),
         ("x = x.to_sparse_coo()", "makes a sparse tensor"),
         ("x = x.detach().requires_grad_()", "require gradients"),

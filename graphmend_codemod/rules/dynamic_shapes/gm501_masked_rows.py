@@ -5,8 +5,9 @@ compile path keeps the size: `torch.where(mask, x, 0).sum()`, and the mask as th
 float32, as eager mode does for half precision, and divides by the number of true elements. Eager mode runs the original
 statement, word for word; sums add up in another order under `torch.compile`.
 
-The path is taken where the mask has the shape of what it chooses from, which Dynamo knows while it traces, and for the
-sum of `masked_select` wherever both broadcast. Loops that
+The path is taken where the mask has the shape of what it chooses from, or of its first dimensions, which Dynamo knows
+while it traces, and for the sum of `masked_select` wherever both broadcast. A name such as `mask` or `valid_mask` is
+enough for a mask: the path asks for its dtype. Loops that
 give each expert its rows are GM502's; GM510 takes masks and tensors that are computed in place.
 """
 
@@ -15,13 +16,14 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import INDEXED, walk_in_layers
+from graphmend_codemod.analysis.scope import INDEXED, parameters, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.selectors import Selection, is_plain, selection, where_of
+from graphmend_codemod.rules.proofs.untraced.subscripts import chosen_anywhere
 
 _SETUP = """
 import torch
@@ -151,9 +153,15 @@ def reduced(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     for part in walk_in_layers(node.value):
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr in {"sum", "mean"}:
             found = None if part.args or part.keywords else _selected(site, part.func.value)
-            if found is not None and is_plain(found, part.func.attr):
+            if found is not None and is_plain(found, part.func.attr) and _is_all(node.value, found):
                 return _reduction(site, node, part, found)
     return None
+
+
+def _is_all(value: ast.expr, found: Selection) -> bool:
+    """False where the mask chooses something else in the same statement, which ends the graph all the same."""
+    same = [each for part in walk_in_layers(value) if (each := selection(part)) is not None]
+    return sum(ast.dump(each.mask) == ast.dump(found.mask) for each in same) == 1
 
 
 def _selected(site: Site, node: ast.expr) -> Selection | None:
@@ -163,7 +171,8 @@ def _selected(site: Site, node: ast.expr) -> Selection | None:
     if isinstance(node, ast.Call):
         return found if site.resolve(node.func) == ("torch.masked_select" if len(node.args) > 1 else None) else None
     mask = site.value(found.mask)
-    return found if mask.is_tensor and mask.dtype == BOOL else None
+    known = mask.is_tensor and mask.dtype == BOOL
+    return found if known or (isinstance(node, ast.Subscript) and chosen_anywhere(site, node) is not None) else None
 
 
 def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, found: Selection) -> Verdict:
@@ -173,10 +182,14 @@ def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, found:
         return Verdict(message, declined=name_taken())
     mean = call.func.attr == "mean"
     tensor, mask = site.text(found.base), site.text(found.mask)
-    kept, facts = (
-        f"{site.torch}.where({mask}, {tensor}, 0)",
-        _facts(site, found, broadcast=found.by_element and not mean),
-    )
+    facts = _facts(site, found, broadcast=found.by_element and not mean)
+    widened = ""
+    if _may_choose_rows(site, found):
+        wide = site.free_name("chosen", "is_chosen")
+        shape = f"{mask}.shape + (1,) * ({tensor}.dim() - {mask}.dim())"
+        widened = f"{wide} = {mask}.reshape({shape}).expand_as({tensor})\n    "
+        mask = wide
+    kept = f"{site.torch}.where({mask}, {tensor}, 0)"
     dense = f"{kept}.sum()"
     if mean:
         narrow = ", ".join(f"{site.torch}.{each}" for each in ("float16", "bfloat16", "float32"))
@@ -185,7 +198,7 @@ def _reduction(site: Site, node: ast.Assign | ast.Return, call: ast.Call, found:
     text = site.but(written={**site.written, id(call): (call, dense)}).text(node)
     if "\n" in text:
         return Verdict(message, declined="the statement spans several lines; assign its parts to variables first")
-    return Verdict(message, edit=_two_paths(site, node, facts, text))
+    return Verdict(message, edit=_two_paths(site, node, facts, widened + text))
 
 
 def _facts(site: Site, found: Selection, *, broadcast: bool) -> list[str]:
@@ -195,11 +208,22 @@ def _facts(site: Site, found: Selection, *, broadcast: bool) -> list[str]:
     """
     tensor, mask = site.value(found.base), site.value(found.mask)
     asked = [found.base] if not broadcast and (tensor.hint or not tensor.is_tensor) else []
-    asked += [] if mask.is_tensor else [found.mask]
+    given = {each.arg for each in parameters(site.evaluator.scope.node)}
+    # What is given may be None, whatever its annotation says.
+    none = mask.hint and isinstance(found.mask, ast.Name) and found.mask.id in given
+    asked += [found.mask] if none or not mask.is_tensor else []
     facts = [f"isinstance({site.text(part)}, {site.torch}.Tensor)" for part in asked]
     if mask.dtype != BOOL or mask.hint:
         facts.append(f"{site.text(found.mask)}.dtype == {site.torch}.bool")
-    return facts if broadcast else [*facts, f"{site.text(found.mask)}.shape == {site.text(found.base)}.shape"]
+    chosen, chooser = site.text(found.base), site.text(found.mask)
+    rows = f"[: {chooser}.dim()]" if _may_choose_rows(site, found) else ""
+    return facts if broadcast else [*facts, f"{chooser}.shape == {chosen}.shape{rows}"]
+
+
+def _may_choose_rows(site: Site, found: Selection) -> bool:
+    """True where a mask of fewer dimensions may choose whole rows: no shapes tell that it does not."""
+    tensor, mask = site.value(found.base), site.value(found.mask)
+    return not found.by_element and (tensor.shape is None or tensor.shape != mask.shape)
 
 
 def _two_paths(site: Site, node: ast.stmt, facts: list[str], text: str) -> Edit:

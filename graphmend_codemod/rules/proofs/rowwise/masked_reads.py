@@ -111,7 +111,45 @@ class MaskedReads(RowFunctions):
 
     def subscript(self, node: ast.Subscript) -> Held:
         found = selection(node) if self.is_mask(node) else None
-        return super().subscript(node) if found is None else self.read(node, found)
+        if found is None:
+            return self._gathered(node) or super().subscript(node)
+        return self.read(node, found)
+
+    def _gathered(self, node: ast.Subscript) -> Held | None:
+        """`x[torch.arange(n), t]` in `x[torch.arange(n), t][mask]`: one element of each row, as many as `t` has."""
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
+        if self.lifted != 1 or len(parts) != 2 or dotted(node.value) is None or dotted(parts[1]) is None:
+            return None
+        counts = parts[0]
+        if (
+            not isinstance(counts, ast.Call)
+            or self.site.resolve(counts.func) != "torch.arange"
+            or len(counts.args) != 1
+        ):
+            return None
+        if any(word.arg != "device" for word in counts.keywords) or not self._is_count(counts.args[0]):
+            return None
+        if (dotted(node.value) or "").partition(".")[0] in self.env:
+            return None
+        index, picked, torch = self.tensor(parts[1], 1), self.site.text(node.value), self.site.torch
+        asked = [f"{index}.dim() == 1", f"{index}.dtype == {torch}.int64"]
+        asked += [f"{self.site.text(counts.args[0])} == {index}.shape[0]"]
+        asked += [f"{torch}.is_tensor({picked})", f"{picked}.dim() == 2"]
+        self.conditions.update(dict.fromkeys(asked))
+        return rows(1)
+
+    def _is_count(self, node: ast.expr) -> bool:
+        """True for `t.numel()`, `t.shape[0]`, `len(t)` of what has a name before the statement."""
+        owner: ast.expr | None = None
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+            owner = node.value.value if isinstance(node.slice, ast.Constant) else None
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            plain = all(isinstance(each, ast.Constant) for each in node.args) and not node.keywords
+            owner = node.func.value if plain and node.func.attr in {"numel", "size"} else None
+        elif isinstance(node, ast.Call) and self.site.resolve(node.func) == "builtins.len" and len(node.args) == 1:
+            owner = node.args[0]
+        name = dotted(owner) if owner is not None else None
+        return name is not None and name.partition(".")[0] not in self.env
 
     def call(self, node: ast.Call) -> Held:
         found = selection(node) if self.is_mask(node) else None

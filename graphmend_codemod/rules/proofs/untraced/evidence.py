@@ -13,6 +13,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import asks_identity
 
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
+_SPEAKS_OF_MASK = re.compile(r"(?:^|_)(?:mask|masks|valid)$|^mask_")
 _LARGEST = frozenset({"builtins.min", "builtins.max", "builtins.abs"})
 
 
@@ -60,7 +61,7 @@ def may_be_mask(site: Site, node: ast.expr) -> bool:
     if before:
         return _looks_like_mask(before[-1])
     # A hint for what to ask: whatever is written asks on the compile path whether the dtype is bool.
-    return node.id.endswith("mask") and (value.is_tensor or not _is_parameter(site, node.id))
+    return _SPEAKS_OF_MASK.search(node.id) is not None
 
 
 def absent_parameters(site: Site) -> frozenset[str]:
@@ -92,11 +93,6 @@ def _says_both(site: Site, annotation: str | None) -> bool:
     fact = site.evaluator.scope.index.global_fact(home, name) if home else None
     words = set(re.findall(r"\w+", fact.text)) if fact is not None else set()
     return "Tensor" in words and not words.isdisjoint({"float", "int"})
-
-
-def _is_parameter(site: Site, name: str) -> bool:
-    arguments = site.evaluator.scope.node.args
-    return any(each.arg == name for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs))
 
 
 def _looks_like_mask(node: ast.expr) -> bool:
