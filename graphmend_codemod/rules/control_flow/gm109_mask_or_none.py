@@ -34,6 +34,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.all_ones_test import Question, of_dtype, question_of
+from graphmend_codemod.rules.proofs.masks.kept_by_caller import edit_in_caller, is_left_to_eager
 from graphmend_codemod.rules.proofs.masks.mask_products import Products
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
 from graphmend_codemod.rules.proofs.masks.prepared_masks import PreparedMask, forms_of
@@ -237,6 +238,9 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
     if len(for_ones) > 1:
         return Verdict(message, declined="the branch does more than drop the mask")
     calls, scope = calls_in(site.source.text), site.evaluator.scope
+    function = calls.at(scope.node.lineno)
+    if function is not None and is_left_to_eager(calls, function):
+        return None
 
     def judge() -> Verdict:
         try:
@@ -268,6 +272,8 @@ def _edit_for(
     if not otherwise:
         _demand_value(function, own, name, question.mask)
     uses.demand(function, name, own)
+    if positions is None:
+        return edit_in_caller(site, uses, function, question, _COMMENT)
     demand_length(site, uses, function, positions)
     scope = site.evaluator.scope
     for each in products.absent:
@@ -293,12 +299,10 @@ def _none_before(site: Site, node: ast.If) -> str | None:
     return name if bound is not None and isinstance(bound.value, ast.Constant) and bound.value.value is None else None
 
 
-def _positions(question: Question) -> str:
+def _positions(question: Question) -> str | None:
     """`p` where the other reason is `p[0] > 0`."""
     found = [name for each in question.others if (name := _first_of(each)) is not None]
-    if len(found) != 1 or len(question.others) != 1:
-        raise NotProven("cannot infer the size of the tensor it multiplies; the sizes may differ when the mask is None")
-    return found[0]
+    return found[0] if len(found) == len(question.others) == 1 else None
 
 
 def _first_of(node: ast.expr) -> str | None:

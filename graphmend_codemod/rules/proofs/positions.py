@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis.callgraph import Definition
 from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import walk_scope
+from graphmend_codemod.analysis.scope import parameters, walk_scope
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
@@ -26,6 +26,21 @@ def demand_length(site: Site, uses: MaskUses, function: Definition, positions: s
         together = [call for by, call in uses.companions if by is caller]
         if not together or not all(any(_is_one_of(each, counted) for each in _arguments(call)) for call in together):
             raise NotProven(f"cannot infer the length of `{positions}` from `{caller.qualname}`")
+
+
+def companion_of(uses: MaskUses, caller: Definition, statement: ast.stmt) -> str | None:
+    """A parameter of the caller that all calls with the mask take first, and that keeps its tensor from there on."""
+    first: list[ast.expr | None] = []
+    for link in uses.links:
+        if link.caller is caller:
+            first.append(link.callee.arguments(link.call).get((link.callee.parameters or [""])[0]))
+    stored = [part for part in walk_scope(caller.node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    for name in (each.arg for each in parameters(caller.node)):
+        same = {name, *_renamed(caller, {name})}
+        later = any(part.id == name and part.lineno >= statement.lineno for part in stored)
+        if first and not later and all(each is not None and _is_one_of(each, same) for each in first):
+            return name
+    return None
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:

@@ -19,6 +19,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
 _CALLED = frozenset({"forward", "__call__"})
+_BUILTINS = ("type", "all", "getattr", "isinstance", "zip")
 
 
 class Link(NamedTuple):
@@ -110,9 +111,9 @@ class CertainCalls:
     def demand_names(self, route: Route, *owners: str) -> None:
         """NotProven where a class, or a builtin that asks for it, is called otherwise in the function."""
         scope = self._site.evaluator.scope
-        for name in (*(owner.partition(".")[0] for owner in owners), "type", "all", "getattr", "isinstance"):
+        for name in (*(owner.partition(".")[0] for owner in owners), *_BUILTINS):
             means = scope.resolve_global(name)
-            builtin = name in {"type", "all", "getattr", "isinstance"}
+            builtin = name in _BUILTINS
             other = means not in {None, f"builtins.{name}"} if builtin else means is None
             if other or name in self._names or any(name == each for each, _ in route.loops):
                 raise NotProven(f"the name `{name}` means something else in `{self._where}`")
@@ -155,6 +156,14 @@ class CertainCalls:
         name = method.node.name
         self.demand_names(route, method.owner)
         self._asked.setdefault(route.loops, {})[route.instance, f"type({{0}}).{name} is {method.owner}.{name}"] = None
+
+    def demand_kinds(self, attribute: str, layers: str, kinds: str) -> None:
+        """Let the compile path ask whether layers have the kinds that a list of its own instance names."""
+        if not (layers.startswith(f"{self._own}.") and kinds.startswith(f"{self._own}.")):
+            raise NotProven(f"cannot ask for `{kinds}` in `{self._where}`")
+        self.demand_names(Route(self._own, (("layer", layers), ("kind", kinds))))
+        asked = ("layer", f'getattr({{0}}, "{attribute}", None) == kind')
+        self._asked.setdefault((("layer, kind", f"zip({layers}, {kinds})"),), {})[asked] = None
 
     def demand_own(self, route: Route, owner: str, method: str) -> None:
         """Let the compile path ask for the class of its instance where an heir has another method of this name."""

@@ -39,7 +39,8 @@ class MaskUses:
     """Follows one mask.
 
     `links` are the calls that hand it down, from the `entries`, methods of one instance. `companions` are these calls
-    with whoever makes them.
+    with whoever makes them. `agreements` are lists of kinds, as loops read them, that have to say of each layer what
+    its own attribute says.
     """
 
     site: Site
@@ -48,6 +49,7 @@ class MaskUses:
     companions: list[tuple[Definition, ast.Call]] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     entries: list[Definition] = field(default_factory=list)
+    agreements: dict[str, None] = field(default_factory=dict)
     _seen: set[tuple[str, int, str, str]] = field(default_factory=set)
 
     def demand(self, function: Definition, name: str, statement: ast.stmt) -> None:
@@ -59,12 +61,18 @@ class MaskUses:
         self.entries.append(function)
         self._follow(function, name, statement.end_lineno or 0, _Chosen(), {})
 
-    def conditions(self) -> list[str]:
-        """What the compile path has to ask for the calls to run what was followed; NotProven if it cannot ask."""
-        certain = CertainCalls(self.site, self.calls)
+    def conditions(self, function: Definition | None = None) -> list[str]:
+        """What the compile path has to ask for the calls to run what was followed; NotProven if it cannot ask.
+
+        The path stands in the function of the site, or in another `function`.
+        """
+        certain = CertainCalls(self.site, self.calls, function)
         for each in self.entries:
             certain.demand_own(certain.start(), each.owner, each.node.name)
         certain.follow_all(certain.start(), self.entries, self.links)
+        for each in self.agreements:
+            attribute, layers, kinds = each.split()
+            certain.demand_kinds(attribute, layers, kinds)
         return certain.conditions()
 
     def _bound(
@@ -180,7 +188,33 @@ class MaskUses:
             left, right = test.left, test.comparators[0]
             if isinstance(left, ast.Attribute) and isinstance(left.value, ast.Name) and isinstance(right, ast.Constant):
                 found = {left.value.id: _Chosen(attribute=left.attr, value=repr(right.value))}
+            elif isinstance(left, ast.Subscript) and isinstance(right, ast.Constant):
+                found = self._listed_kind(function, left, right)
         return found if all(len(_bindings(function, name)) == 1 for name in found) else {}
+
+    def _listed_kind(self, function: Definition, listed: ast.Subscript, kind: ast.Constant) -> dict[str, _Chosen]:
+        """What `self.kinds[i] == "mamba"` says about layer number `i`, where layers ask for their own kind alike."""
+        kinds = dotted(listed.value) or ""
+        loops = [each for each in walk_scope(function.node) if isinstance(each, ast.For)]
+        numbered = [each for each in loops if _is_numbered(each, listed.slice)]
+        if len(numbered) != 1 or not kinds.startswith("self.") or len(_bindings(function, "self")):
+            return {}
+        _, layer = numbered[0].target.elts  # type: ignore[attr-defined]
+        iterated = _iterated(numbered[0], layer.id)
+        if len(_bindings(function, numbered[0].target.elts[0].id)) != 1 or iterated is None:  # type: ignore[attr-defined]
+            return {}
+        asked = {
+            part.left.attr
+            for owner in self._elements(function, layer.id)
+            for part in walk_scope(self._method(owner, "forward", exact=True).node)
+            if isinstance(part, ast.Compare) and isinstance(part.left, ast.Attribute)
+            if _is_own(part.left, part.left.attr) and ast.dump(part.comparators[0]) == ast.dump(kind)
+        }
+        if len(asked) != 1:
+            return {}
+        attribute = asked.pop()
+        self.agreements[f"{attribute} {dotted(iterated)} {kinds}"] = None
+        return {layer.id: _Chosen(attribute=attribute, value=repr(kind.value))}
 
     def _callees(
         self, function: Definition, call: ast.Call, own: _Chosen, layers: Mapping[str, _Chosen]
@@ -288,6 +322,19 @@ def _iterated(node: ast.For, name: str) -> ast.expr | None:
     if isinstance(iterated, ast.Subscript) and isinstance(iterated.slice, ast.Slice):
         iterated = iterated.value
     return iterated if is_name(target, name) else None
+
+
+def _is_numbered(node: ast.For, number: ast.expr) -> bool:
+    """True for `for number, layer in enumerate(layers)`, where numbers begin with the first layer."""
+    target, made = node.target, node.iter
+    if not isinstance(target, ast.Tuple) or not all(isinstance(each, ast.Name) for each in target.elts):
+        return False
+    if not isinstance(number, ast.Name) or len(target.elts) != 2 or not is_name(target.elts[0], number.id):
+        return False
+    if not isinstance(made, ast.Call) or len(made.args) != 1 or made.keywords or not is_name(made.func, "enumerate"):
+        return False
+    cut = made.args[0].slice if isinstance(made.args[0], ast.Subscript) else None
+    return cut is None or (isinstance(cut, ast.Slice) and cut.lower is None and cut.step is None)
 
 
 def _is_changed(node: ast.AST, attribute: str) -> bool:
