@@ -70,7 +70,8 @@ def _importable(verdict: Verdict, site: Site) -> Verdict:
     scope = site.evaluator.scope
     if verdict.edit is None or scope.is_local("torch"):
         return verdict
-    texts = _written(verdict.edit)
+    own = [each for each in verdict.edit.helpers if "import torch\n" in each.source]
+    texts = _written(verdict.edit._replace(helpers=tuple(each for each in verdict.edit.helpers if each not in own)))
     imports = [
         each
         for each in site.summary.bindings

@@ -34,7 +34,9 @@ def companion_of(uses: MaskUses, caller: Definition, statement: ast.stmt) -> str
     for link in uses.links:
         if link.caller is caller:
             first.append(link.callee.arguments(link.call).get((link.callee.parameters or [""])[0]))
-    stored = [part for part in walk_scope(caller.node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+    stored = [
+        part for part in walk_scope(caller.node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    ]
     for name in (each.arg for each in parameters(caller.node)):
         same = {name, *_renamed(caller, {name})}
         later = any(part.id == name and part.lineno >= statement.lineno for part in stored)

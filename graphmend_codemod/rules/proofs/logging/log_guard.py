@@ -2,25 +2,26 @@
 
 `if debug: print(x)` becomes `if debug and not torch.compiler.is_compiling(): print(x)` where the `if` holds nothing but
 log calls; elsewhere they are indented under an `if not torch.compiler.is_compiling():` of their own. A file that
-imports a predicate of this meaning (`from .utils import is_torchdynamo_compiling`) keeps using it.
+imports a predicate of this meaning (`from .utils import is_torchdynamo_compiling`) keeps using it; one that does not
+import torch gets a function that asks for it.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.analysis.scope import walk
-from graphmend_codemod.analysis.torch_api import COMPILING_PREDICATES, PREDICATES_ELSEWHERE, PYTHON_ATTRIBUTES
+from graphmend_codemod.analysis.torch_api import PYTHON_ATTRIBUTES
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Span
 from graphmend_codemod.core.settings import selects
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import reads_tensor
 from graphmend_codemod.rules.proofs.logging.argument_effects import effect_in, effect_of
+from graphmend_codemod.rules.proofs.logging.compiling_test import Predicate, predicate
 from graphmend_codemod.rules.proofs.logging.logcalls import (
     LogCall,
     find_log_call,
@@ -32,34 +33,6 @@ from graphmend_codemod.rules.proofs.logging.logcalls import (
 _WARNINGS = frozenset({"warn", "warning", "warning_once", "warning_advice", "error", "error_once", "critical"})
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _LOOSE = (ast.IfExp, ast.Lambda, ast.NamedExpr)
-
-
-class Predicate(NamedTuple):
-    """How the file asks whether torch.compile traces, and the modules that have to be imported for it."""
-
-    text: str
-    imports: tuple[str, ...] = ()
-
-
-def predicate(site: Site) -> Predicate | None:
-    """The file's own predicate where it imports one, else `torch.compiler.is_compiling()`; None without `torch`."""
-    if not site.scripted:
-        for binding in site.summary.bindings:
-            if binding.kind == "import" and binding.name in PREDICATES_ELSEWHERE and _is_predicate(site, binding.name):
-                return Predicate(f"{binding.name}()")
-    return None if site.torch is None else Predicate(site.compiling, site.imports)
-
-
-def _is_predicate(site: Site, name: str) -> bool:
-    scope = site.evaluator.scope
-    bindings = [binding for binding in site.summary.bindings if binding.name == name]
-    if len(bindings) != 1 or bindings[0].conditional or scope.is_local(name) or not site.stays(name):
-        return False
-    qualified = scope.resolve_global(name)
-    if qualified is None or qualified in COMPILING_PREDICATES:
-        return qualified is not None
-    facts = scope.index.function(qualified)
-    return facts is not None and facts.compiling_predicate
 
 
 def why_not(site: Site, call: LogCall) -> str | None:
@@ -171,7 +144,7 @@ def guard_test(site: Site, node: ast.If) -> Edit:
 
 
 def _beside(asked: Predicate, span: Span, parts: tuple[str | Original, ...]) -> Edit:
-    return Edit((Replacement(span, parts),), imports=asked.imports, scriptable=True)
+    return Edit((Replacement(span, parts),), imports=asked.imports, helpers=asked.helpers, scriptable=not asked.helpers)
 
 
 def _predicate(site: Site) -> Predicate:

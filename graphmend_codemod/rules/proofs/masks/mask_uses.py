@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
@@ -21,17 +20,18 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
+from graphmend_codemod.rules.proofs.masks.layer_choices import (
+    Chosen,
+    called_by_name,
+    is_numbered,
+    is_own,
+    iterated,
+    live,
+    named_by,
+)
 from graphmend_codemod.rules.proofs.masks.mask_products import Products, stored
 from graphmend_codemod.rules.proofs.masks.mask_sums import Sums
 from graphmend_codemod.rules.proofs.memory.shared_memory import assigned
-
-
-class _Chosen(NamedTuple):
-    """What is known of a layer: its class, or that an attribute of it has this value."""
-
-    owner: str = ""
-    attribute: str = ""
-    value: str = ""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class MaskUses:
         if any(each.lineno > (statement.end_lineno or 0) for each in _bindings(function, name)):
             raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self.entries.append(function)
-        self._follow(function, name, statement.end_lineno or 0, _Chosen(), {})
+        self._follow(function, name, statement.end_lineno or 0, Chosen(), {})
 
     def conditions(self, function: Definition | None = None) -> list[str]:
         """What the compile path has to ask for the calls to run what was followed; NotProven if it cannot ask.
@@ -75,27 +75,25 @@ class MaskUses:
             certain.demand_kinds(attribute, layers, kinds)
         return certain.conditions()
 
-    def _bound(
-        self, function: Definition, name: str, node: ast.AST, own: _Chosen, layers: Mapping[str, _Chosen]
-    ) -> None:
+    def _bound(self, function: Definition, name: str, node: ast.AST, own: Chosen, layers: Mapping[str, Chosen]) -> None:
         """Follow a name that an assignment, and nothing else, binds."""
         if len(_bindings(function, name)) != 1 or name in _parameter_names(function):
             raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self._follow(function, name, _start(function, node) - 1, own, layers)
 
-    def _given(self, function: Definition, name: str, own: _Chosen) -> None:
+    def _given(self, function: Definition, name: str, own: Chosen) -> None:
         """Follow a parameter."""
         if _bindings(function, name):
             raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self._follow(function, name, 0, own, {})
 
-    def _follow(self, function: Definition, name: str, after: int, own: _Chosen, layers: Mapping[str, _Chosen]) -> None:
+    def _follow(self, function: Definition, name: str, after: int, own: Chosen, layers: Mapping[str, Chosen]) -> None:
         key = (function.qualname, function.node.lineno, name, own.value)
         if key in self._seen:
             return
         self._seen.add(key)
         allowed: set[int] = set()
-        nodes = list(_live(function.node.body, own))
+        nodes = list(live(function.node.body, own, lambda node: self._asks_compiling(function, node)))
         for node in nodes:
             if isinstance(node, SCOPES) and _mentions(node, name):
                 raise NotProven(f"`{name}` is used in a function nested in `{function.qualname}`")
@@ -115,8 +113,18 @@ class MaskUses:
                     f"`{short(around)}` in `{function.qualname}` may treat a mask of ones differently from None"
                 )
 
+    def _asks_compiling(self, function: Definition, node: ast.expr) -> bool:
+        """True for a call of a function that says whether torch.compile traces."""
+        if not isinstance(node, ast.Call) or node.args or node.keywords:
+            return False
+        name = self.site.resolve_global(node.func)
+        if name is None or _is_local(function, (dotted(node.func) or "").partition(".")[0]):
+            return False
+        facts = self.site.evaluator.scope.index.function(name)
+        return name in torch_api.COMPILING_PREDICATES or (facts is not None and facts.compiling_predicate)
+
     def _handed_on(
-        self, function: Definition, node: ast.AST, name: str, own: _Chosen, layers: Mapping[str, _Chosen]
+        self, function: Definition, node: ast.AST, name: str, own: Chosen, layers: Mapping[str, Chosen]
     ) -> set[int]:
         """Follow the mask to where a node hands it; the names in it that are understood."""
         if isinstance(node, ast.Return) and is_name(node.value, name):
@@ -129,14 +137,14 @@ class MaskUses:
                 self._bound(function, node.targets[0].id, node, own, {**layers, **layer})
                 return {id(chosen.body)}
         if isinstance(node, ast.Call):
-            call = _called_by_name(node)
+            call = called_by_name(node)
             given = [each for each in [*call.args, *(word.value for word in call.keywords)] if is_name(each, name)]
             if given:
                 self.companions.append((function, call))
                 taken = self.judge.takes(function, call, name)
                 for callee, parameter in taken or ():
                     self.links.append(Link(function, call, callee))
-                    self._given(callee, parameter, _Chosen())
+                    self._given(callee, parameter, Chosen())
                 if taken is not None:
                     return {id(each) for each in given}
                 for callee, known, owners in self._callees(function, call, own, layers):
@@ -167,7 +175,7 @@ class MaskUses:
             if not own or not self.calls.related(caller.owner, function.owner):
                 raise NotProven(f"`{short(call)}` may be called on another instance")
             self.entries.append(caller)
-            self._bound(caller, target, call, _Chosen(), {})
+            self._bound(caller, target, call, Chosen(), {})
             results += 1
         if not results:
             raise NotProven(f"found no call of `{function.qualname}` in this module")
@@ -177,48 +185,48 @@ class MaskUses:
         named = (last_name(part) == name or is_text(part, name) for part in walk(tree_of(self.site.source.text)))
         return sum(named) > calls
 
-    def _chosen_layer(self, function: Definition, test: ast.expr) -> dict[str, _Chosen]:
+    def _chosen_layer(self, function: Definition, test: ast.expr) -> dict[str, Chosen]:
         """What `isinstance(layer, Class)` or `layer.kind == "mamba"` says about a layer."""
-        found: dict[str, _Chosen] = {}
+        found: dict[str, Chosen] = {}
         if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance":
             layer, owner = test.args
             if isinstance(layer, ast.Name) and isinstance(owner, ast.Name):
-                found = {layer.id: _Chosen(owner=owner.id)}
+                found = {layer.id: Chosen(owner=owner.id)}
         elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq) and len(test.ops) == 1:
             left, right = test.left, test.comparators[0]
             if isinstance(left, ast.Attribute) and isinstance(left.value, ast.Name) and isinstance(right, ast.Constant):
-                found = {left.value.id: _Chosen(attribute=left.attr, value=repr(right.value))}
+                found = {left.value.id: Chosen(attribute=left.attr, value=repr(right.value))}
             elif isinstance(left, ast.Subscript) and isinstance(right, ast.Constant):
                 found = self._listed_kind(function, left, right)
         return found if all(len(_bindings(function, name)) == 1 for name in found) else {}
 
-    def _listed_kind(self, function: Definition, listed: ast.Subscript, kind: ast.Constant) -> dict[str, _Chosen]:
+    def _listed_kind(self, function: Definition, listed: ast.Subscript, kind: ast.Constant) -> dict[str, Chosen]:
         """What `self.kinds[i] == "mamba"` says about layer number `i`, where layers ask for their own kind alike."""
         kinds = dotted(listed.value) or ""
         loops = [each for each in walk_scope(function.node) if isinstance(each, ast.For)]
-        numbered = [each for each in loops if _is_numbered(each, listed.slice)]
+        numbered = [each for each in loops if is_numbered(each, listed.slice)]
         if len(numbered) != 1 or not kinds.startswith("self.") or len(_bindings(function, "self")):
             return {}
-        _, layer = numbered[0].target.elts  # type: ignore[attr-defined]
-        iterated = _iterated(numbered[0], layer.id)
-        if len(_bindings(function, numbered[0].target.elts[0].id)) != 1 or iterated is None:  # type: ignore[attr-defined]
+        number, layer = named_by(numbered[0])
+        layers = iterated(numbered[0], layer)
+        if len(_bindings(function, number)) != 1 or layers is None:
             return {}
         asked = {
             part.left.attr
-            for owner in self._elements(function, layer.id)
+            for owner in self._elements(function, layer)
             for part in walk_scope(self._method(owner, "forward", exact=True).node)
             if isinstance(part, ast.Compare) and isinstance(part.left, ast.Attribute)
-            if _is_own(part.left, part.left.attr) and ast.dump(part.comparators[0]) == ast.dump(kind)
+            if is_own(part.left, part.left.attr) and ast.dump(part.comparators[0]) == ast.dump(kind)
         }
         if len(asked) != 1:
             return {}
         attribute = asked.pop()
-        self.agreements[f"{attribute} {dotted(iterated)} {kinds}"] = None
-        return {layer.id: _Chosen(attribute=attribute, value=repr(kind.value))}
+        self.agreements[f"{attribute} {dotted(layers)} {kinds}"] = None
+        return {layer: Chosen(attribute=attribute, value=repr(kind.value))}
 
     def _callees(
-        self, function: Definition, call: ast.Call, own: _Chosen, layers: Mapping[str, _Chosen]
-    ) -> Iterator[tuple[Definition, _Chosen, tuple[str, ...]]]:
+        self, function: Definition, call: ast.Call, own: Chosen, layers: Mapping[str, Chosen]
+    ) -> Iterator[tuple[Definition, Chosen, tuple[str, ...]]]:
         """The functions that a call may run, with what is known of their layer, and with all classes it may have."""
         called = call.func
         if isinstance(called, ast.Name) and called.id in layers:
@@ -235,7 +243,7 @@ class MaskUses:
             made = made or sorted(set(_classes_of(self.calls, function.owner, called.attr)))
             if made and "..." not in made:
                 for owner in made:
-                    yield self._method(owner, "forward", exact=True), _Chosen(), tuple(made)
+                    yield self._method(owner, "forward", exact=True), Chosen(), tuple(made)
                 return
         above = self._above(function, called)
         if above is not None:
@@ -244,13 +252,13 @@ class MaskUses:
         if isinstance(called, ast.Name) and len(_bindings(function, called.id)) == 1:
             every = tuple(self._elements(function, called.id))
             for owner in every:
-                yield self._method(owner, "forward", exact=True), _Chosen(), every
+                yield self._method(owner, "forward", exact=True), Chosen(), every
             return
         outer = isinstance(called, ast.Name) and not _is_local(function, called.id)
         callee = self.calls.callee(function, call) if outer else None
         if callee is None:
             raise NotProven(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
-        yield callee, _Chosen(), ()
+        yield callee, Chosen(), ()
 
     def _above(self, function: Definition, called: ast.expr) -> Definition | None:
         """The method that `super().forward` is."""
@@ -280,13 +288,13 @@ class MaskUses:
     def _elements(self, function: Definition, name: str) -> list[str]:
         """The classes of what a loop over a list of layers gives."""
         for node in walk_scope(function.node):
-            iterated = _iterated(node, name) if isinstance(node, ast.For) else None
-            if isinstance(iterated, ast.Attribute) and is_name(iterated.value, "self"):
-                made = self.calls.constructions(function.owner, iterated.attr)
+            layers = iterated(node, name) if isinstance(node, ast.For) else None
+            if isinstance(layers, ast.Attribute) and is_name(layers.value, "self"):
+                made = self.calls.constructions(function.owner, layers.attr)
                 constructor = self.calls.method(function.owner, "__init__")
-                all_made = list(stored(self.site, self.calls, function.owner, iterated.attr))
+                all_made = list(stored(self.site, self.calls, function.owner, layers.attr))
                 if len(made) == len(all_made) == 1 and constructor is not None:
-                    return self._listed(self.calls.definitions[constructor], made[0], iterated.attr)
+                    return self._listed(self.calls.definitions[constructor], made[0], layers.attr)
         raise NotProven(f"cannot infer which layers `{name}` in `{function.qualname}` may be")
 
     def _listed(self, constructor: Definition, made: ast.Call, attribute: str) -> list[str]:
@@ -313,30 +321,6 @@ class MaskUses:
         return sorted(set(names))
 
 
-def _iterated(node: ast.For, name: str) -> ast.expr | None:
-    """What a loop over layers goes through: `self.layers`, a part of it, and the same with numbers."""
-    target, iterated = node.target, node.iter
-    if isinstance(iterated, ast.Call) and getattr(iterated.func, "id", "") == "enumerate" and iterated.args:
-        target = target.elts[-1] if isinstance(target, ast.Tuple) and len(target.elts) == 2 else target
-        iterated = iterated.args[0]
-    if isinstance(iterated, ast.Subscript) and isinstance(iterated.slice, ast.Slice):
-        iterated = iterated.value
-    return iterated if is_name(target, name) else None
-
-
-def _is_numbered(node: ast.For, number: ast.expr) -> bool:
-    """True for `for number, layer in enumerate(layers)`, where numbers begin with the first layer."""
-    target, made = node.target, node.iter
-    if not isinstance(target, ast.Tuple) or not all(isinstance(each, ast.Name) for each in target.elts):
-        return False
-    if not isinstance(number, ast.Name) or len(target.elts) != 2 or not is_name(target.elts[0], number.id):
-        return False
-    if not isinstance(made, ast.Call) or len(made.args) != 1 or made.keywords or not is_name(made.func, "enumerate"):
-        return False
-    cut = made.args[0].slice if isinstance(made.args[0], ast.Subscript) else None
-    return cut is None or (isinstance(cut, ast.Slice) and cut.lower is None and cut.step is None)
-
-
 def _is_changed(node: ast.AST, attribute: str) -> bool:
     """True for `x.attribute.append(layer)` and `x.attribute[i] = layer`."""
     if isinstance(node, ast.Subscript):
@@ -355,56 +339,14 @@ def _classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]
     for key, function in calls.definitions.items():
         own = function.owner == owner or key == constructor or calls.is_heir(function.owner, owner)
         for node in walk_scope(function.node) if own else ():
-            if isinstance(node, ast.Assign) and any(_is_own(each, attribute) for each in node.targets):
+            if isinstance(node, ast.Assign) and any(is_own(each, attribute) for each in node.targets):
                 value = node.value
                 if not isinstance(value, ast.Constant):
                     yield (dotted(value.func) if isinstance(value, ast.Call) else None) or "..."
 
 
-def _is_own(node: ast.AST, attribute: str) -> bool:
-    """True for this attribute of `self`."""
-    return isinstance(node, ast.Attribute) and node.attr == attribute and is_name(node.value, "self")
-
-
 def _mentions(node: ast.AST, name: str) -> bool:
     return any(is_name(part, name) for part in walk(node))
-
-
-def _live(block: list[ast.stmt], own: _Chosen) -> Iterator[ast.AST]:
-    """The nodes of statements, without branches that a layer does not take for which `own` is known."""
-    for statement in block:
-        taken = _taken(statement, own)
-        if taken is not None:
-            yield from _live(taken, own)
-        elif isinstance(statement, ast.If):
-            yield statement
-            yield from walk_in_layers(statement.test)
-            yield from _live(statement.body, own)
-            yield from _live(statement.orelse, own)
-        else:
-            yield from [statement, *walk_scope(statement)]
-
-
-def _taken(statement: ast.stmt, own: _Chosen) -> list[ast.stmt] | None:
-    """The branch of `if self.kind == "mamba":` that is taken, if that is known."""
-    test = statement.test if isinstance(statement, ast.If) else None
-    if not isinstance(statement, ast.If) or not isinstance(test, ast.Compare) or not own.attribute:
-        return None
-    right = test.comparators[0]
-    plain = len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq) and isinstance(right, ast.Constant)
-    if not plain or not _is_own(test.left, own.attribute) or not isinstance(right, ast.Constant):
-        return None
-    return statement.body if repr(right.value) == own.value else statement.orelse
-
-
-def _called_by_name(call: ast.Call) -> ast.Call:
-    """`layer(x)` for `checkpoint(layer.__call__, x)`, also where `partial` gives keywords."""
-    first = call.args[0] if call.args else None
-    if isinstance(first, ast.Call) and getattr(first.func, "id", "") == "partial" and len(first.args) == 1:
-        first = first.args[0]
-    if isinstance(first, ast.Attribute) and first.attr == "__call__":
-        return ast.Call(func=first.value, args=call.args[1:], keywords=[])
-    return call
 
 
 def _parameters_given(callee: Definition, call: ast.Call, name: str, count: int) -> list[str]:
