@@ -356,3 +356,9 @@ def test_what_a_helper_checks_of_chosen_rows_is_counted_by_the_mask() -> None:
 def test_a_helper_that_does_more_than_check_is_left_alone(helper: str) -> None:
     after, _ = fixed(_HELPER.replace("{body}", f'{helper}(x[mask].numel() == 2, "two")'))
     assert "_assert_async" not in after
+
+
+def test_a_check_is_found_where_there_is_nothing_else_to_find() -> None:
+    source = _HELPER.replace("        mask = (x > 1)\n", "").replace("x.masked_scatter(mask, features)", "x * features")
+    for asked in ("features[:, 0].sum() == 2", "torch.all(features > 0)", "not (features < 0).any()"):
+        assert "torch._assert_async(" in fixed(source.replace("{body}", f'check({asked}, "two")'))[0]

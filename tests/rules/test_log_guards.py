@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import declined, fixed, fixed_among, transformed
@@ -149,3 +153,39 @@ def test_the_setting_says_which_messages_are_sent_once_per_compilation(setting: 
     behaves(before, after, ["torch.ones(2, 4)"])
     if setting == "once":
         compiles(after, ["torch.ones(2, 4)"])
+
+
+_WITHOUT_TORCH = """
+    import logging
+    from typing import TYPE_CHECKING
+
+    if TYPE_CHECKING:
+        import torch
+
+    logger = logging.getLogger(__name__)
+
+
+    def note(size):
+        logger.warning(f"size {size}")
+        return size + 1
+    """
+
+
+def test_a_file_that_does_not_import_torch_asks_without_it(tmp_path: Path) -> None:
+    (tmp_path / "notes.py").write_text(dedent(_WITHOUT_TORCH))
+    model = _MODEL.format(body="        x = x + note(1)").replace(
+        "import torch", "import torch\nfrom notes import note", 1
+    )
+    (tmp_path / "model.py").write_text(model)
+    api.fix([tmp_path], Settings(tmp_path), write=True, cache=False)
+    after = (tmp_path / "notes.py").read_text()
+    assert "if not is_torch_compiling():\n        logger.warning" in after
+    assert not api.check([tmp_path], Settings(tmp_path), cache=False).findings
+    program = (
+        "import sys, notes; notes.note(1); sys.modules['torch'] = None; notes.note(2); print(sys.modules['torch'])"
+    )
+    command = [sys.executable, "-S", "-c", program]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert (ran.stdout, ran.stderr) == ("False\n", "size 1\nsize 2\n")
+    model = model.replace("from notes import note\n", "")
+    compiles(after + model.replace("logger =", "_ ="), ["torch.ones(2)"])

@@ -264,3 +264,65 @@ class Model(nn.Module):
         return x if mask is None else x + mask
 """
     declined(source, because="the branch that keeps the mask changes its form: `mask = torch.where(mask, 0.0, -1.0)`")
+
+
+_BY_CALLER = (
+    _MODEL.replace("class Layer", "class Cache:\n    def __init__(self, n):\n        self.n = n\n\n\nclass Layer")
+    .replace("for kind in (", "self.kinds = kinds = (")
+    .replace('"scan"):\n            layers', '"scan")\n        for kind in kinds:\n            layers')
+    .replace("mask=None, positions=None):", "mask=None, cache=None):")
+    .replace("        if positions is None:\n            positions = torch.arange(x.shape[1], device=x.device)\n", "")
+    .replace("positions)", "cache)")
+    .replace("if positions[0] > 0 or", "if (cache is not None and cache.n > 0) or")
+    .replace("y = x * 1", "hidden = x")
+    .replace("for layer in self.layers:", "for i, layer in enumerate(self.layers[: len(self.kinds)]):")
+    .replace('kept if layer.kind == "scan"', 'kept if self.kinds[i] == "scan"')
+    .replace(
+        "x = layer(x, mask=layer_mask)\n        return x + y",
+        "hidden = layer(hidden, mask=layer_mask)\n        return hidden",
+    )
+)
+_WITH_CACHE = [
+    *[each for each in _CALLS if "arange" not in each],
+    "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), Cache(0)",
+    "torch.randn(2, 1, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), Cache(2)",
+    "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), Cache(2)",
+]
+
+
+def test_a_mask_stays_where_only_the_caller_knows_how_many_positions_there_are() -> None:
+    after, _ = fixed(_BY_CALLER)
+    assert "mask.shape == x.shape[:2]" in after
+    assert "for layer, kind in zip(self.layers, self.kinds)" in after
+    assert fixed(after)[0] == after
+    behaves(_BY_CALLER, after, _WITH_CACHE, scenarios=(Scenario(), Scenario(training=True, gradients="inner")))
+    compiles(after, _WITH_CACHE)
+
+
+@pytest.mark.parametrize("kinds", ['("scan", "attention", "scan")', '("scan", "other", "scan")'])
+def test_lists_that_disagree_with_their_layers_keep_the_test(kinds: str) -> None:
+    source = _BY_CALLER.replace("self.kinds = kinds = (", f"self.kinds = {kinds}\n        kinds = (")
+    source = source.replace("else x[:, :1]", "else (x[:, :1] if mask is None else mask)")
+    after, _ = fixed(source)
+    assert "zip(self.layers, self.kinds)" in after
+    calls = [*_WITH_CACHE, "torch.randn(2, 2, 4), torch.ones(2, 2), Cache(0)"]
+    behaves(source, after, calls, scenarios=(Scenario(),))
+    compiles(after, calls, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("hidden = x\n", "hidden = x[:, :2]\n", "cannot infer the size of the tensor it multiplies"),
+        ("hidden = x\n", "x = x * 2\n        hidden = x\n", "cannot infer the size of the tensor it multiplies"),
+        ("self._update_mask(mask, cache)", "self._update_mask(mask, Cache(0))", "`cache` of `Model._update_mask`"),
+        ("        kept = mask\n", "        self.seen = mask\n        kept = mask\n", "cannot infer the size"),
+        ("cache.n > 0", "Cache.n > 0", "cannot infer the size"),
+        ("enumerate(self.layers[", "enumerate(self.layers[1:][", "cannot infer"),
+        ("(self.layers[: len(self.kinds)])", "(self.layers, 1)", "may treat a mask of ones"),
+        ("self.kinds[i] ==", "self.kinds[i - 1] ==", "may treat a mask of ones"),
+    ],
+)
+def test_what_the_caller_does_not_know_keeps_the_test(old: str, new: str, because: str) -> None:
+    assert old in _BY_CALLER
+    declined(_BY_CALLER.replace(old, new), because=because)

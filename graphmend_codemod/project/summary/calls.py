@@ -59,6 +59,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
         stack.append(function)
     if ".random." in spelled or spelled.startswith(_REFUSED_MODULES) or last in UNKNOWN_TO_TORCH:
         body.value = True
+    if node.args and not body.value and _asks_reduced(node.args[0]):
+        body.value = True
     if last in _NOTED:
         _note(node, spelled, last, body)
     elif last[-1:] == "_":
@@ -169,6 +171,16 @@ def _is_of_reduced(node: ast.Call) -> bool:
     reduced = node.args[0] if len(node.args) == 1 else None
     called = reduced.func if isinstance(reduced, ast.Call) else None
     return isinstance(called, ast.Attribute) and called.attr in EXTREMES
+
+
+def _asks_reduced(node: ast.expr) -> bool:
+    """True for the argument of `check(x.sum() == n)` and `check(torch.all(x > 0))`."""
+    if node.__class__ is ast.UnaryOp:
+        node = node.operand  # type: ignore[attr-defined]
+    if node.__class__ is ast.Compare:
+        sides = (node.left, node.comparators[0])  # type: ignore[attr-defined]
+        return any(isinstance(each, ast.Call) and getattr(each.func, "attr", "") in EXTREMES for each in sides)
+    return node.__class__ is ast.Call and getattr(node.func, "attr", "") in _ALL  # type: ignore[attr-defined]
 
 
 def _is_of_element(node: ast.Call) -> bool:

@@ -9,7 +9,8 @@ layer. Each has to be `if mask is not None: x = x * mask[:, None]`, where ones k
 they are; any other use is the reason for leaving the test. There has to be one place of the mask for each position,
 which Dynamo knows while it traces; in calls where there are more, as in decoding with a cache, the test stays. The
 function that calls must say how many positions there are: `positions = torch.arange(x.shape[1])` where none are given,
-with an `x` that goes along with the mask. Rows are not compared: a mask with more rows than its tensor is taken for
+with an `x` that goes along with the mask. Where a method chooses that is given no positions, the compile path stands
+around its call, and asks for the shape of the `x` that is handed on with its result. Rows are not compared: a mask with more rows than its tensor is taken for
 a mistake, which eager mode overlooks where all of them are ones.
 
 A mask that stays may take the form that is added to scores: `mask = prepare(mask, x.dtype)`. Of ones that makes zeros,
@@ -73,6 +74,23 @@ class Model(nn.Module):
         ...
         return kept
 """
+
+_CHOSEN = _SETUP.replace(
+    """        if positions is None:
+            positions = torch.arange(x.shape[1])
+        kept = self._mask(mask, positions)
+""",
+    "        ...\n",
+).replace(
+    """        ...
+        return kept
+""",
+    """        kept = mask
+        if positions is not None or (mask is not None and torch.all(mask == 1)):
+            kept = None
+        return kept
+""",
+)
 
 _PREPARED = """
 import torch
@@ -178,6 +196,37 @@ rule = Rule(
                 "torch.randn(2, 3, 4), torch.tensor([[False, False, False], [True, True, True]])",
             ),
         ),
+        Example(
+            before="""
+            kept = self._mask(mask, positions)
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and type(self.part) is Part
+                and isinstance(x, torch.Tensor)
+                and (
+                    mask is None
+                    or (
+                        isinstance(mask, torch.Tensor)
+                        and mask.dtype in (torch.bool, torch.int64)
+                        and mask.shape == x.shape[:2]
+                    )
+                )
+            ):
+                # A mask of ones does what None does, so nothing has to be read back.
+                kept = None if positions is not None else mask
+            else:
+                kept = self._mask(mask, positions)
+            """,
+            setup=_CHOSEN,
+            inputs=(
+                "torch.randn(2, 3, 4), torch.ones(2, 3, dtype=torch.long)",
+                "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]])",
+                "torch.randn(2, 3, 4), torch.tensor([[0, 1, 1], [1, 1, 1]]), torch.arange(5, 8)",
+                "torch.randn(2, 3, 4)",
+            ),
+        ),
         Declined(
             source="""
             if not torch.any(~mask):
@@ -204,7 +253,7 @@ rule = Rule(
                 kept = None
             """,
             because="cannot infer the size of the tensor it multiplies",
-            setup=_SETUP,
+            setup=_SETUP.replace("self.part(x, kept)", "self.part(x * 1, kept)"),
         ),
         Clean(
             source="""

@@ -5,7 +5,8 @@ level is disabled. Eager mode keeps the statement, its arguments and the place t
 
 Under `torch.compile` the call is left out: it stands under `not torch.compiler.is_compiling()`, added to the test of
 the `if` that holds nothing else where that fits the line. Calls that follow each other share one guard, and a file that
-imports a predicate of this meaning (`from .utils import is_torchdynamo_compiling`) keeps using it.
+imports a predicate of this meaning (`from .utils import is_torchdynamo_compiling`) keeps using it. A file that does not
+import torch gets a function that asks for it where the process has imported it.
 
 With `log-calls = "once"`, a message that is known while the graph is traced is sent once per compilation instead,
 through a helper that Dynamo runs as it traces; with `log-calls = "warnings"`, only warnings and errors are. That has to

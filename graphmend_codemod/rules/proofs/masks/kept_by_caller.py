@@ -44,6 +44,8 @@ def edit_in_caller(site: Site, uses: MaskUses, function: Definition, question: Q
     if not isinstance(statement, ast.Assign) or statement.value is not call or len(statement.targets) != 1:
         raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
     asked = {part.id for each in question.others for part in walk_in_layers(each) if isinstance(part, ast.Name)}
+    if all(each.node.args.args[:1] and each.node.args.args[0].arg == "self" for each in (caller, function)):
+        asked -= {"self"}
     given = function.arguments(call)
     renamed = next((each for each in sorted(asked | {question.mask}) if not is_name(given.get(each), each)), None)
     if renamed is not None:
