@@ -175,12 +175,12 @@ def _is_of_reduced(node: ast.Call) -> bool:
 
 def _asks_reduced(node: ast.expr) -> bool:
     """True for the argument of `check(x.sum() == n)` and `check(torch.all(x > 0))`."""
-    if node.__class__ is ast.UnaryOp:
-        node = node.operand  # type: ignore[attr-defined]
-    if node.__class__ is ast.Compare:
-        sides = (node.left, node.comparators[0])  # type: ignore[attr-defined]
+    if isinstance(node, ast.UnaryOp):
+        node = node.operand
+    if isinstance(node, ast.Compare):
+        sides = (node.left, node.comparators[0])
         return any(isinstance(each, ast.Call) and getattr(each.func, "attr", "") in EXTREMES for each in sides)
-    return node.__class__ is ast.Call and getattr(node.func, "attr", "") in _ALL  # type: ignore[attr-defined]
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _ALL
 
 
 def _is_of_element(node: ast.Call) -> bool:

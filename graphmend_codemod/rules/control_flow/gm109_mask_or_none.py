@@ -10,8 +10,8 @@ they are; any other use is the reason for leaving the test. There has to be one 
 which Dynamo knows while it traces; in calls where there are more, as in decoding with a cache, the test stays. The
 function that calls must say how many positions there are: `positions = torch.arange(x.shape[1])` where none are given,
 with an `x` that goes along with the mask. Where a method chooses that is given no positions, the compile path stands
-around its call, and asks for the shape of the `x` that is handed on with its result. Rows are not compared: a mask with more rows than its tensor is taken for
-a mistake, which eager mode overlooks where all of them are ones.
+around its call, and asks for the shape of the `x` that is handed on with its result. Rows are not compared: a mask with
+more rows than its tensor is taken for a mistake, which eager mode overlooks where all of them are ones.
 
 A mask that stays may take the form that is added to scores: `mask = prepare(mask, x.dtype)`. Of ones that makes zeros,
 which is known of transformers' functions and read in functions of the module. Under `torch.compile` it is always

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
@@ -18,7 +19,6 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.masks.all_ones_test import Question, of_dtype
 from graphmend_codemod.rules.proofs.masks.mask_uses import MaskUses
-from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.positions import companion_of
 

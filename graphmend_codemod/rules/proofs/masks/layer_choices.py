@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
-from graphmend_codemod.rules.proofs.memory.module_memory import is_name
 
 
 class Chosen(NamedTuple):

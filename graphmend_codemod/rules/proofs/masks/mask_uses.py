@@ -70,8 +70,8 @@ class MaskUses:
         for each in self.entries:
             certain.demand_own(certain.start(), each.owner, each.node.name)
         certain.follow_all(certain.start(), self.entries, self.links)
-        for each in self.agreements:
-            attribute, layers, kinds = each.split()
+        for agreement in self.agreements:
+            attribute, layers, kinds = agreement.split()
             certain.demand_kinds(attribute, layers, kinds)
         return certain.conditions()
 
