@@ -106,21 +106,20 @@ def _load_part(paths: Sequence[str], root: Path, cache: Cache | None) -> list[Lo
 class Scene:
     """All that a worker needs to know of the project. `texts` stand in place of the files on disk.
 
-    `whole` says that all files that matter were read.
+    `every` are all files that matter, if they were read.
     """
 
     settings: Settings
     files: tuple[str, ...]
     texts: Mapping[str, SourceFile]
     remember: bool
-    whole: bool
+    every: tuple[str, ...] | None
 
-    def _others(self, shelf: Shelf) -> Iterator[tuple[str, bytes]]:
-        for path in self.files:
-            if path not in shelf.slices:
-                source = read(path, self.settings.root.absolute(), self.texts)
-                if not isinstance(source, Problem):
-                    yield path, source.raw
+    def _others(self) -> Iterator[tuple[str, bytes]]:
+        for path in sorted(set(self.files).difference(self.every or ())):
+            source = read(path, self.settings.root.absolute(), self.texts)
+            if not isinstance(source, Problem):
+                yield path, source.raw
 
     def index(self, shelf: Shelf) -> ProjectIndex:
         """An index that takes summaries from the shelf."""
@@ -135,8 +134,8 @@ class Scene:
             return loaded.placed(layout)
 
         index = ProjectIndex(layout, on_demand, self.settings.module_bases)
-        if self.whole:
-            index.has_every_file(shelf.slices, lambda: self._others(shelf))
+        if self.every is not None:
+            index.has_every_file(self.every, self._others)
         return index
 
 

@@ -112,7 +112,7 @@ class Checker:
 
     def _load(self, path: str, *, wanted: bool = False) -> Loaded:
         loaded = self._loaded.get(path)
-        if loaded is None or (wanted and not loaded.matters and loaded.problem is None):
+        if loaded is None or (wanted and loaded.summary is None and loaded.problem is None):
             over = self._overlay.get(path)
             if over is not None:
                 loaded = of_source(over, wanted=wanted)
@@ -238,10 +238,9 @@ class Checker:
         self._load_many(every)
         layout = Layout(self._root, every)
         index = self._index(layout, every)
-        index.has_every_file(
-            (path for path in every if self._load(path).matters),
-            lambda: ((path, self._raw(path)) for path in every if not self._load(path).matters),
-        )
+        matter = [path for path in every if self._load(path).matters]
+        others = sorted(set(every).difference(matter))
+        index.has_every_file(matter, lambda: ((path, self._raw(path)) for path in others))
         search = self._search(index, every)
         search.run()
         index.has_reached(search.result())
@@ -335,7 +334,7 @@ class Checker:
             return (self._analyse(task, index, answers) for task in tasks)
         from graphmend_codemod.engine.parallel import Scene, analyse_all
 
-        scene = Scene(self._settings, self._files or (), self._overlay, answers is not None, index.is_whole)
+        scene = Scene(self._settings, self._files or (), self._overlay, answers is not None, index.every)
         results = analyse_all(tasks, self._jobs, scene, index, list(self._loaded.values()))
         return sorted(results, key=lambda each: each.path)
 

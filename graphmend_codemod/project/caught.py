@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.project.entrances import Step
 from graphmend_codemod.project.index.definitions import Module
 from graphmend_codemod.project.index.facts import ReachedFunction
@@ -69,7 +70,7 @@ class _Caught(Search):
 
     def _follow_given(self) -> None:
         """Follow what is given to functions that call it where an exception may be caught, and what they decorate."""
-        for other in self._without_torch():
+        for other in catching_modules(self._index, self._modules, (path for path, _, _ in self._reached)):
             self._roots(other)
         last = {name.rpartition(".")[2] for name in self._callers}
         for module in self._modules:
@@ -85,19 +86,6 @@ class _Caught(Search):
                     via = self._callers.get(self._index.scoped(module, function, spelled) or "")
                     for ref in function.refs if via is not None else ():
                         self._follow(Step(module, function, own, via or ""), f"{ref.removesuffix('()')}()")
-
-    def _without_torch(self) -> list[Module]:
-        """Modules of the project that others import, and that were not searched since they do nothing with torch."""
-        known = {module.summary.path for module in self._modules}
-        found: dict[str, Module] = {}
-        for module in self._modules:
-            for binding in module.summary.bindings:
-                name = self._index.scoped(module, None, binding.name) if binding.kind == "import" else None
-                for each in (name, name.rpartition(".")[0]) if name else ():
-                    other = self._index.module(each) if each else None
-                    if other is not None and other.summary.path not in known:
-                        found[other.summary.path] = other
-        return list(found.values())
 
     def _around(self, module: Module, spelled: str) -> str | None:
         """What a decorator catches with, in words; None if nothing."""

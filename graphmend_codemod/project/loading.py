@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """One file as a stage found it. There is no summary when nothing in the file can matter.
+    """One file as a stage found it. There is no summary when nothing in the file can matter, unless it was `wanted`.
     `encoded` is the summary as JSON, as workers send it. `digest` is empty for a text that is kept in memory.
     """
 
@@ -30,11 +30,12 @@ class Loaded(NamedTuple):
     summary: ModuleSummary | None = None
     problem: Problem | None = None
     encoded: str | None = None
+    wanted: bool = False
 
     @property
     def matters(self) -> bool:
-        """True when there is a summary."""
-        return self.summary is not None
+        """True when there is a summary, and not only because it was wanted."""
+        return self.summary is not None and not self.wanted
 
     def decoded(self) -> Loaded:
         """The same with the summary that is encoded."""
@@ -120,7 +121,7 @@ def _remembered(source: SourceFile, digest: str, cache: Cache, *, wanted: bool =
     if not wanted and not _matters(source):
         return _passed_over(source, digest)
     summary = cache.read("summaries", source.path, digest, from_json)
-    return None if summary is None else Loaded(source.path, digest, summary)
+    return None if summary is None else Loaded(source.path, digest, summary, wanted=wanted and not _matters(source))
 
 
 def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None = None, kept: bool = False) -> Loaded:
@@ -145,4 +146,4 @@ def of_source(source: SourceFile, *, wanted: bool = False, cache: Cache | None =
         return Loaded(path, digest, problem=Problem.internal(path, error))
     if cache is not None:
         cache.write_text("summaries", path, digest, encode(summary))
-    return Loaded(path, digest, summary)
+    return Loaded(path, digest, summary, wanted=wanted and not _matters(source))

@@ -9,8 +9,10 @@ import pytest
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.engine import api
+from graphmend_codemod.project.catching import catching_modules
 from graphmend_codemod.rules.framework.registry import all_rules, rule_by_code
 from graphmend_codemod.rules.framework.rule import Example
+from tests.project.tools import index_of
 from tests.tools.fixes import embedded, fixed_among
 
 _GUARD = """
@@ -185,6 +187,39 @@ def test_a_script_that_expects_the_exception_counts(tmp_path: Path) -> None:
     body = "x = self.part(x)"
     assert "`except ValueError` in run" in _finding(tmp_path, body, tail.format("ValueError"))
     assert _finding(tmp_path, body, tail.format("Exception")) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "by"),
+    [
+        ("    try:\n        return part(x)\n    except ValueError:\n        return None", "`except ValueError` in run"),
+        ("    with quiet:\n        return part(x)", "`with quiet` in run"),
+        ("    with Lenient():\n        return part(x)", "`with Lenient` in run"),
+    ],
+)
+def test_a_script_without_torch_that_nobody_imports_counts(tmp_path: Path, text: str, by: str) -> None:
+    (tmp_path / "instances.py").write_text(
+        "import managers\n\nquiet = managers.made()\n\n\nclass Lenient(managers.Tolerant):\n    pass\n"
+    )
+    imports = "from guard import Part\nfrom instances import Lenient, quiet\n\n\n"
+    (tmp_path / "script.py").write_text(f"{imports}def run(part: Part, x):\n{text}\n")
+    assert by in _finding(tmp_path, "x = self.part(x)")
+
+
+def test_files_that_cannot_catch_anything_are_not_read_for_it(tmp_path: Path) -> None:
+    for name, body in (
+        ("anything", "try:\n        return 1\n    except Exception:\n        return 2"),
+        ("missing", "try:\n        return 1\n    except ImportError as error:\n        return error"),
+        ("opened", "with open(name) as file:\n        return file"),
+        ("named", "try:\n        return 1\n    except (KeyError, ValueError):\n        return 2"),
+        ("left", "with suppress(ValueError):\n        return 1"),
+    ):
+        (tmp_path / f"{name}.py").write_text(f"def run(name):\n    {body}\n")
+    files = sorted(path.name for path in tmp_path.iterdir())
+    index = index_of(tmp_path)
+    index.has_every_file([], lambda: ((name, (tmp_path / name).read_bytes()) for name in files))
+    found = [module.summary.path for module in catching_modules(index, [], [])]
+    assert found == ["left.py", "named.py"]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
-"""Attributes that a file without torch or modules of its own may set, change or hook into, by a look at its bytes.
+"""What a file without torch or modules of its own may do to those of others, by a look at its bytes.
 
-Nothing is found in such files, so that nobody parses them; but one of them may still say `model.scale = 2`.
+Nothing is found in such files, so that nobody parses them; but one of them may still say `model.scale = 2`, or catch
+what a model raises.
 """
 
 from __future__ import annotations
 
 import re
+
+from graphmend_codemod.project.summary.context_managers import OTHER_ERRORS
 
 _WRITTEN = rb"""(?x)
     (?<!self)\.([A-Za-z_]\w*)\s*(?:\[[^\]\n]*\]\s*)?(?:[-+*/@%&|^]|//|\*\*)?=(?!=)  # model.scale[0] += 1
@@ -20,3 +23,14 @@ _WRITTEN = rb"""(?x)
 def may_write(raw: bytes) -> set[str]:
     """The names of these attributes. Some of them may be none: the file's tree tells."""
     return {name.decode() for found in re.findall(_WRITTEN, raw) for name in found if name}
+
+
+_HANDLER = re.compile(
+    rb"[\r\n][ \t\f]+except\b(?![ \t]*:|[ \t]+(?:Exception|BaseException|%s)[ \t]*(?:as\b|:))"
+    % "|".join(sorted(OTHER_ERRORS)).encode()
+)
+
+
+def may_handle(raw: bytes) -> bool:
+    """True for a file with a handler, inside of something, that names an exception which a check of a tensor raises."""
+    return b"except" in raw and _HANDLER.search(raw) is not None

@@ -53,10 +53,14 @@ class ProjectIndex(Definitions):
         self._every = tuple(sorted(paths))
         self._others = others
 
+    def others(self) -> Iterable[tuple[str, bytes]]:
+        """Path and content of each file of the project that does not matter by itself, read anew at every call."""
+        return self._others()
+
     @property
-    def is_whole(self) -> bool:
-        """True when all modules that matter are known."""
-        return self._every is not None
+    def every(self) -> tuple[str, ...] | None:
+        """The paths of all modules that matter in the project, in order; None where they are not known."""
+        return self._every
 
     def _all(self) -> list[Module]:
         if self._every is None:

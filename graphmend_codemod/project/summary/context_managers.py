@@ -10,7 +10,7 @@ from graphmend_codemod.project.summary.spelling import dotted
 SWALLOWS = "may swallow"
 """How a summary notes such a context manager."""
 LEAVES = frozenset({"__exit__", "__aexit__"})
-_OTHER_ERRORS = frozenset(
+OTHER_ERRORS = frozenset(
     """ImportError ModuleNotFoundError OSError IOError FileNotFoundError PermissionError ConnectionError TimeoutError
     KeyboardInterrupt SystemExit StopIteration StopAsyncIteration GeneratorExit UnicodeDecodeError UnicodeError
     OutOfMemoryError""".split()
@@ -59,7 +59,7 @@ def caught_by(node: ast.Try | ast.With | ast.AsyncWith) -> str:
         for handler in node.handlers:
             kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
             names = [dotted(each) if each is not None else "" for each in kinds]
-            if any(name.rpartition(".")[2] not in _OTHER_ERRORS for name in names):
+            if any(name.rpartition(".")[2] not in OTHER_ERRORS for name in names):
                 return f"except {', '.join(names)}".strip()
         return "finally" if any(map(_leaves_early, node.finalbody)) else ""
     for item in node.items:
@@ -68,7 +68,7 @@ def caught_by(node: ast.Try | ast.With | ast.AsyncWith) -> str:
         if not spelled or spelled.startswith(_PASS_ON):
             continue
         given = made.args if isinstance(made, ast.Call) else []
-        if spelled.endswith("suppress") and all(dotted(each).rpartition(".")[2] in _OTHER_ERRORS for each in given):
+        if spelled.endswith("suppress") and all(dotted(each).rpartition(".")[2] in OTHER_ERRORS for each in given):
             continue
         return f"with {spelled}"
     return ""

@@ -23,13 +23,18 @@ from graphmend_codemod.rules.framework.site_text import SiteText
 
 T = TypeVar("T")
 TORCH_NAMES = ("torch", "th", "T", "pt")
-_BINDS = r"\bNAME\s*:=|^[ \t]*case\s[^\n#]*\bNAME\b(?!\.)[^\n#]*:|\bglobals\(\)\[[\"']NAME[\"']\]"
+_BINDS = (
+    (":=", r"\bNAME\s*:="),
+    ("case", r"\n[ \t]*case\s[^\n#]*\bNAME\b(?!\.)[^\n#]*:"),
+    ("globals()[", r"\bglobals\(\)\[[\"']NAME[\"']\]"),
+)
+"""What stands in any text that binds a name again, and the pattern, which takes far longer to look for."""
 _SCRIPTS = r"jit\.(?:(?:is_scripting|export)\b|script\()"
 
 
 @lru_cache(maxsize=16)
 def _is_bound_again(text: str, name: str) -> bool:
-    return re.search(_BINDS.replace("NAME", name), text, re.MULTILINE) is not None
+    return any(mark in text and re.search(binds.replace("NAME", name), text) for mark, binds in _BINDS)
 
 
 @lru_cache(maxsize=4)
