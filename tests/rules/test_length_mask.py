@@ -108,3 +108,39 @@ def test_lengths_that_are_not_what_their_annotation_says_are_read_by_the_loop(le
     source = written("for i, length in enumerate(lengths):\n    mask[i, :length] = 1")
     after, _ = fixed(source, select=("GM508",))
     compiles(after, [f"torch.ones(3, 200), {lengths}"], scenarios=[Scenario(gradients="off")], strict=False)
+
+
+_UNANNOTATED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, lengths):
+        x = x * 1
+        return self.filled(x, lengths) * 2
+
+    def filled(self, x, lengths):
+        {loop}
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for i, n in enumerate(lengths):\n            x[i, int(n) :] = 0",
+        "for i in range(x.size(0)):\n            x[i, : lengths[i].item()] = -1.5",
+        "count = len(x)\n        for i in range(count):\n            x[i, lengths[i] :] = 0",
+    ],
+)
+def test_what_has_no_annotation_is_asked_for(loop: str) -> None:
+    source = _UNANNOTATED.format(loop=loop)
+    after, _ = fixed(source, select=("GM508",))
+    assert "is_compiling()" in after
+    inputs = ["torch.rand(3, 4), torch.tensor([2, -1, 9])"]
+    behaves(source, after, inputs)
+    compiles(after, inputs)
+    # What is given twice, a list, more lengths than rows.
+    others = ["torch.ones(3, 4).long(), torch.tensor([2, 1, 0])", "torch.rand(2, 4), [1, 2]"]
+    compiles(after, [*others, "torch.rand(2, 4), torch.tensor([1, 2, 3])"], strict=False)

@@ -144,6 +144,8 @@ def _fills_row(index: ast.expr, elements: set[str]) -> bool:
     if not isinstance(last, ast.Slice):
         return False
     bound = last.upper if last.lower is None else last.lower
+    if isinstance(bound, ast.Call):
+        bound = bound.args[0] if bound.args else getattr(bound.func, "value", None)  # int(n), n.item()
     return isinstance(bound, ast.Subscript) or (isinstance(bound, ast.Name) and bound.id in elements)
 
 

@@ -3,6 +3,7 @@
 `for i, length in enumerate(lengths): mask[i, :length] = 1` reads every length back to Python. The compile path compares
 the numbers of the columns with all lengths at once. Eager mode runs the loop, word for word. The path is taken where
 there is one integer for each row, which Dynamo knows while it traces; a negative length counts from the end in both.
+What a parameter without an annotation holds is asked for as well: where it is a list, the loop runs as before.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import counted, is_name
-from graphmend_codemod.analysis.scope import parameters, walk, walk_scope
-from graphmend_codemod.analysis.values import INT64
+from graphmend_codemod.analysis.scope import dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -132,6 +133,8 @@ class _Fill:
     lengths: ast.Name
     tail: bool
     value: ast.expr
+    count: ast.expr | None = None
+    """The number of rows, where it is not that of the lengths or of the target."""
 
 
 @rule.on(ast.For, candidate="rows")
@@ -140,7 +143,7 @@ def rows_filled(site: Site, node: ast.For) -> Verdict | None:
     if len(node.body) != 1 or node.orelse:
         return None
     fill = _fill(site, node, node.body[0])
-    if fill is None or not site.value(fill.lengths).is_tensor:
+    if fill is None or not _may_be_tensor(site, fill.lengths):
         return None
     message = f"loop over lengths read from a tensor (device sync): `{speculation.short(node.body[0])}`"
     try:
@@ -160,28 +163,51 @@ def _fill(site: Site, node: ast.For, statement: ast.stmt) -> _Fill | None:
     bound = part.upper if part.lower is None else part.lower
     if bound is None or part.step is not None or (part.lower is not None and part.upper is not None):
         return None
-    lengths = _lengths(site, node, index[0].id, bound, target.value.id)
-    if lengths is None:
+    found = _lengths(site, node, index[0].id, _number_read(site, bound), target.value.id)
+    if found is None:
         return None
-    return _Fill(target.value, lengths, part.lower is not None, statement.value)  # type: ignore[attr-defined]
+    value = statement.value  # type: ignore[attr-defined]
+    return _Fill(target.value, found[0], part.lower is not None, value, found[1])
 
 
-def _lengths(site: Site, node: ast.For, row: str, bound: ast.expr, filled: str) -> ast.Name | None:
-    """The tensor whose elements are the bounds, one a row, where the loop runs over all of it."""
+def _may_be_tensor(site: Site, lengths: ast.Name) -> bool:
+    """True for a tensor, and for a parameter without an annotation: the compile path asks."""
+    value = site.value(lengths)
+    return value.is_tensor or (value.kind is Kind.UNKNOWN and _is_argument(site, lengths.id))
+
+
+def _number_read(site: Site, bound: ast.expr) -> ast.expr:
+    """`n` for `int(n)` and `n.item()`."""
+    if isinstance(bound, ast.Call) and not bound.keywords:
+        if site.resolve(bound.func) == "builtins.int" and len(bound.args) == 1:
+            return bound.args[0]
+        if isinstance(bound.func, ast.Attribute) and bound.func.attr == "item" and not bound.args:
+            return bound.func.value
+    return bound
+
+
+def _lengths(
+    site: Site, node: ast.For, row: str, bound: ast.expr, filled: str
+) -> tuple[ast.Name, ast.expr | None] | None:
+    """The tensor whose elements are the bounds, one a row, where the loop runs over all of it, and what counts them."""
     call = node.iter
     if not isinstance(call, ast.Call) or len(call.args) != 1 or call.keywords:
         return None
     called, over = site.resolve(call.func), call.args[0]
     if called == "builtins.enumerate" and isinstance(node.target, ast.Tuple) and isinstance(over, ast.Name):
         names = [part.id if isinstance(part, ast.Name) else "" for part in node.target.elts]
-        return over if isinstance(bound, ast.Name) and names == [row, bound.id] and row != bound.id else None
+        same = isinstance(bound, ast.Name) and names == [row, bound.id] and row != bound.id
+        return (over, None) if same else None
     if called != "builtins.range" or not isinstance(node.target, ast.Name) or node.target.id != row:
         return None
     if not (isinstance(bound, ast.Subscript) and isinstance(bound.value, ast.Name)):
         return None
     tensor = bound.value
-    whole = is_name(bound.slice, row) and counted(over) in (tensor.id, filled)
-    return tensor if whole else None
+    if not is_name(bound.slice, row):
+        return None
+    if counted(over) in (tensor.id, filled):
+        return tensor, None
+    return (tensor, over) if dotted(over) is not None or counted(over) is not None else None
 
 
 def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
@@ -189,24 +215,30 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
         raise _NotAtOnce(name_taken())
     target, lengths = fill.target.id, fill.lengths.id
     filled, given = site.value(fill.target), site.value(fill.lengths)
-    if not filled.is_tensor:
+    if not filled.is_tensor and not _is_argument(site, target):
         raise _NotAtOnce(cannot_infer_tensor(site, fill.target))
     number = plain_number(site, fill.value)
     if number is None:
         raise _NotAtOnce(f"`{speculation.short(fill.value)}` is not a Python number")
-    if not site.is_fresh(filled) or not (site.is_fresh(given) or _is_argument(site, lengths)):
+    both = target != lengths and _is_argument(site, target) and _is_argument(site, lengths)
+    if not both and (not site.is_fresh(filled) or not (site.is_fresh(given) or _is_argument(site, lengths))):
         raise _NotAtOnce(f"`{target}` may share storage with `{lengths}`")
     for name in (part.id for part in walk(node.target) if isinstance(part, ast.Name)):
         if name in (target, lengths) or site.live_after(name):
             raise _NotAtOnce(f"`{name}` is used after the loop")
-    hinted = [f"isinstance({lengths}, {site.torch}.Tensor)"] if given.hint else []
+    hinted = [f"isinstance({lengths}, {site.torch}.Tensor)"] if given.hint or not given.is_tensor else []
+    if filled.hint or not filled.is_tensor:
+        hinted.append(f"isinstance({target}, {site.torch}.Tensor)")
     conditions = [site.compiling, *hinted, f"{target}.shape[:1] == {lengths}.shape"]
+    if fill.count is not None:
+        conditions.append(f"{site.text(fill.count)} == {lengths}.shape[0]")
     if given.is_floating:
         raise _NotAtOnce(f"`{lengths}` is floating")
     if given.dtype != INT64 or given.hint:
         # In a smaller dtype, a length that counts from the end may leave its range with the size added.
         conditions.append(f"{lengths}.dtype in ({site.torch}.int32, {site.torch}.int64)")
-    if number is float and not filled.is_floating:
+    # Two tensors that are given may be one, but not where one holds fractions and the other whole numbers.
+    if both or (number is float and not filled.is_floating):
         conditions.append(f"{target}.is_floating_point()")
     torch, name = (
         site.torch,
