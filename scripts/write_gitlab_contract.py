@@ -28,10 +28,29 @@ def main() -> None:
     print()
 
 
+_MANY = "/projects/{id}/merge_requests"
+_ONE, _NOTES = f"{_MANY}/{{merge_request_iid}}", f"{_MANY}/{{noteable_id}}/notes"
+
+
 def document() -> Schema:
     """The whole description."""
-    many = "/projects/{id}/merge_requests"
-    one, notes = f"{many}/{{merge_request_iid}}", f"{many}/{{noteable_id}}/notes"
+    paths = {**_projects(), **_merge_requests(), **_notes()}
+    for path, operations in paths.items():
+        names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+        project_id = TEXT if path.startswith(_NOTES) else EITHER
+        operations["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": project_id if name == "id" else NUMBER}
+            for name in names
+        ]
+    info = {
+        "title": "GitLab, as graphmend uses it",
+        "version": "4",
+        "description": f"Compared with the published description: {CHECKED_AGAINST}.",
+    }
+    return {"openapi": "3.0.3", "info": info, "paths": paths}
+
+
+def _projects() -> dict[str, Schema]:
     access = _nullable({"type": "object", "required": ["access_level"], "properties": {"access_level": NUMBER}})
     project = _object(
         id=NUMBER,
@@ -44,6 +63,15 @@ def document() -> Schema:
     )
     project["required"].remove("default_branch")  # for those who may read the code
     fork = _object(id=NUMBER, path_with_namespace=TEXT)  # without permissions: it is asked for by its number
+    return {
+        "/projects/{id}": {"get": _operation(200, project)},
+        "/projects/{id}/fork": {"post": _operation(201, fork, body={})},
+        "/projects/{id}/forks": {"get": _operation(200, _list(fork), _query(owned=FLAG))},
+        "/users": {"get": _operation(200, _list(_object(id=NUMBER, username=TEXT)), _query(username=TEXT))},
+    }
+
+
+def _merge_requests() -> dict[str, Schema]:
     merge_request = _object(
         id=NUMBER,
         iid=NUMBER,
@@ -58,7 +86,6 @@ def document() -> Schema:
         draft=FLAG,
         labels=NAMES,
     )
-    note = _object(id=NUMBER, body=TEXT, system=FLAG)
     new = {
         "source_branch": TEXT,
         "target_branch": TEXT,
@@ -80,35 +107,24 @@ def document() -> Schema:
         order_by=_enum("created_at", "updated_at", "title"),
         sort=_enum("asc", "desc"),
     )
-    paths: dict[str, Schema] = {
-        "/projects/{id}": {"get": _operation(200, project)},
-        "/projects/{id}/fork": {"post": _operation(201, fork, body={})},
-        "/projects/{id}/forks": {"get": _operation(200, _list(fork), _query(owned=FLAG))},
-        many: {
+    return {
+        _MANY: {
             "get": _operation(200, _list(merge_request), wanted),
             "post": _operation(201, merge_request, body=new, required=["source_branch", "target_branch", "title"]),
         },
-        one: {"get": _operation(200, merge_request), "put": _operation(200, merge_request, body=change)},
-        notes: {
+        _ONE: {"get": _operation(200, merge_request), "put": _operation(200, merge_request, body=change)},
+    }
+
+
+def _notes() -> dict[str, Schema]:
+    note = _object(id=NUMBER, body=TEXT, system=FLAG)
+    return {
+        _NOTES: {
             "get": _operation(200, _list(note), _query()),
             "post": _operation(201, note, body={"body": TEXT}, required=["body"]),
         },
-        f"{notes}/{{note_id}}": {"put": _operation(200, note, body={"body": TEXT})},
-        "/users": {"get": _operation(200, _list(_object(id=NUMBER, username=TEXT)), _query(username=TEXT))},
+        f"{_NOTES}/{{note_id}}": {"put": _operation(200, note, body={"body": TEXT})},
     }
-    for path, operations in paths.items():
-        names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-        project_id = TEXT if path.startswith(notes) else EITHER
-        operations["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": project_id if name == "id" else NUMBER}
-            for name in names
-        ]
-    info = {
-        "title": "GitLab, as graphmend uses it",
-        "version": "4",
-        "description": f"Compared with the published description: {CHECKED_AGAINST}.",
-    }
-    return {"openapi": "3.0.3", "info": info, "paths": paths}
 
 
 def _operation(

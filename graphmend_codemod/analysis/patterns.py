@@ -7,6 +7,8 @@ import ast
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 
+_IDENTITY = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
+
 
 def same(one: ast.AST, other: ast.AST) -> bool:
     """True for two expressions with the same tree, wherever they stand."""
@@ -24,6 +26,20 @@ def is_attribute(node: ast.AST | None, owner: str, attribute: str | None = None)
     return found and attribute in (None, node.attr)  # type: ignore[union-attr]
 
 
+def is_integer(node: ast.AST) -> bool:
+    """True for an integer that is written out."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def root_of(node: ast.AST, *, walrus: bool = False) -> str | None:
+    """`x` for `x.layers[0].weight`; with `walrus`, also for `(y := x).weight`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript)) or (walrus and isinstance(node, ast.NamedExpr)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
 def is_none(node: ast.AST) -> bool:
     """True for `None`."""
     return isinstance(node, ast.Constant) and node.value is None
@@ -32,6 +48,11 @@ def is_none(node: ast.AST) -> bool:
 def is_text(node: ast.AST, text: str) -> bool:
     """True for this literal string."""
     return isinstance(node, ast.Constant) and node.value == text
+
+
+def asks_identity(node: ast.Compare) -> bool:
+    """True for `x is None` and `x in names`, whose value is a Python bool."""
+    return not _IDENTITY.isdisjoint(map(type, node.ops))
 
 
 def last_name(node: ast.AST) -> str:

@@ -84,6 +84,11 @@ def walk(root: ast.AST) -> Iterator[ast.AST]:
             put_children(node, fields, stack)
 
 
+def parents_in(root: ast.AST) -> dict[int, ast.AST]:
+    """The node above each node below `root`, by its id."""
+    return {id(child): parent for parent in walk(root) for child in children(parent)}
+
+
 def walk_in_layers(root: ast.AST) -> Iterator[ast.AST]:
     """`root` and every node below it in the order of `ast.walk`, without operators and import aliases."""
     todo = [root]
@@ -174,10 +179,7 @@ _BINDING = frozenset(
 def outline(function: FunctionNode) -> Outline:
     """Parameters, assignments, imports and nested definitions are bound; `global` and `nonlocal` names are not."""
     names = {argument.arg for argument in parameters(function)}
-    outer: set[str] = set()
-    nested: list[FunctionNode] = []
-    walrus = comprehension = False
-    conditional: list[int] = []
+    rare: list[Any] = []
     words: dict[str, list[int]] = {}
     kept: dict[type[ast.AST], list[Any]] = {ast.Subscript: [], ast.Assign: []}
     calls: list[ast.Call] = []
@@ -212,37 +214,49 @@ def outline(function: FunctionNode) -> Outline:
             if kind is ast.Subscript and node.slice.__class__ is not ast.Constant:
                 words.setdefault(INDEXED, []).append(node.lineno)
         elif kind in _BINDING:
-            if kind is ast.IfExp:
-                conditional.append(node.lineno)
-            elif kind is ast.NamedExpr:
-                walrus = True
-            elif kind is ast.comprehension:
-                comprehension = True
-            elif kind is ast.Global or kind is ast.Nonlocal:
-                outer.update(node.names)
-            elif kind is ast.Import or kind is ast.ImportFrom:
-                names.update((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
-            elif node.name:
-                names.add(node.name)
-                if kind is ast.FunctionDef or kind is ast.AsyncFunctionDef:
-                    nested.append(node)
+            rare.append(node)
             if kind in SCOPES:
                 continue
         if fields and kind is not ast.Lambda:
             put_children(node, fields, stack)
-    nested.sort(key=lambda node: (node.lineno, node.col_offset))
+    return _outlined(rare, names, words, calls, kept)
+
+
+def _outlined(
+    rare: list[Any],
+    names: set[str],
+    words: dict[str, list[int]],
+    calls: list[ast.Call],
+    kept: dict[type[ast.AST], list[Any]],
+) -> Outline:
+    kinds = {node.__class__ for node in rare}
+    nested = [node for node in rare if node.__class__ is ast.FunctionDef or node.__class__ is ast.AsyncFunctionDef]
     return Outline(
-        frozenset(names - outer),
-        tuple(nested),
-        walrus,
-        comprehension,
-        tuple(sorted(conditional)),
+        _bound_by(rare, names),
+        tuple(sorted(nested, key=lambda node: (node.lineno, node.col_offset))),
+        ast.NamedExpr in kinds,
+        ast.comprehension in kinds,
+        tuple(sorted(node.lineno for node in rare if node.__class__ is ast.IfExp)),
         words,
         {},
         calls,
         kept[ast.Subscript],
         kept[ast.Assign],
     )
+
+
+def _bound_by(rare: list[Any], names: set[str]) -> frozenset[str]:
+    """The local names of a function: those that are assigned, and what its rarer nodes say."""
+    outer: set[str] = set()
+    for node in rare:
+        kind = node.__class__
+        if kind is ast.Global or kind is ast.Nonlocal:
+            outer.update(node.names)
+        elif kind is ast.Import or kind is ast.ImportFrom:
+            names.update((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
+        elif kind is not ast.IfExp and kind is not ast.NamedExpr and kind is not ast.comprehension and node.name:
+            names.add(node.name)
+    return frozenset(names - outer)
 
 
 class Scope:

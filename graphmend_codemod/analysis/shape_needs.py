@@ -130,8 +130,3 @@ def _whole(node: ast.expr) -> int | None:
         number = _whole(node.operand)
         return None if number is None else -number
     return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
-
-
-def is_whole(node: ast.expr) -> bool:
-    """True for an integer that is written out."""
-    return _whole(node) is not None

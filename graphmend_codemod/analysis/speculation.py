@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from graphmend_codemod.analysis import shape_needs, torch_api
 from graphmend_codemod.analysis.effects import effect_of
+from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_floating_dtype
-from graphmend_codemod.project.index.facts import AttributeKind
 
 if TYPE_CHECKING:
     from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -233,7 +233,7 @@ def _finite_operator(evaluator: Evaluator, node: ast.BinOp, left: Value) -> bool
     """True where a zero gradient stays zero: the operator multiplies it with nothing but a finite number."""
     if isinstance(node.op, (ast.Add, ast.Sub, ast.BitAnd, ast.BitOr, ast.BitXor)):
         return True
-    factor = _number(evaluator, node.right if left.kind is Kind.TENSOR else node.left)
+    factor = number_of(evaluator, node.right if left.kind is Kind.TENSOR else node.left)
     if factor is None:
         return False
     if isinstance(node.op, ast.Mult):
@@ -242,31 +242,6 @@ def _finite_operator(evaluator: Evaluator, node: ast.BinOp, left: Value) -> bool
     return (
         isinstance(node.op, ast.Div) and left.kind is Kind.TENSOR and _SMALLEST_FLOAT <= abs(factor) <= _LARGEST_FLOAT
     )
-
-
-def _number(evaluator: Evaluator, node: ast.expr) -> float | None:
-    """The number that `node` spells, or that is the only value of a constant of the module."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
-        return _number(evaluator, node.operand)
-    if isinstance(node, ast.Constant):
-        return _as_float(node.value) if isinstance(node.value, (int, float)) else None
-    if not isinstance(node, ast.Name) or evaluator.scope.is_local(node.id):
-        return None
-    fact = evaluator.scope.index.global_fact(evaluator.scope.module, node.id)
-    if fact is None or fact.kind is not AttributeKind.CONSTANT:
-        return None
-    try:
-        value = ast.literal_eval(fact.text)
-    except (ValueError, SyntaxError):
-        return None
-    return _as_float(value) if isinstance(value, (int, float)) else None
-
-
-def _as_float(value: float) -> float | None:
-    try:
-        return float(value)
-    except OverflowError:
-        return None
 
 
 def _unary(evaluator: Evaluator, node: ast.UnaryOp, env: Env) -> Verdict:
@@ -340,7 +315,7 @@ def _tensor_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str, firs
     finite = name in torch_api.FINITE_DERIVATIVE and not any(word.arg == "alpha" for word in node.keywords)
     if name in _TAKES_SLOPE:
         finite = finite and all(
-            abs(_number(evaluator, each) or math.inf) <= _LARGEST_FLOAT for each in node.args if each is not first
+            abs(number_of(evaluator, each) or math.inf) <= _LARGEST_FLOAT for each in node.args if each is not first
         )
         finite = finite and not any(word.arg != "inplace" for word in node.keywords)
     if first is None:

@@ -54,6 +54,23 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="allow models from the Hub to run their own code (trust_remote_code)",
     )
+    _add_limits(group)
+    group.add_argument(
+        "--flags", action="store_true", help="also try Dynamo's capture flags on what still breaks, as advice"
+    )
+    group.add_argument(
+        "--xla-python", type=Path, metavar="PYTHON", help="an interpreter with torch_xla: also count HLO graphs"
+    )
+    group.add_argument(
+        "--resume",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="reuse measurements of the same code from an earlier run",
+    )
+
+
+def _add_limits(group: argparse._ArgumentGroup) -> None:
+    """How long a model may run, with what, and how much time is spent on speed."""
     group.add_argument(
         "--model-timeout", type=_positive, metavar="SECONDS", help="time limit per model in seconds [default: 600]"
     )
@@ -68,18 +85,6 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--speed", action="store_true", help="also measure cold start, latency and memory")
     group.add_argument(
         "--speed-budget", type=_positive, metavar="SECONDS", help="approximate seconds to time one model [default: 300]"
-    )
-    group.add_argument(
-        "--flags", action="store_true", help="also try Dynamo's capture flags on what still breaks, as advice"
-    )
-    group.add_argument(
-        "--xla-python", type=Path, metavar="PYTHON", help="an interpreter with torch_xla: also count HLO graphs"
-    )
-    group.add_argument(
-        "--resume",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="reuse measurements of the same code from an earlier run",
     )
 
 

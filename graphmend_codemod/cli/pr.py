@@ -16,8 +16,10 @@ from graphmend_codemod.core.extras import require
 from graphmend_codemod.core.terminal import printable, say
 
 if TYPE_CHECKING:
-    from graphmend_codemod.bot.pull_request import Outcome
+    from graphmend_codemod.bot.pull_request import Outcome, Request
     from graphmend_codemod.forge.credentials import Credential
+    from graphmend_codemod.migrate.saved import Earlier
+    from graphmend_codemod.repository.checkout import Checkout
 
 _DESCRIPTION = """\
 Fix a repository and open a pull request for it, or bring the one that is open
@@ -63,6 +65,24 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="REPO",
         help="a clone with a remote on the forge, or an address [default: .]",
     )
+    _add_forge_options(parser)
+    models.add_evaluate_option(parser)
+    parser.add_argument(
+        "--from",
+        dest="earlier",
+        metavar="BRANCH",
+        help="propose a branch created by `graphmend migrate` instead of migrating",
+    )
+    parser.add_argument(
+        "--report", type=Path, metavar="DIR", help="with --from: where migrate wrote its report [default: in .git]"
+    )
+    models.add_model_options(parser)
+    options.add_rule_options(parser)
+    options.add_run_options(parser)
+
+
+def _add_forge_options(parser: argparse.ArgumentParser) -> None:
+    """What is pushed where, and how long to wait."""
     parser.add_argument("--remote", default="origin", metavar="NAME", help="the remote of a clone [default: origin]")
     parser.add_argument("--dry-run", action="store_true", help="show what would be done, and the pull request's text")
     parser.add_argument("--fork", action="store_true", help="push to your fork, created if there is none")
@@ -85,19 +105,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="SECONDS",
         help="time limit of one fetch or push in seconds [default: 900]",
     )
-    models.add_evaluate_option(parser)
-    parser.add_argument(
-        "--from",
-        dest="earlier",
-        metavar="BRANCH",
-        help="propose a branch created by `graphmend migrate` instead of migrating",
-    )
-    parser.add_argument(
-        "--report", type=Path, metavar="DIR", help="with --from: where migrate wrote its report [default: in .git]"
-    )
-    models.add_model_options(parser)
-    options.add_rule_options(parser)
-    options.add_run_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -110,7 +117,6 @@ def run(args: argparse.Namespace) -> int:
     from graphmend_codemod.forge.base import ForgeError
     from graphmend_codemod.forge.credentials import scrubbed
     from graphmend_codemod.migrate.migration import MigrationError
-    from graphmend_codemod.migrate.saved import earlier_migration
     from graphmend_codemod.repository.git import RepositoryError
 
     request = Request(
@@ -130,14 +136,7 @@ def run(args: argparse.Namespace) -> int:
         location, checkout = runner.find_repository(args.repository, args.remote, kind=args.forge, api=args.api_url)
         credential = runner.find_credential(location)
         if args.earlier is not None:
-            if checkout is None:
-                raise options.CommandError("--from needs a clone that holds the branch; name its folder")
-            rules = (args.select, args.ignore, args.unsafe_fixes is not None, args.opaque is not None)
-            if args.evaluate or request.wanted.anything or any(rules):
-                raise options.CommandError(
-                    "--from takes an existing branch; pass models and rules to `graphmend migrate`"
-                )
-            request = replace(request, earlier=earlier_migration(checkout, args.earlier, args.report))
+            request = replace(request, earlier=_earlier(args, request, checkout))
         with ProgressLine(sys.stderr) as progress:
             outcome = runner.run_bot(
                 request,
@@ -155,6 +154,18 @@ def run(args: argparse.Namespace) -> int:
         return error.exit_code
     _tell(outcome, args.dry_run)
     return 0
+
+
+def _earlier(args: argparse.Namespace, request: Request, checkout: Checkout | None) -> Earlier:
+    """The migration whose branch `--from` names. Raises CommandError where other options contradict it."""
+    from graphmend_codemod.migrate.saved import earlier_migration
+
+    if checkout is None:
+        raise options.CommandError("--from needs a clone that holds the branch; name its folder")
+    rules = (args.select, args.ignore, args.unsafe_fixes is not None, args.opaque is not None)
+    if args.evaluate or request.wanted.anything or any(rules):
+        raise options.CommandError("--from takes an existing branch; pass models and rules to `graphmend migrate`")
+    return earlier_migration(checkout, args.earlier, args.report)
 
 
 def _tell(outcome: Outcome, dry_run: bool) -> None:

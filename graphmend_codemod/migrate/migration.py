@@ -105,21 +105,13 @@ def migrate(
 
         checkout = open_checkout(request.repository)
         base = resolve_commit(checkout, request.base)
-        branch = request.branch or default_branch()
+        branch = _new_branch(request, checkout)
         report = _report_folder(request, checkout, branch)
-        if not request.dry_run:
-            require_new_branch(checkout, branch)
-            require_identity(checkout)
         remove_stale_worktrees(checkout)
         noted = remarks(checkout, base)
         heedful(f"checking out {base}")
-        named = frozenset(_named(request, checkout))
-
-        def read(path: str) -> bool:
-            return is_source(path) or path in named
-
-        # Large files stay where they are, unless models are to be run.
-        with temporary_folder() as folder, worktree(checkout, base, folder, only=read) as tree:
+        only = _only(frozenset(_named(request, checkout)))
+        with temporary_folder() as folder, worktree(checkout, base, folder, only=only) as tree:
             run = _Run(request, checkout, tree, folder, heedful)
             fixed = run.fix(engine or reading_once())
             fixed, measured = run.prove(fixed, branch, measure or port.measure)
@@ -143,6 +135,20 @@ def migrate(
             )
             heedful("committing")
             return _write(outcome, checkout, tree, fixed.steps)
+
+
+def _new_branch(request: Request, checkout: Checkout) -> str:
+    """The name of the branch. Raises RepositoryError where there is such a branch, or nobody to commit as."""
+    branch = request.branch or default_branch()
+    if not request.dry_run:
+        require_new_branch(checkout, branch)
+        require_identity(checkout)
+    return branch
+
+
+def _only(named: frozenset[str]) -> Callable[[str], bool]:
+    """Sources, and the files that are `named`: large ones stay where they are, unless models are to be run."""
+    return lambda path: is_source(path) or path in named
 
 
 def default_branch() -> str:

@@ -27,7 +27,8 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
-from graphmend_codemod.rules.proofs.select.select_proof import Facts, judge
+from graphmend_codemod.rules.proofs.select.assumptions import Facts
+from graphmend_codemod.rules.proofs.select.select_proof import judge
 from graphmend_codemod.rules.proofs.select.select_text import values_of, where
 from graphmend_codemod.rules.proofs.select.selection import Arm, Assignment, Selection, under_static
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
+from graphmend_codemod.analysis.patterns import asks_identity
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin, is_bool_or_byte
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -17,7 +18,6 @@ from graphmend_codemod.rules.proofs.skipped_operands import asked_earlier, unwra
 
 _LOOSE = (ast.Compare, ast.BoolOp, ast.Not, ast.IfExp, ast.Lambda, ast.NamedExpr)
 """Operands that keep their brackets: `(a > 0) != True`."""
-_IDENTITY = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
 
 
 class Condition(NamedTuple):
@@ -70,11 +70,6 @@ def is_registered(site: Site, node: ast.expr) -> bool:
         return False
     fact = site.evaluator.scope.attribute(node.attr)  # type: ignore[attr-defined]
     return fact is not None and fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
-
-
-def asks_identity(node: ast.Compare) -> bool:
-    """True for `x is None` and `x in names`, whose value is a Python bool."""
-    return not _IDENTITY.isdisjoint(map(type, node.ops))
 
 
 def split(site: Site, test: ast.expr) -> Condition | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import asks_identity
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL, Kind, is_floating_dtype
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions import asks_identity
 
 _OF_BYTES = frozenset({"any", "all"})
 

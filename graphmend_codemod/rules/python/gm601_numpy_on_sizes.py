@@ -29,18 +29,17 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers
-from graphmend_codemod.analysis.values import Origin
+from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
+from graphmend_codemod.rules.proofs.sizes.numbers_in_math import in_math, is_number
 from graphmend_codemod.rules.proofs.sizes.size_arrays import integers_in_front, size_array
 from graphmend_codemod.rules.proofs.sizes.size_division import division_edit, divisions
 from graphmend_codemod.rules.proofs.sizes.size_products import products_in_front, read_products
-from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
 
 _SETUP = """
 import math
@@ -238,17 +237,13 @@ rule = Rule(
     ),
 )
 
-_SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
-_INTEGERS = frozenset({"builtins.int", "numpy.int32", "numpy.int64"})
-_OF_TWO = frozenset({"lcm", "gcd"})
-
 
 @rule.on(ast.Assign, ast.Return, words=("np", "numpy"), here=True)
 def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     """`n = int(np.ceil(size / 2))`, `x = x.reshape(-1, np.prod(x.shape[1:]))`."""
     if node.value is None or "numpy" not in {site.evaluator.scope.resolve_global(name) for name in _NUMPY}:
         return None
-    numbers = [part for part in walk_in_layers(node.value) if isinstance(part, ast.Call) and _is_number(site, part)]
+    numbers = [part for part in walk_in_layers(node.value) if isinstance(part, ast.Call) and is_number(site, part)]
     numbers = [part for part in numbers if not any(part is not other and _within(part, other) for other in numbers)]
     if not numbers:
         return None
@@ -256,7 +251,7 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     changes: list[tuple[ast.expr, str]] = []
     for number in numbers:
         try:
-            changes.append((number, _in_math(site, number)))
+            changes.append((number, in_math(site, number)))
         except NotProven as reason:
             return Verdict(message, declined=str(reason))
     if site.torch is None:
@@ -306,107 +301,6 @@ def sizes_in_an_array(site: Site, node: ast.Assign) -> Verdict | None:
         return Verdict(message, edit=integers_in_front(site, node, found))
     except NotProven as reason:
         return Verdict(message, declined=str(reason))
-
-
-def _numpy_function(site: Site, node: ast.expr) -> str | None:
-    """`ceil` for a call of `np.ceil` with one argument."""
-    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
-        return None
-    qualified = site.resolve(node.func) or ""
-    name = qualified.removeprefix("numpy.")
-    return name if qualified.startswith("numpy.") and name in _SAME_IN_MATH else None
-
-
-def _function_of_two(site: Site, node: ast.expr) -> str | None:
-    """`lcm` for a call of `np.lcm` with two arguments, integers as both libraries want them."""
-    if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
-        return None
-    qualified = site.resolve(node.func) or ""
-    name = qualified.removeprefix("numpy.")
-    return name if qualified.startswith("numpy.") and name in _OF_TWO else None
-
-
-def _is_number(site: Site, node: ast.Call) -> bool:
-    """True for a product of sizes, `np.lcm(a, b)`, and a call that makes a Python number of a cast numpy number."""
-    if _function_of_two(site, node) is not None:
-        return all(_python_number(site, argument) for argument in node.args)
-    if _numpy_function(site, node) == "prod":
-        return is_shape(node.args[0])
-    inner: ast.expr | None = None
-    if isinstance(node.func, ast.Name) and site.resolve(node.func) in {"builtins.int", "builtins.float"}:
-        inner = node.args[0] if len(node.args) == 1 else None
-    elif isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-        inner = node.func.value
-    if inner is None:
-        return False
-    return _core(site, inner) is not inner and _numpy_function(site, _core(site, inner)) is not None
-
-
-def _core(site: Site, node: ast.expr) -> ast.expr:
-    """`x` for `x.astype(int)`."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "astype":
-        return node
-    dtype = node.args[0] if len(node.args) == 1 else None
-    named = isinstance(dtype, ast.Constant) and dtype.value == "int"
-    whole = named or (dtype is not None and site.resolve(dtype) in _INTEGERS)
-    return node.func.value if whole else node
-
-
-def _in_math(site: Site, node: ast.expr) -> str:
-    """The text that computes the same number with `math`."""
-    name = _numpy_function(site, node)
-    if name is not None:
-        assert isinstance(node, ast.Call)
-        return f"math.{name}({_in_math(site, node.args[0])})"
-    name = _function_of_two(site, node)
-    if name is not None:
-        assert isinstance(node, ast.Call)
-        return f"math.{name}({', '.join(_in_math(site, argument) for argument in node.args)})"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
-        inner = _core(site, node.func.value)
-        return _as_type(site, "int", inner) if inner is not node.func.value else _in_math(site, inner)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
-        return _as_type(site, node.func.id, _core(site, node.args[0]))
-    if not _python_number(site, node):
-        raise NotProven(f"cannot infer that `{speculation.short(node)}` is a Python number")
-    return site.text(node)
-
-
-def _as_type(site: Site, name: str, node: ast.expr) -> str:
-    whole = name == "int" and _numpy_function(site, node) in {"ceil", "floor"}
-    return _in_math(site, node) if whole else f"{name}({_in_math(site, node)})"
-
-
-def _python_number(site: Site, node: ast.expr) -> bool:
-    if isinstance(node, ast.BinOp):
-        return _python_number(site, node.left) and _python_number(site, node.right)
-    if isinstance(node, ast.UnaryOp):
-        return _python_number(site, node.operand)
-    if isinstance(node, (ast.Subscript, ast.Attribute)) and is_shape(node):
-        return True
-    if is_size(node):
-        return True
-    if isinstance(node, ast.Name) and (given := _given(site, node.id)) is not None:
-        return _python_number(site, given)
-    value = site.value(node)
-    if isinstance(node, ast.Attribute) and dotted(node.value) in {"config", "self.config"}:
-        return not value.is_tensor
-    return value.is_python and value.origin in {Origin.SHAPE, Origin.CONFIG, Origin.CONSTANT}
-
-
-def _given(site: Site, name: str) -> ast.expr | None:
-    """What a name was assigned last, in a block around the statement, when that is the size of something."""
-    for body, position in reversed(site.place.blocks):
-        for statement in reversed(body[:position]):
-            for part in walk_in_layers(statement):
-                if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load):
-                    simple = isinstance(statement, ast.Assign) and statement.targets[0] is part
-                    value = statement.value if simple else None  # type: ignore[attr-defined]
-                    sized = (
-                        isinstance(value, ast.Subscript) or getattr(getattr(value, "func", None), "attr", "") == "size"
-                    )
-                    return value if sized else None
-    return None
 
 
 def _within(part: ast.AST, other: ast.AST) -> bool:

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
-from graphmend_codemod.analysis.list_provenance import Numbers, iterated_name, why_not_a_list
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -26,6 +25,7 @@ from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
 from graphmend_codemod.rules.proofs.numbers.kept_lists import KeptLists, is_parameter
+from graphmend_codemod.rules.proofs.numbers.list_elements import Numbers, iterated_name, why_not_a_list
 
 _SETUP = """
 import torch

@@ -28,8 +28,8 @@ from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
+from graphmend_codemod.rules.proofs.numbers.default_ranges import Made, asked_for_none, changes, made_where_none
 from graphmend_codemod.rules.proofs.numbers.uses import Uses
-from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 _SETUP = """
 import torch
@@ -145,19 +145,10 @@ _NAME = re.compile(r"(?<![\w.])\w+\Z")
 _COMMENT = "# Known without reading it out of the tensor."
 
 
-class _Made(NamedTuple):
-    """`if positions is None: ... positions = torch.arange(end)`."""
-
-    name: str
-    node: ast.If
-    assignment: ast.Assign
-    end: ast.expr
-
-
-@rule.on(ast.If, words=("arange",), when=lambda node: _asked_for_none(node) is not None)
+@rule.on(ast.If, words=("arange",), when=lambda node: asked_for_none(node) is not None)
 def counted_positions(site: Site, node: ast.If) -> Verdict | None:
     """`if positions is None: positions = torch.arange(n)`, and a size `positions[-1] + 1` below it."""
-    made = _made(site, node) if _asks_for_ends(site.source.text) else None
+    made = made_where_none(site, node) if _asks_for_ends(site.source.text) else None
     if made is None:
         return None
     function = site.evaluator.scope.node
@@ -194,63 +185,6 @@ def _asks_for_ends(text: str) -> bool:
     return any(_NAME.search(before[-100:]) for before in text.split("[-1] + 1")[:-1])
 
 
-def _asked_for_none(node: ast.If) -> str | None:
-    """`x` for `if x is None`."""
-    test = node.test
-    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Is) or not isinstance(test.left, ast.Name):
-        return None
-    other = test.comparators[0]
-    return test.left.id if isinstance(other, ast.Constant) and other.value is None else None
-
-
-def _made(site: Site, node: ast.If) -> _Made | None:
-    name = _asked_for_none(node)
-    function, last = site.evaluator.scope.node, node.body[-1]
-    if name is None or node.orelse or node not in function.body or not isinstance(last, ast.Assign):
-        return None
-    call = last.value
-    if not isinstance(call, ast.Call) or site.resolve(call.func) != "torch.arange":
-        return None
-    if last.targets != [each for each in _changes(function, name) if each.lineno > node.lineno]:
-        return None
-    if not 1 <= len(call.args) <= 2 or any(word.arg not in {"device"} for word in call.keywords):
-        return None
-    end = call.args[-1]
-    if len(call.args) == 2 and not _counts_on(call.args[0], end):
-        return None
-    return _Made(name, node, last, end) if _is_simple(end) and any(map(is_size, walk_in_layers(end))) else None
-
-
-def _counts_on(start: ast.expr, end: ast.expr) -> bool:
-    """True for `arange(0, n)` and `arange(a, a + n)`, whose last number is one below the end whatever `a` is."""
-    if isinstance(start, ast.Constant):
-        return type(start.value) is int
-    if not isinstance(end, ast.BinOp) or not isinstance(end.op, ast.Add):
-        return False
-    return ast.dump(start) in (ast.dump(end.left), ast.dump(end.right))
-
-
-def _changes(function: FunctionNode, name: str) -> Iterator[ast.expr]:
-    """Where a function binds a name, or writes into what it holds."""
-    for part in walk_scope(function):
-        if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load):
-            yield part
-        elif isinstance(part, (ast.Subscript, ast.Attribute)) and getattr(part.value, "id", "") == name:
-            in_place = isinstance(part, ast.Attribute) and part.attr.endswith("_") and part.attr != "requires_grad_"
-            if in_place or not isinstance(part.ctx, ast.Load):
-                yield part
-
-
-def _is_simple(node: ast.expr) -> bool:
-    """True for names and sizes, and what is added to them: nothing that costs or has an effect."""
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, (ast.Add, ast.Sub)) and _is_simple(node.left) and _is_simple(node.right)
-    if isinstance(node, ast.Call):
-        return is_size(node) and all(isinstance(argument, ast.Constant) for argument in node.args)
-    whole = isinstance(node, ast.Constant) and type(node.value) is int
-    return whole or is_size(node) or isinstance(node, ast.Name)
-
-
 def _is_end(node: ast.AST, name: str) -> bool:
     """True for `name[-1] + 1`."""
     last = ast.Subscript(ast.Name(name, ast.Load()), ast.UnaryOp(ast.USub(), ast.Constant(1)), ast.Load())
@@ -280,7 +214,7 @@ def _is_size(site: Site, function: FunctionNode, name: str) -> bool:
     return False
 
 
-def _handed(site: Site, calls: ModuleCalls, caller: Definition, made: _Made) -> Iterator[_Call]:
+def _handed(site: Site, calls: ModuleCalls, caller: Definition, made: Made) -> Iterator[_Call]:
     """Calls below that hand the positions, or their end, to a function that uses the end as a size."""
     for statement in walk_scope(caller.node):
         if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
@@ -293,13 +227,13 @@ def _handed(site: Site, calls: ModuleCalls, caller: Definition, made: _Made) -> 
             if isinstance(given, ast.Name) and given.id == made.name:
                 found = [(each, _kept_in(each)) for each in _ends(callee.node, parameter)]
                 uses = [(each, name) for each, name in found if name and _is_size(site, callee.node, name)]
-                if uses and not any(_changes(callee.node, parameter)):
+                if uses and not any(changes(callee.node, parameter)):
                     yield _Call(statement, call, callee, parameter, tuple(uses))
             elif _is_end(given, made.name) and _is_size(site, callee.node, parameter):
                 yield _Call(statement, call, callee, parameter, ())
 
 
-def _edit(site: Site, made: _Made, here: list[tuple[ast.Assign, str]], there: list[_Call], calls: ModuleCalls) -> Edit:
+def _edit(site: Site, made: Made, here: list[tuple[ast.Assign, str]], there: list[_Call], calls: ModuleCalls) -> Edit:
     function = site.evaluator.scope.node
     end = site.free_name(f"end_of_{made.name}")
     if site.is_elif(made.node):

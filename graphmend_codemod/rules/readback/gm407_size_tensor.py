@@ -18,14 +18,13 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import FunctionNode, children, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, parents_in, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.unique_callee import is_whole
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
-from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
+from graphmend_codemod.rules.proofs.sizes.joined_sizes import AS_SIZE, is_shape_here, listed_elements, made_of_sizes
 
 _SETUP = """
 import torch
@@ -114,12 +113,9 @@ rule = Rule(
     ),
 )
 
-_MAKES = frozenset({"torch.tensor", "torch.as_tensor"})
-_LONG = frozenset({"torch.int64", "torch.long"})
 _FILLS = frozenset({"torch.zeros", "torch.ones", "torch.empty"})
 _TAKES_SIZES = frozenset({"view", "reshape", "repeat", "expand", "new_zeros", "new_ones", "new_empty"})
 _COMMENT = "# Sizes in a list: a tensor would have to be read back."
-_SIZE = "_as_size"
 _HELPER = """\
 def _as_size(number):
     \"\"\"The number as a size; torch takes a 0-dim integer tensor for one as it is.\"\"\"
@@ -134,7 +130,7 @@ def joined_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     if parts is None or len(node.targets) != 1 or not isinstance(target, ast.Name):
         return None
     function = site.evaluator.scope.node
-    parents = {id(child): parent for parent in [function, *walk_scope(function)] for child in children(parent)}
+    parents = parents_in(function)
     uses = [part for part in walk_scope(function) if isinstance(part, ast.Name) and part.id == target.id]
     read = [each for each in uses if _tolist(each, parents) is not None]
     if not read:
@@ -165,16 +161,16 @@ def counted(site: Site, node: ast.Assign) -> Verdict | None:
     )
     if site.torch is None:
         return Verdict(message, declined=name_taken())
-    changed = site.but(written={id(size): (size, f"{_SIZE}({site.text(inner)})")})
+    changed = site.but(written={id(size): (size, f"{AS_SIZE}({site.text(inner)})")})
     two = in_front(site, [node], [site.compiling], [changed.text(node)])
     return Verdict(message, edit=Edit((two,), imports=site.imports, helpers=_helpers(site)))
 
 
 def _joined(site: Site, node: ast.expr) -> list[ast.expr] | None:
     """What `torch.cat` joins along its first dimension, or the one tensor that is made of sizes."""
-    made = _made(site, node)
+    made = made_of_sizes(site, node)
     if made is not None:
-        return [node] if isinstance(made, (ast.List, ast.Tuple)) or _is_shape(site, made) else None
+        return [node] if isinstance(made, (ast.List, ast.Tuple)) or is_shape_here(site, made) else None
     if not isinstance(node, ast.Call) or site.resolve(node.func) != "torch.cat" or not 1 <= len(node.args) <= 2:
         return None
     dimension = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "dim")]
@@ -199,8 +195,8 @@ def _tolist(name: ast.Name, parents: dict[int, ast.AST]) -> ast.Call | None:
 def _edit(site: Site, node: ast.Assign, target: ast.Name, parts: list[ast.expr], parents: dict[int, ast.AST]) -> Edit:
     if site.torch is None:
         raise NotProven(name_taken())
-    elements = ", ".join(_elements(site, node, part) for part in parts)
-    helpers = _helpers(site) if _SIZE in elements else ()
+    elements = ", ".join(listed_elements(site, node, part) for part in parts)
+    helpers = _helpers(site) if AS_SIZE in elements else ()
     statements: list[ast.stmt] = [node]
     paths = [_COMMENT, f"{target.id} = [{elements}]"]
     replacements = []
@@ -287,112 +283,6 @@ def _is_list_of_integers(node: ast.ListComp) -> bool:
     return isinstance(loop.target, ast.Name) and [dotted(part) for part in each.args] == [loop.target.id]
 
 
-def _elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
-    """What one of the joined tensors adds to the list; NotProven if it is not made of sizes."""
-    made = _made(site, part)
-    typed = isinstance(part, ast.Call) and any(word.arg == "dtype" for word in part.keywords)
-    if isinstance(made, (ast.List, ast.Tuple)):
-        if any(isinstance(each, ast.Starred) for each in made.elts):
-            raise NotProven(f"`{speculation.short(made)}` has a star")
-        if typed or all(is_whole(each) or is_size(each) for each in made.elts):
-            return ", ".join(_number(site, each) for each in made.elts)
-    elif made is not None and typed:  # without a dtype, no sizes at all are a floating tensor
-        return f"*{site.text(made)}" if _is_shape(site, made) else f"*map({_SIZE}, {site.text(made)})"
-    if isinstance(part, ast.Name) and _is_made(site, node, part.id):
-        return f"*{part.id}"
-    if isinstance(part, ast.Call) and site.resolve(part.func) == "torch.ones_like" and len(part.args) == 1:
-        like = part.args[0]
-        words = {word.arg: word.value for word in part.keywords}
-        whole = "dtype" in words and site.resolve(words["dtype"]) in _LONG and words.keys() <= {"dtype", "device"}
-        if whole and isinstance(like, ast.Name) and _is_made(site, node, like.id):
-            return f"*[1] * len({like.id})"
-    if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "unsqueeze":
-        given = [*part.args, *(word.value for word in part.keywords)]
-        inner = part.func.value
-        first = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value == 0
-        if first and isinstance(inner, ast.Name) and _is_made(site, node, inner.id):
-            return f"{_SIZE}({inner.id})"
-    raise NotProven(f"cannot infer that `{speculation.short(part)}` is made of sizes")
-
-
-def _made(site: Site, node: ast.expr) -> ast.expr | None:
-    """`sizes` for `torch.as_tensor(sizes, dtype=torch.long)`."""
-    if not isinstance(node, ast.Call) or site.resolve(node.func) not in _MAKES or len(node.args) != 1:
-        return None
-    words = {word.arg: word.value for word in node.keywords}
-    if not words.keys() <= {"dtype", "device"} or ("dtype" in words and site.resolve(words["dtype"]) not in _LONG):
-        return None
-    simple = all(isinstance(word, (ast.Name, ast.Attribute, ast.Constant)) for word in words.values())
-    return node.args[0] if simple else None
-
-
-def _number(site: Site, node: ast.expr) -> str:
-    return site.text(node) if is_whole(node) or is_size(node) else f"{_SIZE}({site.text(node)})"
-
-
-def _is_shape(site: Site, node: ast.expr) -> bool:
-    """`x.shape[1:]`, `x.size()[1:]`, and names of nothing else."""
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, ast.Slice) and _is_shape(site, node.value)
-    if isinstance(node, ast.Name):
-        values = list(_values(site.evaluator.scope.node, node.id))
-        return bool(values) and all(value is not None and _is_shape(site, value) for value in values)
-    return is_shape(node)
-
-
-def _is_made(site: Site, node: ast.Assign, name: str) -> bool:
-    """True when the name holds a tensor that was made of sizes, above in the same block."""
-    body = site.place.blocks[-1][0]
-    found = [each for each in body if each.lineno < node.lineno and _binds(each, name)]
-    last = found[-1] if found else None
-    changed = next(_changes_in_place(site.evaluator.scope.node, name), None)
-    if changed is not None:
-        raise NotProven(f"`{speculation.short(changed)}` changes a value that is joined")
-    return isinstance(last, ast.Assign) and _made(site, last.value) is not None and len(last.targets) == 1
-
-
-def _changes_in_place(function: FunctionNode, name: str) -> Iterator[ast.AST]:
-    """Where the tensor that a name holds is written into: a list would hold its elements, not copies of them."""
-    for part in walk(function):
-        written: ast.AST | None = None
-        if isinstance(part, ast.AugAssign):
-            written = part.target
-        elif (
-            (isinstance(part, ast.Attribute) and (part.attr.endswith("_") or part.attr == "data"))
-            or (isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load))
-            or (isinstance(part, ast.keyword) and part.arg == "out")
-        ):
-            written = part.value
-        if isinstance(written, ast.Name) and written.id == name:
-            yield part
-
-
-def _binds(statement: ast.stmt, name: str) -> bool:
-    return any(
-        isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
-        for part in walk(statement)
-    )
-
-
-def _values(function: FunctionNode, name: str) -> Iterator[ast.expr | None]:
-    """What a name is bound to in a function; None where that is not plain."""
-    if name in {each.arg for each in walk(function.args) if isinstance(each, ast.arg)}:
-        yield None
-    plain = set()
-    for part in walk_scope(function):
-        if isinstance(part, ast.Assign) and len(part.targets) == 1 and getattr(part.targets[0], "id", "") == name:
-            plain.add(id(part.targets[0]))
-            yield part.value
-    for part in walk_scope(function):
-        if (
-            isinstance(part, ast.Name)
-            and part.id == name
-            and not isinstance(part.ctx, ast.Load)
-            and id(part) not in plain
-        ):
-            yield None
-
-
 def _keeps_tensor(site: Site, attribute: str) -> str | None:
     """The only class of the module with such an attribute, if its constructor makes a tensor of an argument."""
     stores = [
@@ -407,9 +297,9 @@ def _keeps_tensor(site: Site, attribute: str) -> str | None:
     owner, statement = stores[0]
     if not isinstance(owner, ast.ClassDef):
         return None
-    made = _made(site, statement.value)
+    made = made_of_sizes(site, statement.value)
     return owner.name if isinstance(made, ast.Name) else None
 
 
 def _helpers(site: Site) -> tuple[Helper, ...]:
-    return (Helper(_SIZE, _HELPER.format(torch=site.torch), after=(site.torch or "torch",)),)
+    return (Helper(AS_SIZE, _HELPER.format(torch=site.torch), after=(site.torch or "torch",)),)

@@ -146,10 +146,3 @@ def beside_compile_paths(function: FunctionNode) -> set[int]:
         for each in node.orelse
         for part in walk_in_layers(each)
     }
-
-
-def is_whole(node: ast.expr) -> bool:
-    """True for an integer that is written out."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node = node.operand
-    return isinstance(node, ast.Constant) and type(node.value) is int

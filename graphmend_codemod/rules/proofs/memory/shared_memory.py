@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import asks_identity, is_name
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
-from graphmend_codemod.rules.proofs.conditions import asks_identity
 from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory, overlap
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 

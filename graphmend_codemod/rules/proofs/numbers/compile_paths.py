@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 
-from graphmend_codemod.analysis.scope import FunctionNode, children, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, parents_in
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Original, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -33,7 +33,7 @@ def with_numbers(
     texts: Iterable[tuple[ast.expr, str]],
 ) -> list[Replacement]:
     """The statements around nodes of a function, each with a compile path that has the text in the node's place."""
-    parents = {id(child): parent for parent in walk_scope(function) for child in children(parent)}
+    parents = parents_in(function)
     written: dict[ast.stmt, dict[int, tuple[ast.expr, str]]] = {}
     for node, text in texts:
         statement: ast.AST = node

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.patterns import is_integer
 from graphmend_codemod.analysis.scope import parameters, walk_scope
-from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths, is_whole
+from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
 from graphmend_codemod.rules.proofs.numbers.uses import COMPARED
 
 
@@ -38,7 +39,7 @@ def is_element_of(test: ast.expr) -> Iterator[str]:
             if not isinstance(test.ops[0], COMPARED):
                 return
             element = test.left
-        if isinstance(element, ast.Subscript) and isinstance(element.value, ast.Name) and is_whole(element.slice):
+        if isinstance(element, ast.Subscript) and isinstance(element.value, ast.Name) and is_integer(element.slice):
             yield element.value.id
 
 

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.patterns import is_integer
 from graphmend_codemod.analysis.scope import Outline, children, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.unique_callee import is_whole
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size
@@ -118,8 +118,8 @@ def _element(site: Site, statement: ast.stmt, node: ast.Subscript) -> Form | Non
 def _is_basic(part: ast.expr) -> bool:
     """True for parts of an index that are no tensors and make no dimensions."""
     if isinstance(part, ast.Slice):
-        return all(bound is None or is_whole(bound) for bound in (part.lower, part.upper, part.step))
-    return is_whole(part) or (isinstance(part, ast.Constant) and part.value is Ellipsis)
+        return all(bound is None or is_integer(bound) for bound in (part.lower, part.upper, part.step))
+    return is_integer(part) or (isinstance(part, ast.Constant) and part.value is Ellipsis)
 
 
 def _tensor(site: Site, node: ast.expr) -> list[str]:
@@ -143,7 +143,7 @@ def _single(site: Site, node: ast.expr) -> list[str]:
 
 def _counts(site: Site, node: ast.expr) -> bool:
     """True for an integer: a literal, or the number of a step of the statement's own comprehension over a range."""
-    if is_whole(node):
+    if is_integer(node):
         return True
     steps = [each for each in walk_in_layers(site.place.statement) if isinstance(each, ast.comprehension)]
     ranges = [each for each in steps if isinstance(each.target, ast.Name) and each.target.id == getattr(node, "id", "")]
@@ -225,7 +225,7 @@ def _rolled(site: Site, call: ast.Call) -> Form | None:
     read = list(_read(site, shift))
     if not read:
         return None
-    if dim is None or not (is_whole(dim) or dotted(dim)):
+    if dim is None or not (is_integer(dim) or dotted(dim)):
         raise NotProven("its dimension is no constant; pass one: `dims=1`")
     if dotted(tensor) is None:
         raise NotProven(f"`{short(tensor)}` would be computed twice; assign it to a variable first")
@@ -270,7 +270,7 @@ def _numbers(node: ast.expr) -> Iterator[str]:
         yield from _numbers(node.right)
     elif isinstance(node, (ast.Name, ast.Attribute)) and (name := dotted(node)) is not None:
         yield name
-    elif not isinstance(node, ast.Call) and not is_whole(node):
+    elif not isinstance(node, ast.Call) and not is_integer(node):
         raise NotProven(f"cannot infer that `{short(node)}` is an integer; assign it to a variable first")
 
 

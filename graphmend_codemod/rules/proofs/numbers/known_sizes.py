@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.patterns import is_integer
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.unique_callee import is_whole
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 
 _SPELLED = ("isinstance", "int", "list", "tuple", "range", "sum", "all")
@@ -130,7 +130,7 @@ def counted(site: Site, call: ast.Call) -> Known | None:
 
 def _leaves(site: Site, node: ast.expr) -> Iterator[str]:
     """What has to hold integers for a sum to be one; NotProven for sizes, and for what may have effects."""
-    if is_whole(node):
+    if is_integer(node):
         return
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)):
         yield from _leaves(site, node.left)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from graphmend_codemod.analysis.aliasing import VIEWS
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.patterns import root_of
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR
 
+_root = partial(root_of, walrus=True)
 Resolve = Callable[[str], "str | None"]
 _CHANGES = frozenset("append extend insert pop remove clear sort reverse __setitem__ __delitem__ __iadd__".split())
 _READS = frozenset("len sum min max list tuple range zip enumerate isinstance int float sorted print str repr".split())
@@ -193,9 +196,3 @@ def _attributes(value: ast.expr) -> Iterator[ast.expr]:
         yield from value.values
     else:
         yield value
-
-
-def _root(node: ast.expr) -> str | None:
-    while isinstance(node, (ast.Attribute, ast.Subscript, ast.NamedExpr)):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None

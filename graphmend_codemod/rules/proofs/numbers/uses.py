@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.scope import children, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.patterns import is_integer
+from graphmend_codemod.analysis.scope import dotted, parameters, parents_in, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
-from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, beside_compile_paths, is_whole
+from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, beside_compile_paths
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 COMPARED = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)
@@ -105,7 +106,7 @@ class Uses:
         if (function, name, whole) in self._seen:
             return
         self._seen.add((function, name, whole))
-        parents = self.sure.calls.remembered("parents", function.node, lambda: _parents(function))
+        parents = self.sure.calls.remembered("parents", function.node, lambda: parents_in(function.node))
         own, first = {id(node) for node in walk_scope(function.node)}, function is self._first
         skipped = beside_compile_paths(function.node) if whole and first and not self.swapped else frozenset()
         if not (whole and first and self.swapped) and not _is_bound_once(function, name):
@@ -136,7 +137,7 @@ class Uses:
             self._unknown(function, node, parents)
 
     def _is_inside(self, element: ast.Subscript) -> bool:
-        if not isinstance(element.ctx, ast.Load) or not is_whole(element.slice):
+        if not isinstance(element.ctx, ast.Load) or not is_integer(element.slice):
             return False
         return self._length is None or bool(-self._length <= ast.literal_eval(element.slice) < self._length)
 
@@ -162,7 +163,7 @@ class Uses:
             return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
         other = node.right if node.left is known else node.left
         followed = isinstance(other, ast.Name) and (function, other.id, False) in self._seen
-        return followed or is_whole(other) or is_size(other)
+        return followed or is_integer(other) or is_size(other)
 
     def _read(self, function: Definition, node: ast.expr, parents: Parents) -> ast.AST | None:
         """What needs a Python number in place of the node."""
@@ -217,10 +218,6 @@ class Uses:
             self.unless.append(unless)
 
 
-def _parents(function: Definition) -> dict[int, ast.AST]:
-    return {id(child): parent for parent in walk(function.node) for child in children(parent)}
-
-
 def _is_bound_once(function: Definition, name: str) -> bool:
     """True for a parameter that nothing binds again, and for a local name that one statement binds."""
     bound = [node for node in walk(function.node) if isinstance(node, ast.Name) and node.id == name]
@@ -241,7 +238,7 @@ def _decided(node: ast.expr, parents: Parents) -> ast.AST | None:
     if isinstance(above, ast.Compare):
         if above.left is not node or len(above.ops) != 1 or not isinstance(above.ops[0], COMPARED):
             return None
-        if not is_whole(above.comparators[0]) and not is_size(above.comparators[0]):
+        if not is_integer(above.comparators[0]) and not is_size(above.comparators[0]):
             return None
         whole, above = above, parents[id(above)]
     while isinstance(above, ast.BoolOp) or (isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Not)):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.callgraph import calls_in
@@ -23,6 +22,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+from graphmend_codemod.rules.proofs.select.assumptions import Assumption, Facts, equate, is_dotted
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves, is_finite_source, read_values
 from graphmend_codemod.rules.proofs.select.identity import asked_of_names, shown_names
 from graphmend_codemod.rules.proofs.select.selection import VALUE, Arm, Assignment, Selection
@@ -30,35 +30,6 @@ from graphmend_codemod.rules.proofs.select.selection import VALUE, Arm, Assignme
 _ROUNDS = 6
 _NAMELESS = {VALUE: "the conditional expression", "the result": "the returned value"}
 _NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
-
-
-class Assumption(NamedTuple):
-    """A relation between tensors that the header asks for: `what` is "floating", "dtype" or "shape"."""
-
-    what: str
-    one: str
-    other: str = ""
-
-    @property
-    def text(self) -> str:
-        """The condition, as Python."""
-        if self.what == "floating":
-            return f"{self.one}.is_floating_point()"
-        other = self.other if self.other.startswith("torch.") else f"{self.other}.{self.what}"
-        return f"{self.one}.{self.what} == {other}"
-
-
-class Facts(NamedTuple):
-    """What a select needs to mean the same.
-
-    `conditions` are trace-time conditions. `one_path` is true where eager mode could be left to the select as well.
-    `cut` are the values, by branch and name, through which a zero gradient may come out as nan: their own arguments
-    have to be selected, too.
-    """
-
-    conditions: tuple[str, ...] = ()
-    one_path: bool = True
-    cut: frozenset[tuple[int, str]] = frozenset()
 
 
 def judge(selection: Selection) -> Facts:
@@ -112,8 +83,8 @@ class _Judge:
             self._judge_sources(name)
         needs = tuple(need for need in self.needs if need not in self.assumed)
         # What is known of names may be enough for what is computed of them.
-        needs = tuple(need for need in needs if _is_dotted(need.one)) or needs
-        computed = next((need.one for need in needs if not _is_dotted(need.one)), None)
+        needs = tuple(need for need in needs if is_dotted(need.one)) or needs
+        computed = next((need.one for need in needs if not is_dotted(need.one)), None)
         if computed is not None:
             raise NotProven(f"cannot infer the dtype of `{computed}`; assign it to a variable before the branch")
         if self.verdict.raises and not needs:
@@ -181,7 +152,7 @@ class _Judge:
             if what == "floating":
                 rename_dtype(env, value.dtype, f"float:{value.dtype}")
             else:
-                _equate(env, what, getattr(value, what), self._named(what, other, env))
+                equate(env, what, getattr(value, what), self._named(what, other, env))
         return env
 
     def _named(self, what: str, text: str, env: Env) -> str | None:
@@ -350,11 +321,6 @@ class _Judge:
         ]
 
 
-def _is_dotted(text: str) -> bool:
-    """True for a name or an attribute: what else a header asked, it would compute."""
-    return all(part.isidentifier() for part in text.split("."))
-
-
 def _in_words(name: str) -> str:
     """A variable as code; what has no name, in words."""
     return _NAMELESS.get(name, f"`{name}`")
@@ -372,13 +338,6 @@ def _without_layer_dtype(value: Value) -> Value:
     if value.hint and value.dtype is not None and value.dtype.startswith("float:layer"):
         return value._replace(dtype=value.dtype.removeprefix("float:"))
     return value
-
-
-def _equate(env: Env, what: str, one: str | None, other: str | None) -> None:
-    """All tensors of the dtype (shape) `one` have the dtype (shape) `other`."""
-    for name, value in env.items():
-        if value.kind is Kind.TENSOR and getattr(value, what) == one:
-            env[name] = value._replace(dtype=other) if what == "dtype" else value._replace(shape=other)
 
 
 def demand_no_later_write(site: Site, kept: Sequence[ast.expr], names: Sequence[str]) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.scope import children, dotted, walk, walk_in_layers
+from graphmend_codemod.analysis.patterns import is_integer
+from graphmend_codemod.analysis.scope import dotted, parents_in, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
-from graphmend_codemod.rules.proofs.calls.unique_callee import is_whole, sure_calls
+from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, whole_numbers
 from graphmend_codemod.rules.proofs.numbers.uses import Uses
@@ -105,7 +106,7 @@ def _is_cheap(node: ast.expr) -> bool:
     """True for names, attributes, and slices of them with literal bounds, such as `x.shape[2:]`."""
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
         bounds = (node.slice.lower, node.slice.upper, node.slice.step)
-        return all(each is None or is_whole(each) for each in bounds) and dotted(node.value) is not None
+        return all(each is None or is_integer(each) for each in bounds) and dotted(node.value) is not None
     return dotted(node) is not None
 
 
@@ -122,7 +123,7 @@ def _demand_only_sizes(site: Site, found: SizeArray) -> list[str]:
     function = sure.calls.at(site.evaluator.scope.node.lineno)
     if function is None:
         raise NotProven("it is in a nested function")
-    parents = {id(child): parent for parent in walk(function.node) for child in children(parent)}
+    parents = parents_in(function.node)
     for part in walk(function.node):
         if not isinstance(part, ast.Name) or part.id != found.levels or not isinstance(part.ctx, ast.Load):
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import children, parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -36,7 +36,7 @@ def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
     if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
         raise NotProven("the result is not assigned to a single variable")
     target = node.targets[0].id
-    parents = {id(child): parent for parent in walk(node) for child in children(parent)}
+    parents = parents_in(node)
     for call in found:
         if not _is_size(call, parents, node):
             _demand_number(site, target)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.analysis.patterns import asks_identity
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions import asks_identity
 
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
 _SPEAKS_OF_MASK = re.compile(r"(?:^|_)(?:mask|masks|valid)$|^mask_")

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import asks_identity
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions import asks_identity, reads_tensor
+from graphmend_codemod.rules.proofs.conditions import reads_tensor
 from graphmend_codemod.rules.proofs.numbers.elements import may_be_tensor
 from graphmend_codemod.rules.proofs.untraced.calls import ordered
 from graphmend_codemod.rules.proofs.untraced.evidence import is_mask, is_tensor_or_number

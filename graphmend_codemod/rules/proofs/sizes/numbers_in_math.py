@@ -1,0 +1,121 @@
+"""Numbers that NumPy computes from sizes, written with `math`."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.values import Origin
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
+
+_SAME_IN_MATH = frozenset({"ceil", "floor", "log", "log1p", "log2", "log10", "sqrt", "exp", "prod"})
+
+
+_INTEGERS = frozenset({"builtins.int", "numpy.int32", "numpy.int64"})
+
+
+_OF_TWO = frozenset({"lcm", "gcd"})
+
+
+def _numpy_function(site: Site, node: ast.expr) -> str | None:
+    """`ceil` for a call of `np.ceil` with one argument."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+        return None
+    qualified = site.resolve(node.func) or ""
+    name = qualified.removeprefix("numpy.")
+    return name if qualified.startswith("numpy.") and name in _SAME_IN_MATH else None
+
+
+def _function_of_two(site: Site, node: ast.expr) -> str | None:
+    """`lcm` for a call of `np.lcm` with two arguments, integers as both libraries want them."""
+    if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
+        return None
+    qualified = site.resolve(node.func) or ""
+    name = qualified.removeprefix("numpy.")
+    return name if qualified.startswith("numpy.") and name in _OF_TWO else None
+
+
+def is_number(site: Site, node: ast.Call) -> bool:
+    """True for a product of sizes, `np.lcm(a, b)`, and a call that makes a Python number of a cast numpy number."""
+    if _function_of_two(site, node) is not None:
+        return all(_python_number(site, argument) for argument in node.args)
+    if _numpy_function(site, node) == "prod":
+        return is_shape(node.args[0])
+    inner: ast.expr | None = None
+    if isinstance(node.func, ast.Name) and site.resolve(node.func) in {"builtins.int", "builtins.float"}:
+        inner = node.args[0] if len(node.args) == 1 else None
+    elif isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        inner = node.func.value
+    if inner is None:
+        return False
+    return _core(site, inner) is not inner and _numpy_function(site, _core(site, inner)) is not None
+
+
+def _core(site: Site, node: ast.expr) -> ast.expr:
+    """`x` for `x.astype(int)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "astype":
+        return node
+    dtype = node.args[0] if len(node.args) == 1 else None
+    named = isinstance(dtype, ast.Constant) and dtype.value == "int"
+    whole = named or (dtype is not None and site.resolve(dtype) in _INTEGERS)
+    return node.func.value if whole else node
+
+
+def in_math(site: Site, node: ast.expr) -> str:
+    """The text that computes the same number with `math`."""
+    name = _numpy_function(site, node)
+    if name is not None:
+        assert isinstance(node, ast.Call)
+        return f"math.{name}({in_math(site, node.args[0])})"
+    name = _function_of_two(site, node)
+    if name is not None:
+        assert isinstance(node, ast.Call)
+        return f"math.{name}({', '.join(in_math(site, argument) for argument in node.args)})"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
+        inner = _core(site, node.func.value)
+        return _as_type(site, "int", inner) if inner is not node.func.value else in_math(site, inner)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and len(node.args) == 1:
+        return _as_type(site, node.func.id, _core(site, node.args[0]))
+    if not _python_number(site, node):
+        raise NotProven(f"cannot infer that `{speculation.short(node)}` is a Python number")
+    return site.text(node)
+
+
+def _as_type(site: Site, name: str, node: ast.expr) -> str:
+    whole = name == "int" and _numpy_function(site, node) in {"ceil", "floor"}
+    return in_math(site, node) if whole else f"{name}({in_math(site, node)})"
+
+
+def _python_number(site: Site, node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _python_number(site, node.left) and _python_number(site, node.right)
+    if isinstance(node, ast.UnaryOp):
+        return _python_number(site, node.operand)
+    if isinstance(node, (ast.Subscript, ast.Attribute)) and is_shape(node):
+        return True
+    if is_size(node):
+        return True
+    if isinstance(node, ast.Name) and (given := _given(site, node.id)) is not None:
+        return _python_number(site, given)
+    value = site.value(node)
+    if isinstance(node, ast.Attribute) and dotted(node.value) in {"config", "self.config"}:
+        return not value.is_tensor
+    return value.is_python and value.origin in {Origin.SHAPE, Origin.CONFIG, Origin.CONSTANT}
+
+
+def _given(site: Site, name: str) -> ast.expr | None:
+    """What a name was assigned last, in a block around the statement, when that is the size of something."""
+    for body, position in reversed(site.place.blocks):
+        for statement in reversed(body[:position]):
+            for part in walk_in_layers(statement):
+                if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load):
+                    simple = isinstance(statement, ast.Assign) and statement.targets[0] is part
+                    value = statement.value if simple else None  # type: ignore[attr-defined]
+                    sized = (
+                        isinstance(value, ast.Subscript) or getattr(getattr(value, "func", None), "attr", "") == "size"
+                    )
+                    return value if sized else None
+    return None
