@@ -29,6 +29,8 @@ class Model(nn.Module):
         "first = lengths.narrow(0, 0, 1)\nfirst.add_(1)",
         "first = torch.narrow(lengths, 0, 0, 1)\nfirst.add_(1)",
         "first = lengths[:1]\nfirst.add_(1)",
+        "def change():\n    counts.reverse()\nchange()",
+        "change = lambda: counts.reverse()\nchange()",
     ],
 )
 def test_a_change_under_another_name_is_seen(between: str) -> None:

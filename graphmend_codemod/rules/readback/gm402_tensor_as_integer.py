@@ -24,7 +24,8 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
-from graphmend_codemod.rules.proofs.numbers.kept_lists import KeptLists, is_parameter
+from graphmend_codemod.rules.proofs.numbers.known_callers import KnownCallers, is_parameter
+from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
 from graphmend_codemod.rules.proofs.numbers.list_elements import Numbers, iterated_name, why_not_a_list
 
 _SETUP = """
@@ -205,31 +206,33 @@ def _verdict(
     if otherwise is not None:
         return Verdict(message, declined=otherwise)
     try:
-        conditions = " and ".join([site.compiling, *_asked(site, [known[name.id] for name in names], links)])
+        conditions = " and ".join([site.compiling, *_asked(site, {name.id: known[name.id] for name in names}, links)])
     except NotProven as unsure:
         return Verdict(message, declined=str(unsure))
     chosen = {id(name): f"{known[name.id]} if {conditions} else {name.id}" for name in names}
     return Verdict(message, edit=Edit(tuple(_replacements(site, names, chosen)), imports=site.imports))
 
 
-def _asked(site: Site, lists: list[str], links: list[Link]) -> list[str]:
+def _asked(site: Site, lists: Mapping[str, str], links: list[Link]) -> list[str]:
     """What the compile path asks for the calls to run what was read; NotProven where a list may hold other numbers."""
     origins = site.flow.origins
     if origins is None:
         return []
-    calls, function = calls_in(site.source.text), site.evaluator.scope.node
-    own = Definition(site.function, function, site.function.rpartition(".")[0])
+    calls, scope = calls_in(site.source.text), site.evaluator.scope
+    own = calls.at(scope.node.lineno)
+    if own is None:
+        raise NotProven("it is in a nested function")
     for key, pairs in origins.builders.items():
         for source in pairs.values():
             if is_parameter(calls.definitions[key], source):
                 raise NotProven(f"only an annotation says that `{source}` contains integers")
-    kept, certain = KeptLists(site, calls, origins.builders), CertainCalls(site, calls)
-    kept.demand_known_callers(own)
-    for key, pairs in origins.builders.items():
-        for source in pairs.values():
-            kept.demand_unchanged(calls.definitions[key], source)
-    for name in lists:
-        kept.demand_unchanged(own, name)
+    certain = CertainCalls(site, calls)
+    KnownCallers(site, calls, origins.builders).demand_known_callers(own)
+    changes = ListChanges(calls, lambda name: scope.index.resolve(site.summary.name, name))
+    for tensor, source in lists.items():
+        changed = changes.before(own, tensor, source, site.place.statement.lineno - 1)
+        if changed is not None:
+            raise NotProven(f"`{' '.join(changed.split())}` may change `{source}` or `{tensor}`")
     for link in links:
         certain.follow(certain.start(), link)
     return certain.conditions()

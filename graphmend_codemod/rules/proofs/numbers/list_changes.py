@@ -9,7 +9,7 @@ from functools import partial
 from graphmend_codemod.analysis.aliasing import VIEWS
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import root_of
-from graphmend_codemod.analysis.scope import dotted, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR
 
 _root = partial(root_of, walrus=True)
@@ -63,6 +63,10 @@ class ListChanges:
                     return ast.unparse(node)
             elif isinstance(node, ast.Call) and self._call_changes(function, node, whole, parts, levels):
                 return ast.unparse(node)
+            elif isinstance(node, SCOPES) and any(
+                isinstance(part, ast.Name) and part.id in whole for part in walk(node)
+            ):
+                return getattr(node, "name", "lambda")  # what it does when it is called, nobody follows
         return None
 
     def _call_changes(

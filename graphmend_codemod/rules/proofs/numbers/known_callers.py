@@ -1,8 +1,4 @@
-"""Whether a list still holds the numbers of the tensor that was built from it, wherever it was handed to.
-
-Another name for the list, or a function that gets it, may change it; and whoever calls a function with a tensor and a
-list may give two that have nothing to do with each other. Functions of the module are read; anything else is a reason.
-"""
+"""Who else may call a function with a tensor and a list that have nothing to do with each other."""
 
 from __future__ import annotations
 
@@ -15,60 +11,12 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
-_READS = frozenset(
-    """all any enumerate isinstance len list map max min print range repr reversed sorted str sum tuple zip""".split()
-)
-_SIZED = frozenset("""expand new_empty new_full new_ones new_zeros repeat reshape split tile unflatten view""".split())
-_OF_LISTS = frozenset({"copy", "count", "index"})
 
-
-class KeptLists:
-    """The lists of one module."""
+class KnownCallers:
+    """The calls of one module that hand down a tensor with the list that it was built from."""
 
     def __init__(self, site: Site, calls: ModuleCalls, builders: Mapping[Key, Mapping[str, str]]) -> None:
         self._site, self._calls, self._builders = site, calls, builders
-        self._seen: set[tuple[int, str]] = set()
-
-    def demand_unchanged(self, function: Definition, name: str) -> None:
-        """NotProven where something may change the list that a function calls by this name."""
-        if (id(function.node), name) in self._seen:
-            return
-        self._seen.add((id(function.node), name))
-        parents = {id(child): parent for parent in walk(function.node) for child in children(parent)}
-        for node in walk(function.node):
-            used = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
-            if used and isinstance(node, ast.Name) and not self._only_reads(function, node, parents):
-                raise NotProven(f"`{short(parents[id(node)])}` in `{function.qualname}` may change `{name}`")
-
-    def _only_reads(self, function: Definition, node: ast.expr, parents: Mapping[int, ast.AST]) -> bool:
-        parent = parents[id(node)]
-        if isinstance(parent, ast.IfExp) and parent.test is not node:
-            return self._only_reads(function, parent, parents)
-        builds = (function.qualname, function.node.lineno) in self._builders
-        if isinstance(parent, ast.Attribute):
-            return builds or parent.attr in _OF_LISTS  # what builds the tensor changes the list before
-        if isinstance(parent, ast.Subscript) and not isinstance(parent.ctx, ast.Load):
-            return builds
-        if isinstance(parent, ast.Starred):
-            return True
-        call = parents[id(parent)] if isinstance(parent, ast.keyword) else parent
-        if isinstance(call, ast.Call):
-            return call.func is node or self._is_given_to_reader(function, call, node)
-        return not isinstance(
-            parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.Lambda)
-        )
-
-    def _is_given_to_reader(self, function: Definition, call: ast.Call, node: ast.expr) -> bool:
-        callee = self._calls.callee(function, call)
-        if callee is not None:
-            given = [name for name, each in callee.arguments(call).items() if each is node]
-            for name in given:
-                self.demand_unchanged(callee, name)
-            return len(given) == 1
-        name = dotted(call.func) or ""
-        if (self._calls.qualified(call.func) or "").startswith("torch."):
-            return True
-        return name in _READS or (isinstance(call.func, ast.Attribute) and call.func.attr in _SIZED)
 
     def demand_known_callers(self, function: Definition) -> None:
         """NotProven where a function may be called with another tensor or list than in the calls that are known."""
