@@ -271,3 +271,63 @@ def test_assignment_problems_are_one_operator(monkeypatch: pytest.MonkeyPatch) -
     asked: Any = torch.compile(made(_ASSIGNED.replace(".detach()", "")), backend="eager")
     with pytest.raises(RuntimeError, match="requires grad"):
         asked(X.clone().requires_grad_())
+
+
+_PACKED = """
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(4, 5, batch_first=True, bidirectional=True)
+        self.gru = nn.GRU(10, 5)
+        self.fill = 2.0
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        x = torch.tanh(x)
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        self.rnn.flatten_parameters()
+        out, (h, c) = self.rnn(packed)
+        out, sizes = pad_packed_sequence(
+            out, batch_first=True, padding_value=self.fill, total_length=x.shape[1]
+        )
+        start, out = h[:1] * 1, out.relu()
+        x = nn.utils.rnn.pack_padded_sequence(out, lengths, True, False)
+        x = self.gru(x, start)[0]
+        x = pad_packed_sequence(x)[0]
+        return x * 2, out, h, c, sizes
+"""
+
+
+def test_packed_sequences_are_one_graph_with_the_gradients_of_eager_mode() -> None:
+    text = fixed(_PACKED, opaque=True)[0]
+    assert fixed(text, opaque=True)[0] == text
+    model = made(_PACKED)
+    for lengths in ([2, 1, 1], [1, 2, 2]):
+        compiled_like_eager(model, X, torch.tensor(lengths), within=1e-5)
+    whole: Any = torch.compile(model, backend="aot_eager")
+    with pytest.raises(RuntimeError, match="greater than 0"):
+        whole(X, torch.tensor([2, 1, 0]))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "because"),
+    [
+        ("x * 2, out, h", "x * 2, packed.data, h", "is a packed sequence that is used again"),
+        (
+            "        out, sizes = pad",
+            "        h = h + 1\n        out, sizes = pad",
+            "is not padded by the next statement",
+        ),
+        ("(out, lengths, True, False)", "(out, lengths, len(x) > 2, False)", "is no constant"),
+        ("self.gru(x, start)[0]", "self.gru(input=x)[0]", "arguments other than"),
+    ],
+)
+def test_packed_sequences_that_are_used_otherwise_are_left_alone(old: str, new: str, because: str) -> None:
+    source = _PACKED.replace(old, new)
+    assert source != _PACKED
+    reasons = [each.declined or "" for each in checked(source, opaque=True).findings]
+    assert any(because in reason for reason in reasons), reasons

@@ -31,8 +31,14 @@ another number of dimensions are told apart while tracing, and break the graph a
 **Recurrent layers.** `self.lstm(x)` and `self.lstm.num_layers` get a compile path, in which an operator runs the layer
 on what it is given, with its parameters as inputs. Compiled graphs hold these parameters themselves: after one is
 replaced by another (not after it changed in place, as optimizers and `load_state_dict` do), call
-`torch.compiler.reset()`. Packed sequences, autocast, `torch.export`, subclasses of tensors and layers of other classes
-are told apart while tracing, and break the graph as before.
+`torch.compiler.reset()`. Autocast, `torch.export`, subclasses of tensors and layers of other classes are told apart
+while tracing, and break the graph as before.
+
+**Packed sequences.** Statements one after the other that pack a padded tensor, run such a layer and pad again
+(`pack_padded_sequence`, `self.lstm`, `pad_packed_sequence`) become one operator, which does the same. Without
+`total_length` the longest length is a number that the graph carries as a symbol, and what later asks for it breaks the
+graph or cannot be compiled. The gradient turns autograd on inside of the operator, for which torch has no public way.
+Where the packed sequence itself is used elsewhere, nothing is written.
 """
 
 from __future__ import annotations
@@ -181,12 +187,33 @@ rule = Rule(
             because="may depend on `torch.unique(x)`",
             setup=_FUNCTION,
         ),
+        Example(
+            before="""
+            packed = nn.utils.rnn.pack_padded_sequence(x, [3, 2], batch_first=True)
+            packed, (h, c) = self.lstm(packed)
+            x, _ = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+            """,
+            after="""
+            if (
+                torch.compiler.is_dynamo_compiling()
+                and _fits_recurrent(self, "lstm", torch.nn.LSTM, x)
+            ):
+                # torch.compile does not trace packed sequences: it calls what is done with this one as one operator.
+                x, (h, c), _ = _packed_lstm_operator(self, x, [3, 2], _longest_in_graph([3, 2]))
+            else:
+                packed = nn.utils.rnn.pack_padded_sequence(x, [3, 2], batch_first=True)
+                packed, (h, c) = self.lstm(packed)
+                x, _ = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+            """,
+            setup=_SETUP,
+            inputs=("torch.randn(2, 3, 4)", "torch.randn(2, 4, 4)"),
+        ),
         Declined(
             source="""
             packed = nn.utils.rnn.pack_padded_sequence(x, [3, 2], batch_first=True)
             packed, _ = self.lstm(packed)
             """,
-            because="a packed sequence",
+            because="is not padded by the next statement",
             setup=_SETUP,
         ),
         Clean(
@@ -207,13 +234,14 @@ def recurrent_layer(site: Site, statement: ast.stmt) -> Verdict | None:
     layers = layers_in(site, statement)
     if not layers:
         return None
-    from graphmend_codemod.rules.proofs.outlining import recurrent  # few statements get here, and a commit hook waits
+    from graphmend_codemod.rules.proofs.outlining import packed_sequences, recurrent  # a commit hook waits for them
 
     message = f"calls or reads a recurrent layer, which Dynamo does not trace: `{speculation.short(layers[0])}`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
     try:
-        return Verdict(message, edit=recurrent.edit(site, statement, layers))
+        packed = packed_sequences.edit(site, statement, layers[0]) if len(layers) == 1 else None
+        return Verdict(message, edit=packed or recurrent.edit(site, statement, layers))
     except NotProven as reason:
         return Verdict(message, declined=str(reason))
 

@@ -51,7 +51,7 @@ def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
     inner = site.but(written=written).text(statement)
     parts = (f"{site.header('if', conditions)}\n    {_COMMENT}\n    {inner}\nelse:\n    ", site.original(statement, 1))
     return Edit(
-        (Replacement(site.span(statement), parts),), imports=("torch",), helpers=(*_common(site), *helpers.values())
+        (Replacement(site.span(statement), parts),), imports=("torch",), helpers=(*common(site), *helpers.values())
     )
 
 
@@ -68,7 +68,7 @@ def _condition(site: Site, layer: ast.Attribute, call: ast.Call) -> str:
         raise NotProven(f"`{speculation.short(call)}` has arguments other than the input and the first state")
     names: dict[str, None] = {}
     for given in call.args:
-        names.update(dict.fromkeys(_names_in(site, given)))
+        names.update(dict.fromkeys(names_in(site, given)))
     if not names:
         raise NotProven(f"cannot infer that `{speculation.short(call.args[0])}` is a Tensor")
     kind = kind_of(site, layer)
@@ -76,13 +76,13 @@ def _condition(site: Site, layer: ast.Attribute, call: ast.Call) -> str:
     return f'_fits_recurrent({own}, "{layer.attr}", torch.nn.{kind}, {", ".join(names)})'
 
 
-def _names_in(site: Site, given: ast.expr) -> Iterator[str]:
+def names_in(site: Site, given: ast.expr) -> Iterator[str]:
     """The locals that an argument is made of, tensors first to be asked; NotProven for what is no tensor."""
     if isinstance(given, ast.Constant) and given.value is None:
         return
     if isinstance(given, (ast.Tuple, ast.List)):
         for each in given.elts:
-            yield from _names_in(site, each)
+            yield from names_in(site, each)
         return
     if isinstance(given, ast.Name):
         if _is_packed(site, given.id):
@@ -129,11 +129,11 @@ def _operator(site: Site, layer: ast.Attribute, operator: str) -> Helper:
     return Helper(operator, source, after=(*definition_before(site), "_one_operator", "_recurrent_shapes"))
 
 
-def _common(site: Site) -> tuple[Helper, ...]:
+def common(site: Site) -> tuple[Helper, ...]:
     """What operators of recurrent layers share in a file."""
     each = {}
     for name in ("_is_recurrent", "_number_of_layer", "_fits_recurrent", "_recurrent_shapes"):
-        each[name] = _part(RECURRENT, name)
+        each[name] = part(RECURRENT, name)
     return (
         naming(site),
         Helper("_holds_plain_parts", PLAIN, shared=True),
@@ -143,6 +143,6 @@ def _common(site: Site) -> tuple[Helper, ...]:
     )
 
 
-def _part(text: str, name: str) -> str:
+def part(text: str, name: str) -> str:
     """The definition of `name` in a text of several."""
     return next(each.strip() for each in text.split("\n\n\n") if f"def {name}(" in each)

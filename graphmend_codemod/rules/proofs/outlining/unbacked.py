@@ -74,7 +74,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     asked = (
         () if site.scripted else tuple(dict.fromkeys(each for inner in read for each in whole_at_trace(site, inner)))
     )
-    return Captured(first, reason, tuple(written), _helpers(site, names), asked)
+    return Captured(first, reason, tuple(written), helpers(site, names), asked)
 
 
 def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> Iterator[str | Original]:
@@ -89,7 +89,8 @@ def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> 
     yield Original(Span(line, column, whole.end_line, whole.end_column), deeper)
 
 
-def _helpers(site: Site, names: set[str]) -> tuple[Helper, ...]:
+def helpers(site: Site, names: set[str]) -> tuple[Helper, ...]:
+    """What these functions of the module need, themselves included."""
     needed = names | {other for name in names for other in TEXTS[name][1]}
     found = [naming(site)]
     for name, (text, _) in TEXTS.items():

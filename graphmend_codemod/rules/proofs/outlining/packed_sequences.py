@@ -1,0 +1,262 @@
+"""Recurrent layers that run on packed sequences: packing, the layer and padding become one operator.
+
+A packed sequence has as many rows as data says, so none can be in a graph. What it is made of and what is made of it
+can: a padded tensor goes in and another one comes out. That one has as many steps as the longest sequence, which is a
+number that the graph carries as a symbol (GM802), or as `total_length` says.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining import recurrent
+from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before
+from graphmend_codemod.rules.proofs.outlining.recurrent_layers import kind_of
+from graphmend_codemod.rules.proofs.outlining.unbacked import helpers as unbacked_helpers
+
+_PACKS, _PADS = "torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pad_packed_sequence"
+_COMMENT = "# torch.compile does not trace packed sequences: it calls what is done with this one as one operator."
+_PACKED = '''\
+def _packed_shapes(layer: torch.nn.RNNBase, x: torch.Tensor, steps: int, batch_first: bool, padded_first: bool) -> list:
+    """Empty tensors like the results of a recurrent layer on packed sequences, padded again, and their lengths."""
+    batch = x.shape[0 if batch_first else 1]
+    padded = (batch, steps) if layer.batch_first else (steps, batch)
+    out, *states = _recurrent_shapes(layer, x.new_empty((*padded, x.shape[-1])))
+    out = out if layer.batch_first == padded_first else out.transpose(0, 1)
+    return [out, *states, torch.empty(batch, dtype=torch.int64, device="cpu")]
+
+
+def _with_own_gradient(code):
+    """Let the gradient of `code` be what autograd computes: `torch.func` cannot look at packed sequences."""
+
+    def vjp(function, *given):
+        def backward(grads):
+            with torch._C._PreserveDispatchKeyGuard(), torch.enable_grad():  # an operator runs without autograd
+                for key in (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView):
+                    torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
+                leaves = [each.detach().requires_grad_() for each in given]
+                found = [pair for pair in zip(function(*leaves), grads) if pair[0].requires_grad]
+                outputs, wanted = [each for each, _ in found], [each for _, each in found]
+                made = torch.autograd.grad(outputs, leaves, wanted, allow_unused=True)
+            return tuple(torch.zeros_like(old) if new is None else new for old, new in zip(given, made))
+
+        return None, backward
+
+    code.vjp = vjp
+    return code
+
+
+def _longest_in_graph(lengths) -> int:
+    """The largest of these lengths in a form that torch.compile keeps in one graph."""
+    return _number_in_graph(lengths.max()) if isinstance(lengths, torch.Tensor) else max(lengths)'''
+
+
+class _Call(NamedTuple):
+    """`targets = call`, or `targets[0] = call[0]` where only the first result is taken."""
+
+    statement: ast.Assign
+    call: ast.Call
+    targets: list[ast.expr]
+
+
+def edit(site: Site, statement: ast.stmt, layer: ast.Attribute) -> Edit | None:
+    """The compile path in front of the statements that pack, run the layer and pad; None where nothing is packed.
+
+    NotProven where these are not one after the other, or where the packed sequence is used otherwise.
+    """
+    body, position = site.place.blocks[-1]
+    ran = _taken(statement)
+    if ran is None or ran.call.func is not layer or not ran.call.args:
+        return None
+    first = _before(site, body, position, ran.call.args[0])
+    if first is None:
+        return None
+    packed = _taken(body[first])
+    padded = _taken(body[position + 1]) if position + 1 < len(body) else None
+    own = site.evaluator.scope.self_name
+    if padded is None or site.resolve(padded.call.func) != _PADS or own is None:
+        raise NotProven("the packed sequence is not padded by the next statement; manually pad it with `total_length`")
+    out = ran.targets[0]
+    if not isinstance(out, ast.Name) or not _is_name(padded.call.args[:1], out.id):
+        raise NotProven(f"`{speculation.short(padded.call)}` does not pad what the layer returns")
+    assert packed is not None
+    return _Region(site, packed, ran, padded, layer, own).edit(body[first])
+
+
+def _before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr) -> int | None:
+    """Where the statement before `position` packs what is given; `flatten_parameters()` may stand between them."""
+    for number in range(position - 1, -1, -1):
+        packed = _taken(body[number])
+        if packed is not None and site.resolve(packed.call.func) == _PACKS:
+            target = packed.statement.targets[0]
+            return number if isinstance(target, ast.Name) and _is_name([given], target.id) else None
+        if not _flattens(body[number]):
+            return None
+    return None
+
+
+def _flattens(statement: ast.stmt) -> bool:
+    """True for `self.rnn.flatten_parameters()`, also where torch.compile passes it by."""
+    if isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse:
+        return ast.unparse(statement.test) == "not torch.compiler.is_dynamo_compiling()" and _flattens(
+            statement.body[0]
+        )
+    called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr == "flatten_parameters"
+
+
+def _taken(statement: ast.stmt) -> _Call | None:
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    if isinstance(value, ast.Call):
+        return _Call(statement, value, list(target.elts) if isinstance(target, ast.Tuple) else [target])
+    zero = isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant) and value.slice.value == 0
+    if zero and isinstance(value.value, ast.Call) and isinstance(target, ast.Name):  # type: ignore[attr-defined]
+        return _Call(statement, value.value, [target])  # type: ignore[attr-defined]
+    return None
+
+
+def _is_name(nodes: list[ast.expr], name: str) -> bool:
+    return len(nodes) == 1 and isinstance(nodes[0], ast.Name) and nodes[0].id == name
+
+
+class _Region:
+    def __init__(self, site: Site, packed: _Call, ran: _Call, padded: _Call, layer: ast.Attribute, own: str) -> None:
+        self._site = site
+        self._packed, self._ran, self._padded = packed, ran, padded
+        self._layer = layer
+        self._own = own
+        self._taken = {(1, 1): "[0]", (2, 1): "[:2]", (1, 2): "[::2]"}.get((len(ran.targets), len(padded.targets)), "")
+        self._pack = self._options(packed.call, ["input", "lengths", "batch_first", "enforce_sorted"], 2)
+        self._pad = self._options(padded.call, ["sequence", "batch_first", "padding_value", "total_length"], 1)
+
+    def edit(self, first: ast.stmt) -> Edit:
+        site, layer = self._site, self._layer
+        if site.torch != "torch" or not site.torch_at_import:
+            raise NotProven("`torch` may not be bound when the module is imported")
+        self._check_targets()
+        start, end = site.span(first), site.span(self._padded.statement)
+        whole = Span(start.start_line, start.start_column, end.end_line, end.end_column)
+        site_first = site.at(first) or site
+        conditions = ["torch.compiler.is_dynamo_compiling()", self._condition(site_first)]
+        operator = f"_packed_{layer.attr.strip('_')}_operator"
+        text = f"{self._results()} = {self._call(operator)}"
+        path = f"{site.header('if', conditions)}\n    {_COMMENT}\n    {text}\nelse:\n    "
+        helpers = (
+            *recurrent.common(site),
+            *unbacked_helpers(site, {"_number_in_graph"}),
+            *(Helper(name, recurrent.part(_PACKED, name), after=after, shared=True) for name, after in _AFTER.items()),
+            self._operator(operator),
+        )
+        return Edit((Replacement(whole, (path, Original(whole, 1))),), imports=("torch",), helpers=helpers)
+
+    def _options(self, call: ast.Call, names: list[str], plain: int) -> dict[str, ast.expr]:
+        """What a call gives by name; everything but the first arguments has to be a constant, or held by the module."""
+        given = dict(zip(names, call.args, strict=False)) | {word.arg or "": word.value for word in call.keywords}
+        if set(given) - set(names) or any(isinstance(each, ast.Starred) for each in call.args):
+            raise NotProven(f"the arguments of `{speculation.short(call)}` are not known")
+        for name, value in given.items():
+            held = isinstance(value, ast.Attribute) and _is_name([value.value], self._own)
+            free = name in names[:plain] or name == "total_length"
+            if not free and not held and not isinstance(value, ast.Constant):
+                raise NotProven(f"`{speculation.short(value)}` is no constant")
+        if len(set(given) & set(names[:plain])) != plain:
+            raise NotProven(f"the arguments of `{speculation.short(call)}` are not known")
+        return given
+
+    def _check_targets(self) -> None:
+        """NotProven where something reads the packed sequences afterwards."""
+        last = self._site.at(self._padded.statement)
+        if last is None or len(self._ran.targets) > 2 or len(self._padded.targets) > 2:
+            raise NotProven("the results are not bound one by one")
+        targets = (*self._ran.targets[1:], *self._padded.targets)
+        bound = {part.id for each in targets for part in walk(each) if isinstance(part, ast.Name)}
+        for target in (*self._packed.targets, self._ran.targets[0]):
+            name = target.id if isinstance(target, ast.Name) else ""
+            if name not in bound and last.live_after(name):
+                raise NotProven(f"`{name}` is a packed sequence that is used again; manually use the padded one")
+
+    def _condition(self, site: Site) -> str:
+        given = self._pack["input"]
+        names = dict.fromkeys([given.id] if isinstance(given, ast.Name) else recurrent.names_in(site, given))
+        lengths = self._pack["lengths"]
+        while isinstance(lengths, (ast.Call, ast.Attribute)):
+            lengths = lengths.func if isinstance(lengths, ast.Call) else lengths.value
+        if isinstance(lengths, ast.Name) and site.evaluator.scope.is_local(lengths.id):
+            names[lengths.id] = None
+        for state in self._states():
+            names.update(dict.fromkeys(recurrent.names_in(self._site, state)))
+        if not names:
+            raise NotProven(f"cannot infer that `{speculation.short(self._pack['input'])}` is a Tensor")
+        kind = kind_of(self._site, self._layer)
+        return f'_fits_recurrent({self._own}, "{self._layer.attr}", torch.nn.{kind}, {", ".join(names)})'
+
+    def _states(self) -> list[ast.expr]:
+        call = self._ran.call
+        states = [*call.args[1:], *(word.value for word in call.keywords if word.arg == "hx")]
+        if len(states) > 1 or len(states) != len(call.args) - 1 + len(call.keywords):
+            raise NotProven(f"`{speculation.short(call)}` has arguments other than the input and the first state")
+        return states
+
+    def _results(self) -> str:
+        """The targets of the results in the order of the operator's: padded, the last states, lengths."""
+        ran, padded = self._ran.targets, self._padded.targets
+        return ", ".join(self._site.text(each) for each in (padded[0], *ran[1:], *padded[1:]))
+
+    def _call(self, operator: str) -> str:
+        site = self._site
+        total = self._pad.get("total_length")
+        lengths = site.text(self._pack["lengths"])
+        steps = f"_longest_in_graph({lengths})" if total is None else site.text(total)
+        given = [self._own, site.text(self._pack["input"]), lengths, steps, *map(site.text, self._states())]
+        return site.call(f"{operator}(", given, deeper=1, after=f"){self._taken}")
+
+    def _operator(self, operator: str) -> Helper:
+        site, own = self._site, self._own
+        name, kind = site.text(self._layer), kind_of(site, self._layer) or ""
+        firsts = ", ".join(_text(each.get("batch_first")) for each in (self._pack, self._pad))
+        pack = _words(self._pack, ["batch_first", "enforce_sorted"])
+        pad = _words(self._pad, ["batch_first", "padding_value"])
+        state = ["out, (h, c)", "out, h, c"] if kind == "LSTM" else ["out, h", "out, h"]
+        source = "\n".join(
+            [
+                "@_one_operator(",
+                f'    "{self._layer.attr}",',
+                f"    shapes=lambda {own}, x, lengths, steps, *_: _packed_shapes({name}, x, steps, {firsts}),",
+                f"    nested={'(0, (1, 2), 3)' if kind == 'LSTM' else '(0, 1, 2)'},",
+                "    untraced=True,",
+                ")",
+                "@_with_own_gradient",
+                f"def {operator}({own}, x, lengths, steps, *state):",
+                f'    """`{name}` on packed sequences as one operator for torch.compile."""',
+                f"    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths{pack})",
+                f"    {state[0]} = {name}(packed, *state)",
+                f"    out, lengths = torch.nn.utils.rnn.pad_packed_sequence(out{pad}, total_length=steps)",
+                f"    return {state[1]}, lengths",
+            ]
+        )
+        after = (*definition_before(site), "_one_operator", "_packed_shapes", "_with_own_gradient")
+        return Helper(operator, source, after=after)
+
+
+_AFTER = {
+    "_packed_shapes": ("_recurrent_shapes",),
+    "_with_own_gradient": (),
+    "_longest_in_graph": ("_number_in_graph",),
+}
+
+
+def _text(node: ast.expr | None) -> str:
+    return "False" if node is None else ast.unparse(node)
+
+
+def _words(given: dict[str, ast.expr], names: list[str]) -> str:
+    return "".join(f", {name}={ast.unparse(given[name])}" for name in names if name in given)
