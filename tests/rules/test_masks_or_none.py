@@ -326,3 +326,35 @@ def test_lists_that_disagree_with_their_layers_keep_the_test(kinds: str) -> None
 def test_what_the_caller_does_not_know_keeps_the_test(old: str, new: str, because: str) -> None:
     assert old in _BY_CALLER
     declined(_BY_CALLER.replace(old, new), because=because)
+
+
+_BY_CLASS = _BY_CALLER.replace(
+    "class Model",
+    """class Scans(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scan = Scan()
+
+    def forward(self, x, mask=None):
+        return x + self.scan(x, mask=mask)
+
+
+class Attends(nn.Module):
+    def forward(self, x, mask=None):
+        return x + torch.softmax(x + mask, -1)
+
+
+class Model""",
+).replace(
+    "nn.ModuleList(layers)", 'nn.ModuleList([Scans() if kinds[n] == "scan" else Attends() for n in range(len(kinds))])'
+)
+
+
+def test_a_list_of_kinds_may_choose_the_classes_of_layers() -> None:
+    after, _ = fixed(_BY_CLASS)
+    assert "type(layer) is Scans" in after
+    behaves(_BY_CLASS, after, _WITH_CACHE, scenarios=(Scenario(),))
+    compiles(after, _WITH_CACHE)
+    source = _BY_CLASS.replace("self.kinds = kinds =", 'self.kinds = ("scan", "other", "scan")\n        kinds =')
+    compiles(fixed(source)[0], _WITH_CACHE[:2])
+    declined(_BY_CLASS.replace('== "scan" else Attends', '!= "scan" else Attends'), because="may treat a mask of ones")

@@ -86,15 +86,25 @@ class CertainCalls:
 
     def _all(self, conditions: Sequence[str], loops: Sequence[tuple[str, str]]) -> str:
         """`all(... for layer in self.layers)`, on several lines where one would be too long."""
-        over = [f"for {name} in {iterated}" for name, iterated in loops]
+        over = [
+            line
+            for name, iterated in loops
+            for line in f"for {name} in {iterated}".replace(" if ", "\nif ").split("\n")
+        ]
         line = f"all({' and '.join(conditions)} {' '.join(over)})"
         if not self._site.is_too_long(self._site.indentation(1) + len(f"and {line}")):
             return line
         lines = [" and ".join(conditions)]
         if self._site.is_too_long(self._site.indentation(2) + len(lines[0])):
-            lines = [f"{'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
+            lines = [f"{'and ' if number else ''}{self._broken(each)}" for number, each in enumerate(conditions)]
         inside = "".join(f"\n        {each}" for each in (*lines, *over))
         return f"all({inside}\n    )"
+
+    def _broken(self, condition: str) -> str:
+        """A condition in an `all(...)`, its two parts on lines of their own where it is too long."""
+        first, _, second = condition.removeprefix("(").removesuffix(")").partition(" or not ")
+        long = self._site.is_too_long(self._site.indentation(2) + len(f"and {condition}"))
+        return f"(\n            {first}\n            or not {second}\n        )" if long and second else condition
 
     def demand_class(self, route: Route, *owners: str, chosen: bool = False) -> None:
         """Let the compile path ask for the class of an instance, as the top level of this module spells it.
@@ -157,13 +167,13 @@ class CertainCalls:
         self.demand_names(route, method.owner)
         self._asked.setdefault(route.loops, {})[route.instance, f"type({{0}}).{name} is {method.owner}.{name}"] = None
 
-    def demand_kinds(self, attribute: str, layers: str, kinds: str) -> None:
-        """Let the compile path ask whether layers have the kinds that a list of its own instance names."""
+    def demand_kinds(self, question: str, only: str, layers: str, kinds: str) -> None:
+        """Let the compile path ask a question about the layers that a list of its own instance says to be of a kind."""
         if not (layers.startswith(f"{self._own}.") and kinds.startswith(f"{self._own}.")):
             raise NotProven(f"cannot ask for `{kinds}` in `{self._where}`")
         self.demand_names(Route(self._own, (("layer", layers), ("kind", kinds))))
-        asked = ("layer", f'getattr({{0}}, "{attribute}", None) == kind')
-        self._asked.setdefault((("layer, kind", f"zip({layers}, {kinds})"),), {})[asked] = None
+        over = f"zip({layers}, {kinds})" + (f" if kind == {only}" if only else "")
+        self._asked.setdefault((("layer, kind", over),), {})["layer", question] = None
 
     def demand_own(self, route: Route, owner: str, method: str) -> None:
         """Let the compile path ask for the class of its instance where an heir has another method of this name."""

@@ -49,7 +49,7 @@ class MaskUses:
     companions: list[tuple[Definition, ast.Call]] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
     entries: list[Definition] = field(default_factory=list)
-    agreements: dict[str, None] = field(default_factory=dict)
+    agreements: dict[tuple[str, str, str, str], None] = field(default_factory=dict)
     _seen: set[tuple[str, int, str, str]] = field(default_factory=set)
 
     def demand(self, function: Definition, name: str, statement: ast.stmt) -> None:
@@ -70,9 +70,8 @@ class MaskUses:
         for each in self.entries:
             certain.demand_own(certain.start(), each.owner, each.node.name)
         certain.follow_all(certain.start(), self.entries, self.links)
-        for agreement in self.agreements:
-            attribute, layers, kinds = agreement.split()
-            certain.demand_kinds(attribute, layers, kinds)
+        for each_kind in self.agreements:
+            certain.demand_kinds(*each_kind)
         return certain.conditions()
 
     def _bound(self, function: Definition, name: str, node: ast.AST, own: Chosen, layers: Mapping[str, Chosen]) -> None:
@@ -218,11 +217,32 @@ class MaskUses:
             if isinstance(part, ast.Compare) and isinstance(part.left, ast.Attribute)
             if is_own(part.left, part.left.attr) and ast.dump(part.comparators[0]) == ast.dump(kind)
         }
-        if len(asked) != 1:
+        if len(asked) == 1:
+            attribute = asked.pop()
+            question = f'getattr({{0}}, "{attribute}", None) == kind'
+            self.agreements[question, "", dotted(layers) or "", kinds] = None
+            return {layer: Chosen(attribute=attribute, value=repr(kind.value))}
+        owner = self._made_for(function, layers, kind)
+        if asked or owner is None:
             return {}
-        attribute = asked.pop()
-        self.agreements[f"{attribute} {dotted(layers)} {kinds}"] = None
-        return {layer: Chosen(attribute=attribute, value=repr(kind.value))}
+        self.agreements[f"type({{0}}) is {owner}", f'"{kind.value}"', dotted(layers) or "", kinds] = None
+        return {layer: Chosen(owner=owner)}
+
+    def _made_for(self, function: Definition, layers: ast.expr, kind: ast.Constant) -> str | None:
+        """The class of `[Scan(n) if kinds[n] == "mamba" else Attention(n) for n in ...]` that is made for a kind."""
+        made = self.calls.constructions(function.owner, layers.attr) if isinstance(layers, ast.Attribute) else []
+        listed = made[0].args[0] if len(made) == 1 and len(made[0].args) == 1 else None
+        chosen = listed.elt if isinstance(listed, (ast.ListComp, ast.GeneratorExp)) else None
+        test = chosen.test if isinstance(chosen, ast.IfExp) else None
+        if (
+            not isinstance(test, ast.Compare)
+            or not isinstance(test.ops[0], ast.Eq)
+            or not isinstance(chosen, ast.IfExp)
+        ):
+            return None
+        same = ast.dump(test.comparators[0]) == ast.dump(kind)
+        called = chosen.body.func if same and isinstance(chosen.body, ast.Call) else None
+        return called.id if isinstance(called, ast.Name) else None
 
     def _callees(
         self, function: Definition, call: ast.Call, own: Chosen, layers: Mapping[str, Chosen]
@@ -315,6 +335,9 @@ class MaskUses:
                     elements += node.args  # type: ignore[attr-defined]
         if any(_is_changed(part, attribute) for part in walk(tree_of(self.site.source.text))):
             raise unknown
+        elements = [
+            part for each in elements for part in ((each.body, each.orelse) if isinstance(each, ast.IfExp) else (each,))
+        ]
         names = [each.func.id for each in elements if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
         if not names or len(names) != len(elements):
             raise unknown
