@@ -225,7 +225,7 @@ class MaskUses:
         owner = self._made_for(function, layers, kind)
         if asked or owner is None:
             return {}
-        self.agreements[f"type({{0}}) is {owner}", f'"{kind.value}"', dotted(layers) or "", kinds] = None
+        self.agreements[f"type({{0}}) is {owner}", f'"{kind.value!s}"', dotted(layers) or "", kinds] = None
         return {layer: Chosen(owner=owner)}
 
     def _made_for(self, function: Definition, layers: ast.expr, kind: ast.Constant) -> str | None:
