@@ -211,8 +211,16 @@ def of_operator(name: str | None, call: ast.Call, receiver: ast.expr | None = No
     if name in IN_PLACE_ARGUMENT and may_be_true(call, "inplace", IN_PLACE_ARGUMENT[name], receiver):
         written += given[:1]
     viewed = given if name in _VIEWS_OF_ALL else given[:1] if name in VIEWS else ()
+    viewed = () if name == "einsum" and _multiplies(call) else viewed
     shared = (*written, *viewed)
     return Effect(shared, tuple(written), random=name in RANDOM)
+
+
+def _multiplies(call: ast.Call) -> bool:
+    """True for `einsum("ij,jk->ik", x, y)`: with one operand it may be a view, with more it is a product."""
+    first = call.args[0] if call.args else None
+    spelled = isinstance(first, ast.Constant) and isinstance(first.value, str)
+    return spelled and len(call.args) > 2 and not any(isinstance(each, ast.Starred) for each in call.args)
 
 
 def of_layer(layer: str | None, made: ast.Call | None, call: ast.Call) -> Effect:

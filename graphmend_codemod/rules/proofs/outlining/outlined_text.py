@@ -29,6 +29,12 @@ def _holds_plain_parts(owner: torch.nn.Module, parts: tuple) -> bool:
             return False
     return True'''
 
+HOLDS_ONLY = '''\
+@torch.compiler.assume_constant_result
+def _holds_only(owner: torch.nn.Module, name: str, kind: type) -> bool:
+    """True if all layers in `owner.name` are of exactly this class: known while tracing."""
+    return all(type(each) is kind for each in getattr(owner, name).children())'''
+
 FITS = '''\
 def _fits_an_operator(owner, parts: tuple, *given) -> bool:
     """True if an operator can take what is given, and what these parts of a module hold: known while tracing."""

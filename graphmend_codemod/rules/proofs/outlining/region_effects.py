@@ -43,6 +43,8 @@ class RegionEffects:
         self.stored = {
             node.id for node in self._nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
         }
+        self.dicts: dict[str, None] = {}
+        """Attributes of the instance that have to be `nn.ModuleDict`, which the region goes through."""
 
     def changed(self) -> set[str]:
         """The names from outside whose tensors the region changes. NotProven for any other effect."""
@@ -90,9 +92,25 @@ class RegionEffects:
             if not own or reads_before_writing(self._statements, owner.id):  # type: ignore[attr-defined]
                 raise NotProven(f"`{text}` changes something other than a tensor of the loop")
             return set()
-        if method not in _METHODS and not (method == "forward" and self._is_layer(owner)):
+        if self._of_dict(call) is not None:
+            self.dicts[owner.attr] = None  # type: ignore[attr-defined]
+            return set()
+        filled = method == "format" and isinstance(owner, ast.Constant)
+        if method not in _METHODS and not filled and not (method == "forward" and self._is_layer(owner)):
             raise NotProven(f"`{text}` may have side effects")
         return set()
+
+    def _of_dict(self, node: ast.expr) -> ast.expr | None:
+        """`self.experts` for `self.experts.values()`, and for `getattr(self.experts, f"expert_{i}")`."""
+        if not isinstance(node, ast.Call) or node.keywords:
+            return None
+        if isinstance(node.func, ast.Attribute):
+            held = node.func.value if node.func.attr in {"values", "items"} and not node.args else None
+        else:
+            named = self._site.resolve(node.func) == "builtins.getattr" and len(node.args) == 2
+            held = node.args[0] if named and _names_no_method(node.args[1]) else None
+        own = isinstance(held, ast.Attribute) and isinstance(held.value, ast.Name) and held.value.id == self._own
+        return held if own else None
 
     def _known(self, call: ast.Call, qualified: str, text: str) -> set[str]:
         name = torch_api.torch_function(qualified)
@@ -106,6 +124,10 @@ class RegionEffects:
         if qualified == "torch.no_grad" or qualified.startswith("math."):
             return set()
         builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
+        held = self._of_dict(call)
+        if isinstance(held, ast.Attribute):
+            self.dicts[held.attr] = None
+            return set()
         facts = self._site.evaluator.scope.index.function(qualified)
         if builtin in _BUILTINS or (facts is not None and facts.computes):
             return set()
@@ -113,6 +135,7 @@ class RegionEffects:
 
     def _is_layer(self, node: ast.expr) -> bool:
         """True for what is looked up in an attribute of the instance, in place or as a name of the loop."""
+        node = self._of_dict(node) or node
         while isinstance(node, (ast.Attribute, ast.Subscript)):
             node = node.value
         if isinstance(node, ast.Name) and node.id in self.stored:
@@ -144,11 +167,15 @@ class RegionEffects:
         if counted and isinstance(target, ast.Tuple) and len(target.elts) == 2:
             assert isinstance(value, ast.Call)
             return [(target.elts[0], ast.Constant(None)), (target.elts[1], value.args[0] if value.args else value)]
+        items = isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "items"
+        if items and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            return [(target.elts[0], ast.Constant(None)), (target.elts[1], value)]
         return [(target, value)]
 
     def _is_part(self, node: ast.expr) -> bool:
-        """True for `self.experts`, `self.experts[i]`."""
+        """True for `self.experts`, `self.experts[i]`, `self.experts.values()`."""
         found = False
+        node = self._of_dict(node) or node
         while isinstance(node, (ast.Attribute, ast.Subscript)):
             found = found or isinstance(node, ast.Attribute)
             node = node.value
@@ -249,6 +276,25 @@ class RegionEffects:
                     raise NotProven(f"`{speculation.short(node)}` may change the dtype or shape of `{name}`")
             elif isinstance(node, (ast.For, ast.comprehension, ast.AnnAssign)) and name in _names(node.target):
                 raise NotProven(f"`{speculation.short(node)}` binds `{name}`")
+
+
+_METHODS_OF_MODULES = frozenset(
+    """add apply bfloat16 buffers call children clear compile cpu cuda double dump eval extra float forward get half
+    items keys load modules mtia named parameters pop register requires set share state to train type update values xpu
+    zero""".split()
+)
+"""How names of methods of `nn.ModuleDict` begin."""
+
+
+def _names_no_method(node: ast.expr) -> bool:
+    """True for `"expert_{}".format(i)` and `f"expert_{i}"`: what begins like that is no method of a module."""
+    if isinstance(node, ast.JoinedStr) and node.values:
+        node = node.values[0]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        node = node.func.value
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    first, more, _ = text.partition("{")[0].partition("_")
+    return first.isalpha() and bool(more) and first.lower() not in _METHODS_OF_MODULES
 
 
 def _names(target: ast.expr) -> set[str]:

@@ -24,14 +24,39 @@ _NOT_AGAIN = frozenset({"setattr", "register_buffer", "apply", "checkpoint", "nu
 """What changes the layer, or what `torch.func.vjp` cannot look through."""
 
 
-def check_layers(site: Site, attribute: str) -> None:
-    """NotProven where a layer of `self.attribute` is of a class that is not known to only compute."""
+def check_layers(site: Site, attribute: str) -> str | None:
+    """NotProven where a layer of `self.attribute` is of a class that is not known to only compute.
+
+    Where the constructor gets the class of all layers as an argument, the default: the operator has to ask for it.
+    """
     owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
     calls = calls_in(site.source.text)
     made = [*calls.assigned(owner, attribute), *_put_in(calls, owner, attribute)]
     if not made:
         raise NotProven(f"cannot infer which layers `self.{attribute}` contains; make them in `__init__`")
+    given = _given_class(site, calls, owner, made)
+    if given is not None:
+        made = [ast.Call(ast.Name(given, ast.Load()), [], [])]
     _Layers(site, calls).check(attribute, made)
+    return given
+
+
+def _given_class(site: Site, calls: ModuleCalls, owner: str, made: list[ast.expr]) -> str | None:
+    """The class in this file that is the default of the argument `kind` where all layers are `kind(...)`."""
+    key = calls.method(owner, "__init__")
+    arguments = calls.definitions[key].node.args if key is not None else ast.arguments([], [], None, [], [], None, [])
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults = dict(zip((each.arg for each in reversed(plain)), reversed(arguments.defaults), strict=False))
+    empty = {"torch.nn.ModuleDict", "torch.nn.ModuleList"}
+    layers = [each for each in made if not (isinstance(each, ast.Call) and site.resolve_global(each.func) in empty)]
+    bare = all(
+        not each.args and not each.keywords for each in made if isinstance(each, ast.Call) and each not in layers
+    )
+    names = {getattr(each.func, "id", "") if isinstance(each, ast.Call) else "" for each in layers}
+    default = defaults.get(names.pop()) if len(names) == 1 else None
+    if not bare or not isinstance(default, ast.Name) or not calls.has_class(default.id):
+        return None
+    return default.id if site.resolve_global(default) == f"{site.summary.name}.{default.id}" else None
 
 
 def _put_in(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr]:

@@ -19,8 +19,8 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement, Span
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming
-from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming, test
+from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, HOLDS_ONLY, ONE_OPERATOR, PLAIN
 from graphmend_codemod.rules.proofs.outlining.region_effects import RegionEffects
 from graphmend_codemod.rules.proofs.outlining.region_layers import check_layers
 
@@ -50,6 +50,7 @@ class Region:
         self.statements = list(statements)
         self._parents = {id(c): part for each in statements for part in walk(each) for c in children(part)}
         self.effects = RegionEffects(first, statements)
+        self.classes: dict[str, str] = {}
 
     def result(self) -> str:
         """The name of the one tensor that the region changes; NotProven if that is not all it does."""
@@ -153,9 +154,18 @@ class Region:
             used = isinstance(further, ast.Attribute) and fact is not None and fact.kind in _NUMBERS
             if not used:
                 found[outer.attr] = None
-                if _may_hold_layers(self.site, outer.attr):
-                    check_layers(self.site, outer.attr)
+                if (
+                    _may_hold_layers(self.site, outer.attr)
+                    and (kind := check_layers(self.site, outer.attr)) is not None
+                ):
+                    self.classes[outer.attr] = kind
         return list(found)
+
+    def conditions(self) -> list[str]:
+        """What the classes of layers have to be, as far as the constructor does not tell; `parts` comes before."""
+        own = self.site.evaluator.scope.self_name
+        dicts = [f"type({own}.{each}) is torch.nn.ModuleDict" for each in self.effects.dicts]
+        return [*dicts, *(f'_holds_only({own}, "{each}", {kind})' for each, kind in self.classes.items())]
 
     def _is_set_later(self, attribute: str) -> bool:
         owner = (self.site.evaluator.scope.class_qualified or "").rpartition(".")[2]
@@ -201,6 +211,7 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
         naming(site),
         Helper("_holds_plain_parts", PLAIN, shared=True),
         Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True),
+        *((Helper("_holds_only", HOLDS_ONLY, shared=True),) if region.classes else ()),
         Helper("_one_operator", ONE_OPERATOR, after=("_operator_name", "_fits_an_operator"), shared=True),
         Helper(function, _function(region, function, [owner, *given], parts, about), after=after),
         Helper(
@@ -237,7 +248,11 @@ def _function(region: Region, name: str, given: list[str], parts: list[str], abo
     tested = call(site, "_fits_an_operator", [given[0], f"({quoted})", *given[1:]], 1).lstrip()
     if len(tested.partition("\n")[0]) + len(_TEST) > site.line_limit and "\n" not in tested:
         tested = tested.replace("(", "(\n        ", 1)[:-1] + "\n    )"
+    conditions = region.conditions()
     lines = [f"    {_TEST}{tested}:"]
+    if conditions:
+        tested = "\n    ".join(tested.split("\n"))
+        lines = [test(site, ["torch.compiler.is_dynamo_compiling()", *conditions, tested])]
     return "\n".join(
         [
             _head(site, name, given),
