@@ -128,7 +128,8 @@ def check_condition(names: Names, helper: Helper, places: Sequence[int]) -> None
     """RewriteError if the module can be imported where what the helper's definition needs cannot.
 
     A name that is bound only under a condition (`if is_torch_available():`) may be needed at the top level if the
-    definition that uses the helper needs a name bound under the same condition.
+    definition that uses the helper needs a name bound under the same condition, or any other definition needs one that
+    is bound nowhere else.
     """
     body = names.blocks.tree.body
     for name in sorted(_needs(helper)):
@@ -138,6 +139,9 @@ def check_condition(names: Names, helper: Helper, places: Sequence[int]) -> None
             continue
         tops = {binding.top for binding in bound} | ({coming[0]} if coming else set())
         alike = {binding.name for binding in names.bindings if binding.top in tops}
+        sure = {each for each in alike if len(names.bound(each)) == 1}
+        if any(_evaluated(node) & sure for node in body):
+            continue
         for at in places:
             user = next((node for node in body if names.blocks.start(node) <= at < names.blocks.end(node)), None)
             if user is None or not _evaluated(user) & alike:

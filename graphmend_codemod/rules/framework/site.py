@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TypeVar
@@ -30,6 +31,24 @@ _BINDS = (
 )
 """What stands in any text that binds a name again, and the pattern, which takes far longer to look for."""
 _SCRIPTS = r"jit\.(?:(?:is_scripting|export)\b|script\()"
+
+
+@lru_cache(maxsize=8)
+def _needed_with(text: str, name: str) -> frozenset[str]:
+    """Names imported in the same `if` as `name` which classes at the top level have as a base.
+
+    Without the import, the module fails there: `if is_torch_available(): import torch; from torch import nn`.
+    """
+    from graphmend_codemod.analysis.callgraph import tree_of
+
+    tree = tree_of(text)
+    together: set[str] = set()
+    for block in (each.body for each in tree.body if isinstance(each, ast.If)):
+        imports = [each for each in block if isinstance(each, (ast.Import, ast.ImportFrom))]
+        bound = {alias.asname or alias.name.partition(".")[0] for each in imports for alias in each.names}
+        together |= bound if name in bound else set()
+    bases = [base for each in tree.body if isinstance(each, ast.ClassDef) for base in each.bases]
+    return frozenset((dotted(base) or "").partition(".")[0] for base in bases) & together
 
 
 @lru_cache(maxsize=16)
@@ -184,7 +203,11 @@ class Site(SiteText):
         if name is None or self.evaluator.scope.is_local(name):
             return False
         bindings = [binding for binding in self.summary.bindings if binding.name == name]
-        return bool(self.imports) or any(not binding.conditional for binding in bindings)
+        sure = bool(self.imports) or any(not binding.conditional for binding in bindings)
+        if sure or not bindings:
+            return sure
+        times = Counter(binding.name for binding in self.summary.bindings)
+        return any(times[each] == 1 for each in _needed_with(self.source.text, name))
 
     @property
     def imports(self) -> tuple[str, ...]:

@@ -72,8 +72,11 @@ class Region:
         scope = self.site.evaluator.scope
         if not self.site.torch_at_import or self.site.torch != "torch":
             raise NotProven("`torch` may not be bound when the module is imported")
-        if scope.self_name is None or scope.class_qualified is None or "." in self.site.function.partition(".")[2]:
-            raise NotProven("the loop is not in a method of an `nn.Module`")
+        method = scope.self_name is not None and scope.class_qualified is not None
+        if not (method or scope.class_qualified is None) or "." in self.site.function.partition(".")[2 * method]:
+            raise NotProven("the loop is in a static method or a nested function")
+        if not method and isinstance(scope.node, ast.AsyncFunctionDef):
+            raise NotProven("the function is asynchronous")
         for part in (part for statement in self.statements for part in (statement, *walk_scope(statement))):
             if isinstance(part, _LEAVES):
                 raise NotProven(f"`{speculation.short(part)}` leaves the loop")
@@ -202,10 +205,11 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
     given, parts = region.given(result), region.parts()
     layers = [part for part in parts if _may_hold_layers(site, part)] or parts
     function = f"_run_{layers[0].strip('_')}" if layers else f"_change_{result}"
-    owner = site.evaluator.scope.self_name or ""
+    owner = site.evaluator.scope.self_name if site.evaluator.scope.class_qualified is not None else None
+    own = [owner] if owner is not None else []
     start, end = site.span(statements[0]), site.span(statements[-1])
     whole = Span(start.start_line, start.start_column, end.end_line, end.end_column)
-    replacement = Replacement(whole, (region.site.call(f"{result} = {function}(", [owner, *given]),))
+    replacement = Replacement(whole, (region.site.call(f"{result} = {function}(", [*own, *given]),))
     operator, after = f"{function}_operator", definition_before(site)
     helpers = (
         naming(site),
@@ -213,14 +217,14 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
         Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True),
         *((Helper("_holds_only", HOLDS_ONLY, shared=True),) if region.classes else ()),
         Helper("_one_operator", ONE_OPERATOR, after=("_operator_name", "_fits_an_operator"), shared=True),
-        Helper(function, _function(region, function, [owner, *given], parts, about), after=after),
+        Helper(function, _function(region, function, own, given, parts, about), after=after),
         Helper(
             operator,
-            _operator(region, function, [owner, *given], parts),
+            _operator(region, function, own, given, parts),
             after=(*after, function, "_one_operator"),
         ),
     )
-    return Edit((replacement,), imports=tuple({*site.imports, "torch"}), helpers=helpers)
+    return Edit((replacement,), imports=site.imports, helpers=helpers)
 
 
 def _may_hold_layers(site: Site, attribute: str) -> bool:
@@ -242,10 +246,10 @@ def _region(site: Site, statements: Sequence[ast.stmt]) -> tuple[Region, str]:
     raise AssertionError("the last iteration returns or raises")
 
 
-def _function(region: Region, name: str, given: list[str], parts: list[str], about: str) -> str:
-    site, result = region.site, given[1]
+def _function(region: Region, name: str, own: list[str], given: list[str], parts: list[str], about: str) -> str:
+    site, result, owner = region.site, given[0], own[0] if own else "None"
     quoted = ", ".join(f'"{part}"' for part in parts) + ("," if len(parts) == 1 else "")
-    tested = call(site, "_fits_an_operator", [given[0], f"({quoted})", *given[1:]], 1).lstrip()
+    tested = call(site, "_fits_an_operator", [owner, f"({quoted})", *given], 1).lstrip()
     if len(tested.partition("\n")[0]) + len(_TEST) > site.line_limit and "\n" not in tested:
         tested = tested.replace("(", "(\n        ", 1)[:-1] + "\n    )"
     conditions = region.conditions()
@@ -255,25 +259,25 @@ def _function(region: Region, name: str, given: list[str], parts: list[str], abo
         lines = [test(site, ["torch.compiler.is_dynamo_compiling()", *conditions, tested])]
     return "\n".join(
         [
-            _head(site, name, given),
+            _head(site, name, [*own, *given]),
             f'    """{about.format(result)}"""',
             f"    {_COMMENT}",
             *lines,
-            f"        return {call(site, f'{name}_operator', given, 2).lstrip()}",
+            f"        return {call(site, f'{name}_operator', [owner, *given], 2).lstrip()}",
             moved(site, region.statements),
             f"    return {result}",
         ]
     )
 
 
-def _operator(region: Region, name: str, given: list[str], parts: list[str]) -> str:
+def _operator(region: Region, name: str, own: list[str], given: list[str], parts: list[str]) -> str:
     quoted = ", ".join(f'"{part}"' for part in parts)
     return "\n".join(
         [
             f"@_one_operator({quoted})",
-            _head(region.site, f"{name}_operator", given),
+            _head(region.site, f"{name}_operator", [*(own or ["_"]), *given]),
             f'    """`{name}` as one operator for torch.compile."""',
-            f"    return {call(region.site, name, given, 1).lstrip()}",
+            f"    return {call(region.site, name, [*own, *given], 1).lstrip()}",
         ]
     )
 
