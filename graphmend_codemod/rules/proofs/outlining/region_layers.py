@@ -96,6 +96,8 @@ class _Layers:
         qualified = self._site.resolve_global(call.func)
         if qualified is None and isinstance(call.func, ast.Name):
             raise NotProven(f"cannot infer what `{speculation.short(call)}` returns")
+        if not isinstance(call.func, (ast.Name, ast.Attribute)):
+            self._check_chosen(call)
         if qualified is None or qualified.startswith(("torch.", "builtins.")):
             return
         module, _, name = qualified.rpartition(".")
@@ -111,6 +113,14 @@ class _Layers:
             if not base_class.startswith(("torch.", "builtins.")) and base_class.rpartition(".")[0] != module:
                 raise NotProven(f"`{name}` has a base class in another file, which may have side effects")
         self._check_class(name)
+
+    def _check_chosen(self, call: ast.Call) -> None:
+        """The classes of this file in `(A if deep else B)()` and `{"a": A, "b": B}[kind]()`."""
+        for name in (part.id for part in walk(call.func) if isinstance(part, ast.Name)):
+            if self._calls.has_class(name):
+                self._check_class(name)
+            elif isinstance(call.func, ast.IfExp) and self._site.resolve_global(ast.Name(name, ast.Load())) is None:
+                raise NotProven(f"cannot infer what `{speculation.short(call)}` returns")
 
     def _check_class(self, name: str) -> None:
         if name in self._seen:
