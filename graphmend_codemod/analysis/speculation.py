@@ -97,6 +97,8 @@ def judge(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:
         verdict = FREE
         for part in parts:
             verdict = verdict & judge(evaluator, part, env)
+        if {type(each) for each in node.ops} <= {ast.Is, ast.IsNot}:
+            return verdict
         if evaluator.value(node, env).is_python and {type(each) for each in node.ops} <= {ast.Eq, ast.NotEq}:
             return verdict
         return verdict & _elementwise(evaluator, parts, env, ast.unparse(node))

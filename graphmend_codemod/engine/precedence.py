@@ -16,14 +16,18 @@ def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Ver
     Opaque operators come last: where they are not asked for, the reason why nothing else fixes the site says more.
     """
     found: dict[int, tuple[Rule, Verdict]] = {}
+    waiting: tuple[Rule, Verdict] | None = None
     for rule, match in asked:
         verdict = match(site, site.node)
         if verdict is None:
             continue
         if verdict.edit is not None and rule.safety is not Safety.OPAQUE:
-            return rule, verdict
+            if rule.yields:
+                waiting = waiting or (rule, verdict)
+            elif waiting is None or rule.safety_of(verdict) is Safety.SAFE:
+                return rule, verdict
         found.setdefault(_rank(rule, verdict, site.settings.opaque), (rule, verdict))
-    return found[min(found)] if found else None
+    return waiting or (found[min(found)] if found else None)
 
 
 def _rank(rule: Rule, verdict: Verdict, asked: bool) -> int:

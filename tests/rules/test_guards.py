@@ -297,6 +297,74 @@ def test_what_passes_where_it_is_skipped_must_hold_one_element(test: str) -> Non
     declined(source.replace("flag: bool", "flag"), because="may have more than one element")
 
 
+_MIXED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, same=False):
+        super().__init__()
+        self.same = same
+        self.asked = 0
+
+    def ask(self):
+        self.asked += 1
+        return False
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor, low=None):
+        if {test}:
+            raise ValueError("bad")
+        return x * y
+
+
+def make_same():
+    return Model(True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "fact"),
+    [
+        ("self.same or torch.equal(x, y)", "and not self.same\n"),
+        ("not (x.shape == y.shape and (x < y).all())", "and x.shape == y.shape\n"),
+        ("(x > 9).any() or x is y", "and x is not y\n"),
+        ("(x > 9).any() or (low is not None and (x < 5).all())", "and low is not None\n"),
+    ],
+)
+def test_a_python_part_beside_a_tensor_is_asked_for_in_the_header(test: str, fact: str) -> None:
+    source = _MIXED.replace("{test}", test)
+    after, _ = fixed(source)
+    assert fact in after
+    inputs = [
+        "torch.ones(3), torch.arange(2.0, 5.0)",
+        "torch.full((3,), 10.0), torch.full((3,), 20.0)",
+        "torch.ones(3), torch.full((3,), 2.0), 0.5",
+        "torch.ones(3), torch.full((3,), 2.0), 1.5",
+        "torch.ones(2, 3), torch.full((3,), 2.0)",
+    ]
+    behaves(source, after, inputs)
+    behaves(source, after, inputs, name="make_same")
+
+
+def test_a_check_with_a_python_part_is_one_graph_where_that_part_leaves_it_to_the_tensor() -> None:
+    source = _MIXED.replace("{test}", "self.same or not (x.shape == y.shape and (x < y).all())")
+    after, _ = fixed(source)
+    compiles(after, ["torch.ones(3), torch.arange(2.0, 5.0)", "torch.ones(3), torch.arange(3.0)"])
+
+
+@pytest.mark.parametrize("test", ["self.ask() or (x < y).all()", "(x < y).all() or low.limit > 2"])
+def test_a_python_part_with_effects_or_that_may_raise_is_not_asked_for(test: str) -> None:
+    declined(_MIXED.replace("{test}", test), because="may have side effects or raise")
+
+
+def test_several_values_as_a_message_are_shown_as_far_as_they_are_constant() -> None:
+    source = model('assert (x < 3).all(), (x.shape, "is large", x.max())')
+    after, _ = fixed(source)
+    assert "\"(..., 'is large', ...)\"" in after
+    behaves(source, after, ["torch.ones(3)", "torch.full((3,), 4.0)"])
+
+
 _HELPER = """
 import os
 import torch

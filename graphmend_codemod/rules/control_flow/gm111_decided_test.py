@@ -56,6 +56,7 @@ rule = Rule(
     title="test Python values before tensors",
     documentation=__doc__,
     safety=Safety.SAFE,
+    yields=True,
     contract=Contract(
         cost=Cost.NONE,
         compiled_exceptions="an exception that the skipped test itself would raise is not raised",

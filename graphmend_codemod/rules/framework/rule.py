@@ -118,7 +118,8 @@ class Rule:
     """One rule.
 
     `title` is an imperative phrase for commits ("select with torch.where instead of branching"). `documentation` is the
-    docstring of the rule's module: `slug (CODE): one line.`, a blank line, paragraphs.
+    docstring of the rule's module: `slug (CODE): one line.`, a blank line, paragraphs. `yields` is true for a rule that
+    leaves a break in some runs: any other rule with a safe fix for the site goes first.
     """
 
     def __init__(
@@ -130,6 +131,8 @@ class Rule:
         safety: Safety,
         contract: Contract,
         examples: tuple[Example | Declined | Clean, ...],
+        *,
+        yields: bool = False,
     ) -> None:
         self.code = code
         self.slug = slug
@@ -138,6 +141,7 @@ class Rule:
         self.safety = safety
         self.contract = contract
         self.examples = examples
+        self.yields = yields
         self.matches: dict[type[ast.AST], list[Asked]] = {}
         if contract.cost is Cost.MULTIPLIED and safety is Safety.SAFE:
             raise ValueError(f"{code} multiplies work, so its fix cannot be safe")

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import asks_identity
-from graphmend_codemod.analysis.torch_api import torch_function
-from graphmend_codemod.analysis.values import BOOL, INT64, SCALAR, Kind, Origin, is_bool_or_byte
-from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.analysis.values import BOOL, SCALAR, Kind, Origin, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.condition_parts import (
+    OPPOSITES,
+    Part,
+    comparison_call,
+    is_registered,
+    numbers_compared,
+)
 from graphmend_codemod.rules.proofs.skipped_operands import asked_earlier, unwrapped, where_skipped
 
 _LOOSE = (ast.Compare, ast.BoolOp, ast.Not, ast.IfExp, ast.Lambda, ast.NamedExpr)
 """Operands that keep their brackets: `(a > 0) != True`."""
+_NOT_IDENTICAL: dict[type[ast.cmpop], str] = {ast.Is: "is not", ast.IsNot: "is"}
 
 
 class Condition(NamedTuple):
@@ -51,9 +56,9 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
         return reads_tensor(site, node.operand)
     if isinstance(node, ast.Constant) or (isinstance(node, ast.Compare) and asks_identity(node)):
         return False
-    if isinstance(node, ast.Compare) and _numbers_compared(site, node) is not None:
+    if isinstance(node, ast.Compare) and numbers_compared(site, node) is not None:
         return True
-    if isinstance(node, ast.Call) and _comparison_call(site, node) is not None:
+    if isinstance(node, ast.Call) and comparison_call(site, node) is not None:
         return True
     inner = unwrapped(site, node)
     value = site.value(inner)
@@ -61,15 +66,6 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
         # `if output_attentions:` with a wrong annotation is common; a real tensor of several elements would raise.
         return value.shape == SCALAR or is_bool_or_byte(value.dtype) or is_registered(site, inner)
     return value.kind is Kind.TENSOR
-
-
-def is_registered(site: Site, node: ast.expr) -> bool:
-    """True for a buffer or parameter of the instance: nothing else is registered as one."""
-    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-    if not own or node.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
-        return False
-    fact = site.evaluator.scope.attribute(node.attr)  # type: ignore[attr-defined]
-    return fact is not None and fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
 
 
 def split(site: Site, test: ast.expr) -> Condition | None:
@@ -132,41 +128,23 @@ def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:
     return sign is ast.And or not isinstance(test, ast.Compare) or len(test.ops) == 1
 
 
-class _Part(NamedTuple):
-    text: str
-    tight: str
-    inverse: str
-    several: str | None = None
-    verdict: speculation.Verdict = speculation.FREE
-    facts: tuple[str, ...] = ()
-    any_shape: bool = False
-    skipped: str | None = None
-    if_skipped: tuple[str, ...] = ()
-
-    @property
-    def inverted(self) -> _Part:
-        """The part for the negated test."""
-        tight = self.inverse if self.inverse.startswith("~") else f"({self.inverse})"
-        return self._replace(text=self.inverse, tight=tight, inverse=self.text)
-
-
-def _part(site: Site, node: ast.expr, env: Env) -> _Part:
+def _part(site: Site, node: ast.expr, env: Env) -> Part:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         return _part(site, node.operand, env).inverted
     if isinstance(node, ast.BoolOp):
         return _connective(site, node, env)
-    call = _comparison_call(site, node)
+    call = comparison_call(site, node)
     if call is not None:
         return call
     if isinstance(node, ast.Compare) and len(node.ops) > 1:
         return _chain(site, node, env)
-    numbers = _numbers_compared(site, node)
+    numbers = numbers_compared(site, node)
     if numbers is not None:
         return numbers
     return _leaf(site, unwrapped(site, node))
 
 
-def _chain(site: Site, node: ast.Compare, env: Env) -> _Part:
+def _chain(site: Site, node: ast.Compare, env: Env) -> Part:
     """`a <= b <= c`, which Python joins with `and`, and where `b` is computed once: here the compiler sees to that."""
     sides = [node.left, *node.comparators]
     verdict = speculation.FREE
@@ -177,10 +155,10 @@ def _chain(site: Site, node: ast.Compare, env: Env) -> _Part:
     texts: list[str] = []
     several, any_shape, if_skipped, skipped = None, False, list[str](), None
     for left, sign, right in zip(sides, node.ops, sides[1:], strict=False):
-        if type(sign) not in _OPPOSITES:
+        if type(sign) not in OPPOSITES:
             impure = f"`{speculation.short(node)}` asks for more than order; split it"
-            return _Part("", "", "", verdict=speculation.Verdict(impure=impure))
-        text = f"{site.operand(left)} {_OPPOSITES[type(sign)][0]} {site.operand(right)}"
+            return Part("", "", "", verdict=speculation.Verdict(impure=impure))
+        text = f"{site.operand(left)} {OPPOSITES[type(sign)][0]} {site.operand(right)}"
         texts.append(f"({text})")
         one = all(site.value(side).is_python or site.value(side).is_single for side in (left, right))
         if not one:
@@ -191,35 +169,60 @@ def _chain(site: Site, node: ast.Compare, env: Env) -> _Part:
             verdict, skipped = verdict & found.verdict, skipped or found.raises or raises
             if_skipped += found.facts
     text = " & ".join(texts)
-    return _Part(text, f"({text})", f"~({text})", several, verdict, (), any_shape, skipped, tuple(if_skipped))
+    return Part(text, f"({text})", f"~({text})", several, verdict, (), any_shape, skipped, tuple(if_skipped))
 
 
-def _connective(site: Site, node: ast.BoolOp, env: Env) -> _Part:
-    parts, verdict, if_skipped, skipped = [], speculation.FREE, list[str](), None
-    for position, operand in enumerate(node.values):
+def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
+    """`a.any() or b.any()`. What reads no tensor becomes a fact that leaves the tensors to decide."""
+    parts, verdict, if_skipped, skipped = list[Part](), speculation.FREE, list[str](), None
+    facts: list[str] = []
+    env = dict(env)
+    for operand in node.values:
         if not reads_tensor(site, operand):
-            verdict = verdict & speculation.Verdict(
-                impure=f"`{site.text(operand)}` is combined with a tensor by `or`; use `|` or nested `if`s"
-            )
+            verdict = verdict & _asked_at_once(site, operand, env, late=bool(parts))
+            narrow(site.evaluator, operand, isinstance(node.op, ast.And), env)
+            facts.append(site.operand_of_and(operand) if isinstance(node.op, ast.And) else negated(site, operand))
             continue
-        parts.append(_part(site, operand, env))
-        if position:
+        if parts:
             found = where_skipped(site, operand, env)
             verdict, skipped = verdict & found.verdict, skipped or found.raises
             if_skipped += found.facts
-    facts = tuple(fact for part in parts for fact in part.facts)
+        parts.append(_part(site, operand, env))
     for part in parts:
         skipped = skipped or part.skipped
         verdict = verdict & part.verdict
+        facts += part.facts
         if_skipped += part.if_skipped
     sign = " | " if isinstance(node.op, ast.Or) else " & "
-    text = sign.join(part.tight for part in parts)
+    text = parts[0].text if len(parts) == 1 else sign.join(part.tight for part in parts)
     several = next((part.several for part in parts if part.several), None)
     any_shape = any(part.any_shape for part in parts)
-    return _Part(text, f"({text})", f"~({text})", several, verdict, facts, any_shape, skipped, tuple(if_skipped))
+    if len(parts) == 1:
+        return parts[0]._replace(verdict=verdict, facts=tuple(facts), skipped=skipped, if_skipped=tuple(if_skipped))
+    return Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape, skipped, tuple(if_skipped))
 
 
-def _leaf(site: Site, node: ast.expr) -> _Part:
+def _asked_at_once(site: Site, operand: ast.expr, env: Env, *, late: bool) -> speculation.Verdict:
+    """What asking a Python operand while tracing means; behind a tensor (`late`), eager mode may not ask it at all."""
+    verdict = speculation.judge(site.evaluator, operand, env)
+    if verdict.impure is not None or (late and verdict.raises is not None):
+        why = f"`{site.text(operand)}` is asked with a tensor and may have side effects or raise; use nested `if`s"
+        return speculation.Verdict(impure=why)
+    return speculation.FREE
+
+
+def negated(site: Site, node: ast.expr) -> str:
+    """The opposite of a Python operand, as an operand of `and`."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return site.operand_of_and(node.operand)
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _NOT_IDENTICAL:
+        sign = _NOT_IDENTICAL[type(node.ops[0])]
+        return f"{site.operand(node.left)} {sign} {site.operand(node.comparators[0])}"
+    text = site.text(node)
+    return f"not {text}" if isinstance(node, (ast.Name, ast.Attribute, ast.Call)) else f"not ({text})"
+
+
+def _leaf(site: Site, node: ast.expr) -> Part:
     value = site.value(node)
     several = None
     if not (value.is_single or _scalar_comparison(site, node) or (value.shape == SCALAR and value.optional)):
@@ -228,8 +231,8 @@ def _leaf(site: Site, node: ast.expr) -> _Part:
     tight = site.operand(node)
     any_shape = not _is_zero_dim(site, node)
     if value.dtype == BOOL:
-        return _Part(text, tight, _opposite(site, node) or f"~{tight}", several, any_shape=any_shape)
-    return _Part(f"{tight} != 0", f"({tight} != 0)", f"{tight} == 0", several, any_shape=any_shape)
+        return Part(text, tight, _opposite(site, node) or f"~{tight}", several, any_shape=any_shape)
+    return Part(f"{tight} != 0", f"({tight} != 0)", f"{tight} == 0", several, any_shape=any_shape)
 
 
 def _is_zero_dim(site: Site, node: ast.expr) -> bool:
@@ -265,134 +268,3 @@ def _scalar_comparison(site: Site, node: ast.expr) -> bool:
     scalar = [value for value in values if value.is_single]
     other = [value for value in values if not value.is_single]
     return len(scalar) == 1 and all(value.is_python or value.origin is Origin.CONFIG for value in other)
-
-
-_ARGUMENTS = {"equal": 2, "allclose": 2, "is_nonzero": 1}
-
-
-def _predicate(site: Site, node: ast.Call) -> tuple[str, list[ast.expr]] | None:
-    """`equal`, `allclose` or `is_nonzero` with the tensors that it takes, as a function of torch or as a method."""
-    if isinstance(node.func, (ast.Name, ast.Attribute)) and (name := torch_function(site.resolve(node.func))):
-        arguments = list(node.args)
-    elif isinstance(node.func, ast.Attribute) and site.value(node.func.value).kind is Kind.TENSOR:
-        name, arguments = node.func.attr, [node.func.value, *node.args]
-    else:
-        return None
-    wanted = _ARGUMENTS.get(name)
-    return (name, arguments) if wanted is not None and len(arguments) >= wanted else None
-
-
-def _comparison_call(site: Site, node: ast.expr) -> _Part | None:
-    """`torch.equal(a, b)`, `torch.allclose(a, b)` and `torch.is_nonzero(a)`, which return a Python bool."""
-    found = _predicate(site, node) if isinstance(node, ast.Call) else None
-    if not isinstance(node, ast.Call) or found is None or any(isinstance(part, ast.Starred) for part in node.args):
-        return None
-    name, arguments = found
-    tensors = arguments[: _ARGUMENTS[name]]
-    if name == "is_nonzero":
-        tensor = site.operand(tensors[0])
-        any_shape = not site.value(tensors[0]).is_single
-        return _Part(f"{tensor} != 0", f"({tensor} != 0)", f"{tensor} == 0", any_shape=any_shape)
-    if name == "equal":
-        for argument in tensors:
-            if not isinstance(argument, (ast.Name, ast.Attribute)):
-                verdict = speculation.Verdict(
-                    impure=f"`{speculation.short(argument)}` would be computed twice; assign it to a variable first"
-                )
-                return _Part("", "", "", verdict=verdict)
-        left, right = (site.operand(tensor) for tensor in tensors)
-        text = f"({left} == {right}).all()"
-        return _Part(text, text, f"~{text}", facts=(f"{left}.shape == {right}.shape",))
-    rest = [site.text(argument) for argument in [*arguments, *node.keywords]]
-    text = f"{site.torch}.isclose({', '.join(rest)}).all()"
-    return _Part(text, text, f"~{text}")
-
-
-_OPPOSITES: dict[type[ast.cmpop], tuple[str, str]] = {
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
-    ast.Lt: ("<", ">="),
-    ast.LtE: ("<=", ">"),
-    ast.Gt: (">", "<="),
-    ast.GtE: (">=", "<"),
-}
-
-
-def number_of(site: Site, node: ast.expr) -> ast.expr | None:
-    """`t` for `t.item()`, `int(t)` and `float(t)`, where `t` is a 0-dim tensor."""
-    inner = node
-    while isinstance(inner, ast.Call) and not inner.keywords:
-        if isinstance(inner.func, ast.Attribute) and inner.func.attr == "item" and not inner.args:
-            inner = inner.func.value
-        elif len(inner.args) == 1 and site.resolve(inner.func) in {"builtins.int", "builtins.float"}:
-            inner = inner.args[0]
-        else:
-            break
-    known = site.value(inner).is_single or is_registered(site, inner)
-    return inner if inner is not node and known else None
-
-
-def _numbers_compared(site: Site, node: ast.expr) -> _Part | None:
-    """`t.item() != n`: the tensors themselves compare in the same way where they are integers."""
-    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or type(node.ops[0]) not in _OPPOSITES:
-        return None
-    sides = (node.left, node.comparators[0])
-    found = [number_of(site, side) for side in sides]
-    if found == [None, None]:
-        return None
-    flags = [inner for inner in found if inner is not None and not site.value(inner).is_single]
-    if flags and not any(isinstance(side, ast.Constant) and side.value in range(128) for side in sides):
-        return None  # what a buffer of unknown dtype may not hold exactly
-    if any(site.value(inner).is_floating for inner in found if inner is not None):
-        exact = isinstance(node.ops[0], (ast.Eq, ast.NotEq))
-        if not exact or not any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
-            return None
-    for inner, side in zip(found, sides, strict=True):
-        if inner is None and site.value(side).kind is Kind.TENSOR and not site.value(side).is_single:
-            return None
-    facts: list[str] = []
-    for inner, side in zip(found, sides, strict=True):
-        fact = _whole_number(site, side, inner) if inner is not None else ""
-        if fact is None:
-            impure = f"`{speculation.short(side)}` truncates to an integer, and its dtype is unknown"
-            return _Part("", "", "", verdict=speculation.Verdict(impure=impure))
-        facts += [fact] if fact else []
-    left, right = (site.operand(inner or side) for inner, side in zip(found, sides, strict=True))
-    sign, opposite = _OPPOSITES[type(node.ops[0])]
-    text = f"{left} {sign} {right}"
-    # A tensor and a number may compare in another precision than two numbers: eager mode keeps its own text.
-    verdict = speculation.Verdict(raises=f"`{speculation.short(node)}` compares Python numbers")
-    inverse = f"{left} {opposite} {right}"
-    whole = all(site.value(inner).dtype in (BOOL, INT64) for inner in found if inner is not None)
-    if not whole and sign not in {"==", "!="}:
-        inverse = f"~({text})"  # nan is neither more nor less
-    return _Part(text, f"({text})", inverse, verdict=verdict, facts=tuple(facts), any_shape=bool(flags))
-
-
-def _whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:
-    """The trace-time condition under which `int(t)` is the number in `t`, empty if it always is, None if none is known.
-
-    An integer dtype is asked of what `max` and `min` were taken of.
-    """
-    if not any(
-        isinstance(part, ast.Call) and site.resolve(part.func) == "builtins.int" for part in _calls(side, inner)
-    ):
-        return ""
-    source: ast.expr = inner
-    called = inner.func if isinstance(inner, ast.Call) and not inner.args and not inner.keywords else None
-    if isinstance(called, ast.Attribute) and called.attr in {"sum", "max", "min", "amax", "amin"}:
-        source = called.value
-    dtypes = {site.value(inner).dtype or "", site.value(source).dtype or ""}
-    if any(dtype == BOOL or dtype.startswith(("torch.int", "torch.uint")) for dtype in dtypes):
-        return ""
-    root = source
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    return f"not {site.text(source)}.is_floating_point()" if isinstance(root, ast.Name) else None
-
-
-def _calls(side: ast.expr, inner: ast.expr) -> Iterator[ast.expr]:
-    """The calls around `inner` that make a number of it."""
-    while side is not inner and isinstance(side, ast.Call):
-        yield side
-        side = side.func.value if isinstance(side.func, ast.Attribute) else side.args[0]

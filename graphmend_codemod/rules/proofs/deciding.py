@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR, torch_function
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions import reads_tensor
+from graphmend_codemod.rules.proofs.conditions import negated, reads_tensor
 from graphmend_codemod.rules.proofs.skipped_operands import of_some_element
 
 
@@ -35,7 +35,6 @@ _MIRRORED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 }  # fmt: skip
 _BELOW_0: dict[type[ast.cmpop], bool] = {ast.Lt: False, ast.GtE: True}
 """How a draw, which is never below 0, compares with 0 and less. `>` and `<=` depend on whether it is 0."""
-_OPPOSITE: dict[type[ast.cmpop], str] = {ast.Is: "is not", ast.IsNot: "is"}
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _MAY_BE_0 = "a random number may be 0, so a bound of 0 does not decide the test; manually test the bound first"
 
@@ -160,21 +159,12 @@ _REDUCES = frozenset({"any", "all", "sum", "max", "min", "amax", "amin", "mean",
 def _flag(site: Site, node: ast.expr, outcome: bool) -> str | None:
     """The condition that a Python operand comes out as `outcome`, if it may be asked at any time."""
     if is_plain(site, node):
-        return site.operand_of_and(node) if outcome else _negated(site, node)
+        return site.operand_of_and(node) if outcome else negated(site, node)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         node, outcome = node.operand, not outcome
     if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN or site.judge(node).raises:
         return None
     return f"{node.id} is True" if outcome else f"({node.id} is None or {node.id} is False)"
-
-
-def _negated(site: Site, node: ast.expr) -> str:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return site.operand_of_and(node.operand)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and (sign := _OPPOSITE.get(type(node.ops[0]))) is not None:
-        return f"{site.operand(node.left)} {sign} {site.operand(node.comparators[0])}"
-    text = site.text(node)
-    return f"not {text}" if isinstance(node, (ast.Name, ast.Attribute, ast.Call)) else f"not ({text})"
 
 
 def _is_python(site: Site, node: ast.expr) -> bool:

@@ -101,11 +101,18 @@ def message_of(site: Site, node: ast.expr | None) -> tuple[str, str | None]:
         raise NotProven(f"the message `{text}` is computed elsewhere; write it as a literal in the `raise`")
     if isinstance(node, (ast.Name, ast.Attribute)) and _is_class(site, node):
         return _last_name(node), None
+    if isinstance(node, (ast.Tuple, ast.List)) and node.elts:
+        return f"({', '.join(_shown(each) for each in node.elts)})", None
     found = _constant(site, node)
     if found is None:
         text = speculation.short(node)
         raise NotProven(f"`{text}` is computed elsewhere; write it as a literal in the `raise`")
     return found
+
+
+def _shown(node: ast.expr) -> str:
+    """A value in a message that shows several: `assert a == b, (a, b)`."""
+    return repr(node.value) if isinstance(node, ast.Constant) else _template(node) or "..."
 
 
 def _last_name(node: ast.expr) -> str:

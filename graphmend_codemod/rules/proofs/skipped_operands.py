@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.interpreter import Env
+from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.values import is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
 
@@ -60,6 +61,8 @@ class Skipped(NamedTuple):
 def where_skipped(site: Site, operand: ast.expr, env: Env) -> Skipped:
     """An operand that Python's `and` or `or` may skip, and compiled code computes."""
     operand = unwrapped(site, operand)
+    if isinstance(operand, ast.BoolOp):
+        return _all_of(site, operand, env)
     verdict = speculation.judge(site.evaluator, operand, env)
     facts = [f"{name}.is_floating_point()" for name in sorted(verdict.needs_floating) if name.isidentifier()]
     raises = verdict.raises
@@ -72,6 +75,17 @@ def where_skipped(site: Site, operand: ast.expr, env: Env) -> Skipped:
         raises = f"cannot infer the dtype of `{unclear}`, and `{speculation.short(operand)}` raises for some"
     why = f"{raises}, and eager mode may skip it; assign it to a variable before the test" if raises else None
     return Skipped(verdict._replace(raises=None, needs_shapes=frozenset()), why, tuple(facts))
+
+
+def _all_of(site: Site, node: ast.BoolOp, env: Env) -> Skipped:
+    """The operands of an operand; what is asked of the first ones is known to the others."""
+    verdict, raises, facts, env = speculation.FREE, None, list[str](), dict(env)
+    for each in node.values:
+        found = where_skipped(site, each, env)
+        verdict, raises = verdict & found.verdict, raises or found.raises
+        facts += found.facts
+        narrow(site.evaluator, each, isinstance(node.op, ast.And), env)
+    return Skipped(verdict, raises, tuple(facts))
 
 
 def of_some_element(node: ast.expr) -> list[str]:

@@ -31,7 +31,7 @@ from graphmend_codemod.rules.framework.rule import (
     Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions import number_of
+from graphmend_codemod.rules.proofs.condition_parts import number_of
 from graphmend_codemod.rules.proofs.proven import asked_below, own_memory, tensor_facts
 
 _SETUP = """

@@ -1,0 +1,176 @@
+"""Parts of a test that read a tensor by a call or as a number: `torch.equal(a, b)`, `t.item() != n`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.torch_api import torch_function
+from graphmend_codemod.analysis.values import BOOL, INT64, Kind
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.site import Site
+
+
+def is_registered(site: Site, node: ast.expr) -> bool:
+    """True for a buffer or parameter of the instance: nothing else is registered as one."""
+    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    if not own or node.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
+        return False
+    fact = site.evaluator.scope.attribute(node.attr)  # type: ignore[attr-defined]
+    return fact is not None and fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
+
+
+class Part(NamedTuple):
+    """A part of a test, as text for the device; the fields mean what those of `Condition` do.
+
+    `tight` is an operand of `&`, `inverse` the opposite. `any_shape` is true where one element may have dimensions.
+    """
+
+    text: str
+    tight: str
+    inverse: str
+    several: str | None = None
+    verdict: speculation.Verdict = speculation.FREE
+    facts: tuple[str, ...] = ()
+    any_shape: bool = False
+    skipped: str | None = None
+    if_skipped: tuple[str, ...] = ()
+
+    @property
+    def inverted(self) -> Part:
+        """The part for the negated test."""
+        tight = self.inverse if self.inverse.startswith("~") else f"({self.inverse})"
+        return self._replace(text=self.inverse, tight=tight, inverse=self.text)
+
+
+_ARGUMENTS = {"equal": 2, "allclose": 2, "is_nonzero": 1}
+
+
+def _predicate(site: Site, node: ast.Call) -> tuple[str, list[ast.expr]] | None:
+    """`equal`, `allclose` or `is_nonzero` with the tensors that it takes, as a function of torch or as a method."""
+    if isinstance(node.func, (ast.Name, ast.Attribute)) and (name := torch_function(site.resolve(node.func))):
+        arguments = list(node.args)
+    elif isinstance(node.func, ast.Attribute) and site.value(node.func.value).kind is Kind.TENSOR:
+        name, arguments = node.func.attr, [node.func.value, *node.args]
+    else:
+        return None
+    wanted = _ARGUMENTS.get(name)
+    return (name, arguments) if wanted is not None and len(arguments) >= wanted else None
+
+
+def comparison_call(site: Site, node: ast.expr) -> Part | None:
+    """`torch.equal(a, b)`, `torch.allclose(a, b)` and `torch.is_nonzero(a)`, which return a Python bool."""
+    found = _predicate(site, node) if isinstance(node, ast.Call) else None
+    if not isinstance(node, ast.Call) or found is None or any(isinstance(part, ast.Starred) for part in node.args):
+        return None
+    name, arguments = found
+    tensors = arguments[: _ARGUMENTS[name]]
+    if name == "is_nonzero":
+        tensor = site.operand(tensors[0])
+        any_shape = not site.value(tensors[0]).is_single
+        return Part(f"{tensor} != 0", f"({tensor} != 0)", f"{tensor} == 0", any_shape=any_shape)
+    if name == "equal":
+        for argument in tensors:
+            if not isinstance(argument, (ast.Name, ast.Attribute)):
+                verdict = speculation.Verdict(
+                    impure=f"`{speculation.short(argument)}` would be computed twice; assign it to a variable first"
+                )
+                return Part("", "", "", verdict=verdict)
+        left, right = (site.operand(tensor) for tensor in tensors)
+        text = f"({left} == {right}).all()"
+        return Part(text, text, f"~{text}", facts=(f"{left}.shape == {right}.shape",))
+    rest = [site.text(argument) for argument in [*arguments, *node.keywords]]
+    text = f"{site.torch}.isclose({', '.join(rest)}).all()"
+    return Part(text, text, f"~{text}")
+
+
+OPPOSITES: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Lt: ("<", ">="),
+    ast.LtE: ("<=", ">"),
+    ast.Gt: (">", "<="),
+    ast.GtE: (">=", "<"),
+}
+
+
+def number_of(site: Site, node: ast.expr) -> ast.expr | None:
+    """`t` for `t.item()`, `int(t)` and `float(t)`, where `t` is a 0-dim tensor."""
+    inner = node
+    while isinstance(inner, ast.Call) and not inner.keywords:
+        if isinstance(inner.func, ast.Attribute) and inner.func.attr == "item" and not inner.args:
+            inner = inner.func.value
+        elif len(inner.args) == 1 and site.resolve(inner.func) in {"builtins.int", "builtins.float"}:
+            inner = inner.args[0]
+        else:
+            break
+    known = site.value(inner).is_single or is_registered(site, inner)
+    return inner if inner is not node and known else None
+
+
+def numbers_compared(site: Site, node: ast.expr) -> Part | None:
+    """`t.item() != n`: the tensors themselves compare in the same way where they are integers."""
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1 or type(node.ops[0]) not in OPPOSITES:
+        return None
+    sides = (node.left, node.comparators[0])
+    found = [number_of(site, side) for side in sides]
+    if found == [None, None]:
+        return None
+    flags = [inner for inner in found if inner is not None and not site.value(inner).is_single]
+    if flags and not any(isinstance(side, ast.Constant) and side.value in range(128) for side in sides):
+        return None  # what a buffer of unknown dtype may not hold exactly
+    if any(site.value(inner).is_floating for inner in found if inner is not None):
+        exact = isinstance(node.ops[0], (ast.Eq, ast.NotEq))
+        if not exact or not any(isinstance(side, ast.Constant) and side.value == 0 for side in sides):
+            return None
+    for inner, side in zip(found, sides, strict=True):
+        if inner is None and site.value(side).kind is Kind.TENSOR and not site.value(side).is_single:
+            return None
+    facts: list[str] = []
+    for inner, side in zip(found, sides, strict=True):
+        fact = _whole_number(site, side, inner) if inner is not None else ""
+        if fact is None:
+            impure = f"`{speculation.short(side)}` truncates to an integer, and its dtype is unknown"
+            return Part("", "", "", verdict=speculation.Verdict(impure=impure))
+        facts += [fact] if fact else []
+    left, right = (site.operand(inner or side) for inner, side in zip(found, sides, strict=True))
+    sign, opposite = OPPOSITES[type(node.ops[0])]
+    text = f"{left} {sign} {right}"
+    # A tensor and a number may compare in another precision than two numbers: eager mode keeps its own text.
+    verdict = speculation.Verdict(raises=f"`{speculation.short(node)}` compares Python numbers")
+    inverse = f"{left} {opposite} {right}"
+    whole = all(site.value(inner).dtype in (BOOL, INT64) for inner in found if inner is not None)
+    if not whole and sign not in {"==", "!="}:
+        inverse = f"~({text})"  # nan is neither more nor less
+    return Part(text, f"({text})", inverse, verdict=verdict, facts=tuple(facts), any_shape=bool(flags))
+
+
+def _whole_number(site: Site, side: ast.expr, inner: ast.expr) -> str | None:
+    """The trace-time condition under which `int(t)` is the number in `t`, empty if it always is, None if none is known.
+
+    An integer dtype is asked of what `max` and `min` were taken of.
+    """
+    if not any(
+        isinstance(part, ast.Call) and site.resolve(part.func) == "builtins.int" for part in _calls(side, inner)
+    ):
+        return ""
+    source: ast.expr = inner
+    called = inner.func if isinstance(inner, ast.Call) and not inner.args and not inner.keywords else None
+    if isinstance(called, ast.Attribute) and called.attr in {"sum", "max", "min", "amax", "amin"}:
+        source = called.value
+    dtypes = {site.value(inner).dtype or "", site.value(source).dtype or ""}
+    if any(dtype == BOOL or dtype.startswith(("torch.int", "torch.uint")) for dtype in dtypes):
+        return ""
+    root = source
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return f"not {site.text(source)}.is_floating_point()" if isinstance(root, ast.Name) else None
+
+
+def _calls(side: ast.expr, inner: ast.expr) -> Iterator[ast.expr]:
+    """The calls around `inner` that make a number of it."""
+    while side is not inner and isinstance(side, ast.Call):
+        yield side
+        side = side.func.value if isinstance(side.func, ast.Attribute) else side.args[0]
