@@ -57,7 +57,7 @@ def values_of(selection: Selection, facts: Facts, name: str, texts: Sequence[str
         node = selection.value_of(arm, name)
         if (position, name) in facts.cut:
             leaves = {
-                id(leaf): (leaf, _where_taken(site, site.text(leaf), position, texts))
+                id(leaf): (leaf, where_taken(site, site.text(leaf), position, texts))
                 for leaf in gradient_leaves(site, node, arm.env)
             }
             found.append(site.but(written=leaves).text(node))
@@ -66,7 +66,7 @@ def values_of(selection: Selection, facts: Facts, name: str, texts: Sequence[str
     return found
 
 
-def _where_taken(site: Site, text: str, position: int, texts: Sequence[str]) -> str:
+def where_taken(site: Site, text: str, position: int, texts: Sequence[str]) -> str:
     """`text` where this branch is taken, else 1: no gradient gets through to it from a branch that is not taken."""
     if position < len(texts):
         text = f"{site.torch}.where({texts[position]}, {text}, 1.0)"
