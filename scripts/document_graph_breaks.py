@@ -84,13 +84,15 @@ def kinds(data: Path = DATA) -> list[Kind]:
     return sorted(Kind(*line.split("\t")) for line in lines)
 
 
-def mistakes(found: Sequence[Kind]) -> list[str]:
+def mistakes(entries: Sequence[Kind]) -> list[str]:
     """What is wrong with the data: unknown answers, rules that do not exist, topics without a text, doubles."""
     codes = {rule.code for rule in all_rules()} | ADVICE_PAGES.keys()
     wrong = [
-        f"{name} stands there twice" for name, times in Counter(kind.identifier for kind in found).items() if times > 1
+        f"{name} stands there twice"
+        for name, times in Counter(kind.identifier for kind in entries).items()
+        if times > 1
     ]
-    for kind in found:
+    for kind in entries:
         if kind.answer not in ANSWERS:
             wrong.append(f"{kind.identifier} has the unknown answer {kind.answer!r}")
         elif kind.answer == "rule" and not set(kind.detail.split()) <= codes:
@@ -117,9 +119,9 @@ def registry(torch: Path | None = None) -> dict[str, str]:
     return {identifier: versions[0]["Gb_type"] for identifier, versions in entries.items()}
 
 
-def news(found: Sequence[Kind], other: Mapping[str, str]) -> list[str]:
+def news(entries: Sequence[Kind], other: Mapping[str, str]) -> list[str]:
     """What another torch names that has no answer yet, names otherwise, or does not name any more; one line each."""
-    known = {kind.identifier: kind for kind in found}
+    known = {kind.identifier: kind for kind in entries}
     new = [f"{each} is new: {name}" for each, name in sorted(other.items()) if each not in known]
     renamed = [
         f"{each} is now called {name!r}, was {known[each].name!r}"
@@ -130,16 +132,16 @@ def news(found: Sequence[Kind], other: Mapping[str, str]) -> list[str]:
     return [*new, *renamed, *gone]
 
 
-def page(found: Sequence[Kind]) -> str:
+def page(entries: Sequence[Kind]) -> str:
     """The page as Markdown."""
-    counts = Counter(kind.answer for kind in found)
+    counts = Counter(kind.answer for kind in entries)
     pages = {rule.code: f"rules/{page_name(rule)}" for rule in all_rules()} | ADVICE_PAGES
     lines = [
         "# Graph breaks and what graphmend answers",
         "",
         "<!-- Written by scripts/document_graph_breaks.py from scripts/graph_breaks.tsv. -->",
         "",
-        f"Torch names {len(found)} kinds of graph breaks (up to 2.15). {counts['rule']} have a rule that",
+        f"Torch names {len(entries)} kinds of graph breaks (up to 2.15). {counts['rule']} have a rule that",
         f"finds and mends their common forms, {counts['setting']} a setting of torch, {counts['advice']} are left",
         f"to you with advice, and {counts['user error']} come from code that is wrong, or that asks for the break.",
         "A rule mends a pattern, never a whole kind: what it leaves it reports, with the reason.",
@@ -151,7 +153,7 @@ def page(found: Sequence[Kind]) -> str:
         ("User errors", "user error"),
     ):
         lines += ["", f"## {title}", ""]
-        chosen = [kind for kind in found if kind.answer == answer]
+        chosen = [kind for kind in entries if kind.answer == answer]
         if answer in {"rule", "setting"}:
             lines += ["| kind | name | answer |", "|---|---|---|"]
             lines += [f"| {kind.identifier} | {_cell(kind.name)} | {_answer(kind, pages)} |" for kind in chosen]
@@ -165,10 +167,10 @@ def page(found: Sequence[Kind]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def answers(found: Sequence[Kind]) -> str:
+def answers(entries: Sequence[Kind]) -> str:
     """What to do about the kinds that no rule mends, by their identifiers, as JSON."""
-    by_kind = {kind.identifier: f"set `{kind.detail}`" for kind in found if kind.answer == "setting"}
-    topics = {kind.identifier: kind.detail for kind in found if kind.answer in {"advice", "user error"}}
+    by_kind = {kind.identifier: f"set `{kind.detail}`" for kind in entries if kind.answer == "setting"}
+    topics = {kind.identifier: kind.detail for kind in entries if kind.answer in {"advice", "user error"}}
     return json.dumps({"settings": by_kind, "topics": TOPICS, "kinds": topics}, indent=0, sort_keys=True) + "\n"
 
 

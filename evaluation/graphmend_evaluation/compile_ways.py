@@ -50,9 +50,9 @@ class _Ways(Arm):
             found = replace(found, status=error.status, message=str(error))
         return replace(found, seconds=round(time.monotonic() - started, 3))
 
-    def write(self, found: Compilations) -> None:
+    def write(self, compilations: Compilations) -> None:
         """The result as far as it goes."""
-        child_process.write_json(self.folder / RESULT, to_json(found), indent=1)
+        child_process.write_json(self.folder / RESULT, to_json(compilations), indent=1)
 
     def _one(self, factory: Factory, way: Way) -> Compiled:
         self._stage(f"compiling: {way.name}")

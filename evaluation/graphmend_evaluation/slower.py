@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from graphmend_evaluation.reporting import view
+from graphmend_evaluation.reporting import quantities, view
 from graphmend_evaluation.speed.options import SpeedOptions
 from graphmend_evaluation.speed.results import Compared, SpeedRow, Verdict
 
@@ -19,7 +19,7 @@ def slower(row: SpeedRow | None, *, outlined: bool = False) -> tuple[str, ...]:
 
     `outlined` says that the head runs a region as one operator, which may take longer to compile.
     """
-    return tuple(f"{name} {view.change_words(found)}" for name, found in _found(row, outlined).items())
+    return tuple(f"{name} {quantities.change_words(found)}" for name, found in _found(row, outlined).items())
 
 
 def options_for(row: SpeedRow, wanted: SpeedOptions, *, outlined: bool = False) -> SpeedOptions:

@@ -15,12 +15,11 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import holds_integers, root_of
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
+from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 
 _CALLED = re.compile(r"tensor\(\s*[A-Za-z_]\w*\s*[,)]")
 _FROM_EQUALS = re.compile(r"=[\s\\(]*[A-Za-z_][\w.]*\.(?:as_)?\Z")
 _LONGEST_HEAD = 400
-_BUILDERS = frozenset({"torch.tensor", "torch.as_tensor"})
-_INTEGERS = frozenset({"torch.long", "torch.int64"})
 _CHANGES = frozenset("append extend insert pop remove clear sort reverse".split())
 
 Resolve = Callable[[str], "str | None"]
@@ -91,10 +90,10 @@ def _built(function: FunctionNode, resolve: Resolve) -> dict[str, str]:
         if not (isinstance(call, ast.Call) and call.args and isinstance(call.args[0], ast.Name)):
             continue
         name = dotted(call.func)
-        if name is None or resolve(name) not in _BUILDERS:
+        if name is None or resolve(name) not in TENSOR_MAKERS:
             continue
         dtype = next((dotted(word.value) for word in call.keywords if word.arg == "dtype"), "torch.long")
-        if dtype is None or (resolve(dtype) or dtype) not in _INTEGERS:
+        if dtype is None or (resolve(dtype) or dtype) not in INT64_NAMES:
             continue
         tensor, source = node.targets[0].id, call.args[0].id
         uses = _Uses(function)

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
 from graphmend_codemod.analysis.values import SCALAR, Value
 
 _ALONG = frozenset("softmax log_softmax cumsum cumprod normalize argmax argmin prod count_nonzero".split())
 _OVER = frozenset("sum mean amax amin any all std var logsumexp".split())
 """These take several dimensions as well."""
-_NOT_FOR_EMPTY = frozenset("max min amax amin argmax argmin median".split())
 _NO_DIMENSION = frozenset({"normalize", "std", "var"})
 """Another argument than the dimension comes first, or may."""
 
@@ -32,7 +32,7 @@ def of_call(node: ast.Call, name: str, first: ast.expr, tensor: Value) -> frozen
     if tensor.shape is None or not tensor.is_tensor:
         return None
     rest = [each for each in node.args if each is not first]
-    if name in _NOT_FOR_EMPTY and not rest and not node.keywords:
+    if name in NOT_FOR_EMPTY and not rest and not node.keywords:
         return _needs(tensor, ["{0}.numel() > 0"])
     if name not in _ALONG | _OVER or len(rest) > 1 or (rest and name in _NO_DIMENSION):
         return None
@@ -41,13 +41,13 @@ def of_call(node: ast.Call, name: str, first: ast.expr, tensor: Value) -> frozen
     if len(given) != 1 or not all(each.arg == "keepdim" and isinstance(each.value, ast.Constant) for each in others):
         return None
     dimensions = _dimensions(given[0], name)
-    if dimensions is None and name in _OVER - _NOT_FOR_EMPTY and (text := dotted(given[0])) is not None:
+    if dimensions is None and name in _OVER - NOT_FOR_EMPTY and (text := dotted(given[0])) is not None:
         listed = f"[*{text}] == [each for each in range({{0}}.dim()) if each in {text}]"
         return _needs(tensor, [f"isinstance({text}, (list, tuple)) and {listed}"])
     if dimensions is None:
         return None
     rank = max(each + 1 if each >= 0 else -each for each in dimensions)
-    empty = ["{0}.numel() > 0"] if name in _NOT_FOR_EMPTY else []
+    empty = ["{0}.numel() > 0"] if name in NOT_FOR_EMPTY else []
     return _needs(tensor, [*([f"{{0}}.dim() > {rank - 1}"] if rank > 1 else []), *empty])
 
 

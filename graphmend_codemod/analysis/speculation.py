@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.literals import number_of
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
+from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_floating_dtype
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ _ANY_DTYPE = (torch_api.SAME_ANY_DTYPE - {"positive"}) | frozenset(
 )
 
 
-_NOT_FOR_EMPTY = frozenset("max min amax amin argmax argmin median".split())
 _NOT_FOR_EVERY_SHAPE = frozenset("tril triu flip normalize cumsum cumprod softmax log_softmax".split())
 _CLAMPS = frozenset("clamp clip clamp_min clamp_max hardtanh full_like".split())
 _TAKES_SLOPE = frozenset({"leaky_relu"})
@@ -340,7 +340,7 @@ def _why_it_may_raise(evaluator: Evaluator, node: ast.Call, env: Env, name: str,
     if name in torch_api.BINARY | torch_api.TO_BOOL and rest:
         return _elementwise(evaluator, [first, *rest], env, ast.unparse(node)).raises
     if name in torch_api.REDUCTIONS:
-        return unclear if numbers or dimension is not None or name in _NOT_FOR_EMPTY else None
+        return unclear if numbers or dimension is not None or name in NOT_FOR_EMPTY else None
     if name == "masked_fill":
         if len(rest) != 2:
             return unclear

@@ -177,6 +177,15 @@ SINCE = {
 }
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
 
+INT64_NAMES = frozenset({"torch.long", "torch.int64"})
+"""The two names of the dtype of integers."""
+
+TENSOR_MAKERS = frozenset({"torch.tensor", "torch.as_tensor"})
+"""Functions that make a tensor of numbers and lists."""
+
+NOT_FOR_EMPTY = frozenset("max min amax amin argmax argmin median".split())
+"""Reductions that raise for a tensor without elements."""
+
 CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time"})
 """Functions that tell a number for the time, and do nothing else."""
 

@@ -235,9 +235,9 @@ def telling(args: argparse.Namespace, what: str) -> Iterator[None]:
         say(f"graphmend: {what} took {time.perf_counter() - start:.2f} s", sys.stderr)
 
 
-def print_details(every: Iterable[Settings], files: int) -> None:
+def print_details(used: Iterable[Settings], files: int) -> None:
     """What --verbose says: the projects with their settings, and how many files were looked at."""
-    for settings in every:
+    for settings in used:
         torch = ".".join(map(str, settings.target_torch or ())) or "any"
         told = f"select {','.join(settings.select)}, ignore {','.join(settings.ignore) or 'nothing'}, torch {torch}"
         say(f"graphmend: project {printable(str(settings.root))}: {told}", sys.stderr)

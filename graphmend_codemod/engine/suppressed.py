@@ -107,10 +107,10 @@ def add(findings: Sequence[Finding], settings: Settings) -> tuple[int, list[Prob
     return changed, list(dict.fromkeys(problems))
 
 
-def remove(found: Sequence[Useless], settings: Settings) -> list[Problem]:
+def remove(useless: Sequence[Useless], settings: Settings) -> list[Problem]:
     """Take the codes that suppress nothing out of their comments; what could not be written."""
-    by_path: Mapping[str, list[Useless]] = {path: [] for path in sorted({each.path for each in found})}
-    for each in found:
+    by_path: Mapping[str, list[Useless]] = {path: [] for path in sorted({each.path for each in useless})}
+    for each in useless:
         if each.ignore.codes is not None:
             by_path[each.path].append(each)
     problems = []

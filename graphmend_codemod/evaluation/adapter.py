@@ -27,7 +27,7 @@ from graphmend_evaluation.evaluation import (
 from graphmend_evaluation.gathering import Gathered, Request, gather
 from graphmend_evaluation.isolation import DEFAULT_TIMEOUT, Policy
 from graphmend_evaluation.remembered_rows import RowMemory
-from graphmend_evaluation.reporting import view
+from graphmend_evaluation.reporting import quantities, view
 from graphmend_evaluation.results import ModelMeasurement, ModelRow
 from graphmend_evaluation.slower import options_for, slower
 from graphmend_evaluation.speed.options import DEFAULT_BUDGET, SpeedOptions
@@ -120,8 +120,8 @@ class Evaluating:
         worse = slower(evaluated.speed, outlined=self._outlines(evaluated))
         return replace(
             result,
-            cold="" if cold is None else view.change_words(cold),
-            steady="" if steady is None else view.change_words(steady.latency_s),
+            cold="" if cold is None else quantities.change_words(cold),
+            steady="" if steady is None else quantities.change_words(steady.latency_s),
             problems=(*result.problems, *(f"slower: {each}" for each in worse)),
         )
 

@@ -62,11 +62,11 @@ def _sums(batch: Sequence[tuple[str, Row]]) -> Run:
     )
 
 
-def burndown(every: Sequence[Run]) -> str:
+def burndown(runs: Sequence[Run]) -> str:
     """A chart of the sites left after each run, and a table, as HTML; empty for fewer than two runs of an action."""
     parts = []
-    for action in dict.fromkeys(run.action for run in every):
-        same = [run for run in every if run.action == action][-_SHOWN:]
+    for action in dict.fromkeys(run.action for run in runs):
+        same = [run for run in runs if run.action == action][-_SHOWN:]
         if len(same) < 2:
             continue
         heads = "".join(f"<th class=n>{name}" for name in (*Run._fields[2:], "left"))

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 
 from graphmend_codemod.core.colour import Paint
 from graphmend_evaluation.evaluation import Evaluation
-from graphmend_evaluation.reporting import as_json, markdown, terminal_lines, view, write_reports
+from graphmend_evaluation.reporting import as_json, markdown, quantities, terminal_lines, view, write_reports
 from graphmend_evaluation.reporting.schema import SCHEMA_FILE, report_schema
 from graphmend_evaluation.reporting.words import fenced, plain
 from graphmend_evaluation.results import from_json
@@ -248,4 +248,4 @@ def test_command_to_reproduce_names_commits_and_models() -> None:
     [(12.345, "12.3 s"), (0.0123, "12.3 ms"), (1.5e-6, "1.50 µs"), (250.0, "250 s"), (0.0, "0.00 µs")],
 )
 def test_durations_have_three_digits(seconds: float, words: str) -> None:
-    assert view.duration(seconds) == words
+    assert quantities.duration(seconds) == words

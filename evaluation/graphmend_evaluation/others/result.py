@@ -107,7 +107,7 @@ def read(path: Path) -> dict[str, Result]:
     return found
 
 
-def append(path: Path, each: Result) -> None:
+def append(path: Path, result: Result) -> None:
     """Keep one result, whatever happens next."""
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(to_json(each.to_json())) + "\n")
+        file.write(json.dumps(to_json(result.to_json())) + "\n")

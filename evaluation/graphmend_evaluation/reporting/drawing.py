@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.reporting.report import plural
-from graphmend_evaluation.reporting import view
+from graphmend_evaluation.reporting import quantities, view
 from graphmend_evaluation.results import Counts
 from graphmend_evaluation.speed.results import Compared, SpeedRow, Spread, Steady, Verdict
 
@@ -161,11 +161,11 @@ def _mebibytes(value: float) -> str:
     return f"{value / 2**20:,.0f} MiB"
 
 
-def intervals(found: Sequence[tuple[str, Compared]]) -> tuple[Interval, ...]:
+def intervals(values: Sequence[tuple[str, Compared]]) -> tuple[Interval, ...]:
     """The change of every model on one axis, the largest saving first."""
-    edge = max((abs(value) for _, each in found for value in (each.difference.low, each.difference.high)), default=0)
+    edge = max((abs(value) for _, each in values for value in (each.difference.low, each.difference.high)), default=0)
     edge = min(max(edge, 0.02), 2.0)
-    ordered = sorted(found, key=lambda item: item[1].difference.change)
+    ordered = sorted(values, key=lambda item: item[1].difference.change)
     return tuple(_interval(model, compared, edge) for model, compared in ordered)
 
 
@@ -214,15 +214,15 @@ def _bars(quantity: str, compared: Compared, before: Sequence[float], after: Seq
         for arm, spread, blocks in zip(("before", "after"), arms, (before, after), strict=True)
     )
     noise = f"noise {compared.difference.noise:.1%}, {plural(compared.difference.pairs, 'pair')}"
-    return Bars(quantity, (bars[0], bars[1]), view.verdict_words(compared), noise, _direction(compared))
+    return Bars(quantity, (bars[0], bars[1]), quantities.verdict_words(compared), noise, _direction(compared))
 
 
 def _bar(arm: str, spread: Spread, blocks: Sequence[float], unit: float) -> Bar:
-    quartiles = f"quartiles {view.duration(spread.low)} and {view.duration(spread.high)}"
-    words = f"{arm}: median {view.duration(spread.median)}, {quartiles}, {plural(spread.count, 'measurement')}"
+    quartiles = f"quartiles {quantities.duration(spread.low)} and {quantities.duration(spread.high)}"
+    words = f"{arm}: median {quantities.duration(spread.median)}, {quartiles}, {plural(spread.count, 'measurement')}"
     dots = tuple(dict.fromkeys(round(block * unit) for block in blocks[:_DOTS] if block * unit <= WIDTH))
     median, low, high = (round(min(value * unit, WIDTH)) for value in (spread.median, spread.low, spread.high))
-    return Bar(arm, median, low, high, dots, words, view.duration(spread.median))
+    return Bar(arm, median, low, high, dots, words, quantities.duration(spread.median))
 
 
 def _interval(model: str, compared: Compared, edge: float) -> Interval:
@@ -233,7 +233,13 @@ def _interval(model: str, compared: Compared, edge: float) -> Interval:
 
     low, high, middle = (place(value) for value in (difference.low, difference.high, difference.change))
     return Interval(
-        model, low, high, middle, _direction(compared), view.change_words(compared), view.verdict_words(compared)
+        model,
+        low,
+        high,
+        middle,
+        _direction(compared),
+        quantities.change_words(compared),
+        quantities.verdict_words(compared),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
 from graphmend_evaluation.evaluation import Change, Evaluation, JudgedSite, ModelEvaluation, Reverted
-from graphmend_evaluation.reporting import view
+from graphmend_evaluation.reporting import quantities, view
 from graphmend_evaluation.reporting.words import cell, code, diff_lines, fenced, plain, tag_text
 from graphmend_evaluation.results import BreakSite
 from graphmend_evaluation.xla.results import XlaRow
@@ -175,8 +175,8 @@ def compiled_words(model: ModelEvaluation) -> str:
 
 def _speed_cells(model: ModelEvaluation) -> Iterator[str]:
     cold, steady = view.cold_start(model.speed), view.steady_state(model.speed)
-    yield "" if cold is None else view.change_words(cold)
-    yield "" if steady is None else view.change_words(steady.latency_s)
+    yield "" if cold is None else quantities.change_words(cold)
+    yield "" if steady is None else quantities.change_words(steady.latency_s)
 
 
 def _speed_sections(evaluation: Evaluation) -> Iterator[_Section]:
@@ -186,7 +186,7 @@ def _speed_sections(evaluation: Evaluation) -> Iterator[_Section]:
             [
                 code(name),
                 plain(each.configuration),
-                view.change_words(each.latency_s),
+                quantities.change_words(each.latency_s),
                 f"±{each.latency_s.difference.noise:.1%}",
             ]
         )

@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from graphmend_evaluation.evaluation import Evaluation, ModelEvaluation
-from graphmend_evaluation.reporting import drawing, markup, view
+from graphmend_evaluation.reporting import drawing, markup, quantities, view
 from graphmend_evaluation.reporting.markdown import compiled_words, eager_words
 from graphmend_evaluation.speed.results import Compared
 
@@ -94,9 +94,10 @@ def _timed(models: Sequence[ModelEvaluation]) -> Iterator[tuple[str, tuple[drawi
 @functools.cache
 def _environment() -> jinja2.Environment:
     environment = markup.environment(jinja2.PackageLoader("graphmend_evaluation.reporting", ""))
-    environment.filters.update(percent=view.percent)
+    environment.filters.update(percent=quantities.percent)
     environment.globals.update(
         view=view,
+        quantities=quantities,
         drawing=drawing,
         diff=markup.diff_markup,
         model_text=_model_text,

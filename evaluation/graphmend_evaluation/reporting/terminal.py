@@ -8,7 +8,7 @@ from graphmend_codemod.core.colour import Paint
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.report import plural
 from graphmend_evaluation.evaluation import Evaluation, ModelEvaluation
-from graphmend_evaluation.reporting import view
+from graphmend_evaluation.reporting import quantities, view
 
 _MODELS_SHOWN = 40
 _WIDTH = 200
@@ -44,9 +44,9 @@ def _model_lines(model: ModelEvaluation, paint: Paint) -> Iterator[str]:
         words += f", graphs {pair[0].graphs} -> {pair[1].graphs}"
     cold, steady = view.cold_start(model.speed), view.steady_state(model.speed)
     if cold is not None:
-        words += f", {view.cold_words([model])} {view.change_words(cold)}"
+        words += f", {view.cold_words([model])} {quantities.change_words(cold)}"
     if steady is not None:
-        words += f", steady {view.change_words(steady.latency_s)}"
+        words += f", steady {quantities.change_words(steady.latency_s)}"
     state = view.state(model)
     good = state in {view.State.FIXED, view.State.WHOLE}
     shown = paint.green(state.value) if good else paint.yellow(state.value)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from graphmend_codemod.reporting.report import plural
 from graphmend_evaluation.evaluation import Change, DeclinedSite, Evaluation, ModelEvaluation, Reverted, Source
 from graphmend_evaluation.flags import FlagRow
+from graphmend_evaluation.reporting import quantities
 from graphmend_evaluation.reporting.words import shortened
 from graphmend_evaluation.results import BreakSite, Counts
 from graphmend_evaluation.speed.results import Compared, SpeedRow, Steady, Verdict
@@ -52,7 +53,7 @@ class SpeedAnswer:
         """`cold start -31% (6 of 8 models less, 2 no difference)`."""
         if not self.differs:
             return f"{self.quantity}: {self.nothing} in {plural(self.models, 'model')}"
-        return f"{self.quantity} {percent(self.change)} in {plural(self.models, 'model')} ({self.counted})"
+        return f"{self.quantity} {quantities.percent(self.change)} in {plural(self.models, 'model')} ({self.counted})"
 
     @property
     def nothing(self) -> str:
@@ -350,36 +351,6 @@ def measured_on(evaluation: Evaluation) -> str:
         f"{evaluation.seconds:.0f} s" if evaluation.seconds else "",
     ]
     return ", ".join(part for part in parts if part)
-
-
-def percent(change: float) -> str:
-    """`-31%`, `+4%`; with one digit more below ten."""
-    number = change * 100
-    return f"{number:+.0f}%" if abs(number) >= 9.95 else f"{number:+.1f}%"
-
-
-def duration(seconds: float) -> str:
-    """Three digits and a unit."""
-    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
-        if seconds * factor >= 1 or unit == "µs":
-            value = seconds * factor
-            break
-    digits = 0 if value >= 100 else 1 if value >= 10 else 2
-    return f"{value:.{digits}f} {unit}"
-
-
-def change_words(compared: Compared) -> str:
-    """`1.20 s -> 0.80 s (-33%)`, or `no difference` where it is inside the noise."""
-    before, after = duration(compared.before.median), duration(compared.after.median)
-    return f"{before} -> {after} ({verdict_words(compared)})"
-
-
-def verdict_words(compared: Compared) -> str:
-    """The change as a share, or why there is none to tell."""
-    difference = compared.difference
-    if difference.verdict in {Verdict.LESS, Verdict.MORE}:
-        return percent(difference.change)
-    return str(difference.verdict.value)
 
 
 def _speed_answers(models: Sequence[ModelEvaluation]) -> Iterator[SpeedAnswer]:

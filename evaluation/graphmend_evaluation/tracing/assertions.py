@@ -32,13 +32,13 @@ def assert_no_graph_breaks(model: Callable[..., Any], *inputs: Any, **named: Any
     complain(recorded.result, root)
 
 
-def complain(found: Trace, root: Path) -> None:
+def complain(trace: Trace, root: Path) -> None:
     """Raise `AssertionError` when a trace has a break or a function without a graph."""
     __tracebackhide__ = True
-    if not found.sites and not found.skipped:
+    if not trace.sites and not trace.skipped:
         return
     settings = load_settings(root)
-    raise AssertionError("\n".join(_message(join(found, settings, cache=False))))
+    raise AssertionError("\n".join(_message(join(trace, settings, cache=False))))
 
 
 def _message(joined: Joined) -> Iterator[str]:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
+from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -128,7 +129,6 @@ rule = Rule(
 )
 
 _COMMENT = "# The length is known: only where it starts is in a tensor."
-_INTEGERS = frozenset({"torch.int64", "torch.long"})
 
 
 @rule.on(ast.Assign, words=("arange",), here=True)
@@ -177,7 +177,7 @@ def _why_not(site: Site, call: ast.Call, length: ast.expr) -> str | None:
         return f"cannot infer that `{speculation.short(length)}` is a Python number"
     for word in call.keywords:
         simple = isinstance(word.value, (ast.Name, ast.Attribute))
-        if word.arg == "dtype" and site.resolve(word.value) in _INTEGERS:
+        if word.arg == "dtype" and site.resolve(word.value) in INT64_NAMES:
             continue
         if word.arg == "dtype":
             return f"`{site.text(word)}` may round"

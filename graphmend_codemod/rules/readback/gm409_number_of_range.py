@@ -21,6 +21,7 @@ from functools import lru_cache
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
 from graphmend_codemod.analysis.scope import dotted, parameters, walk
+from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -114,7 +115,6 @@ rule = Rule(
 
 
 _COMMENT = "# Numbers of it decide branches, and would have to be read out of a tensor."
-_LONG = frozenset({"torch.int64", "torch.long"})
 _SPELLED = ("range", "isinstance", "int")
 
 
@@ -192,7 +192,7 @@ def _replacement(site: Site, made: Counted, unless: list[str], classes: list[str
     if taken or dotted(call.func) != f"{root}.arange" or site.evaluator.scope.resolve_global(root) != "torch":
         raise NotProven(f"`{(taken or [root])[0]}` means something else in this module")
     asked = {word.arg: word.value for word in call.keywords}
-    whole = "dtype" not in asked or site.resolve_global(asked["dtype"]) in _LONG
+    whole = "dtype" not in asked or site.resolve_global(asked["dtype"]) in INT64_NAMES
     if not whole or asked.keys() - {"dtype", "device"} or not 1 <= len(call.args) <= 2:
         raise NotProven(f"`{speculation.short(call)}` does not count in integers, one by one")
     leaves = [leaf for argument in call.args for leaf in _numbers(argument)]

@@ -22,6 +22,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
+from graphmend_codemod.analysis.torch_api import TENSOR_MAKERS
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -152,7 +153,6 @@ rule = Rule(
 
 
 _TYPED = frozenset({"torch.IntTensor", "torch.LongTensor"})
-_MAKES = frozenset({"torch.tensor", "torch.as_tensor"})
 _INTEGERS = frozenset({"torch.int", "torch.int32", "torch.int64", "torch.long"})
 _COMMENT = "# The number itself: it would have to be read out of the tensor."
 _LIST = "# Numbers that bound slices: they would have to be read out of a tensor."
@@ -191,7 +191,7 @@ def _listed(site: Site, node: ast.expr) -> list[ast.expr]:
     name, words = site.resolve(node.func), {word.arg: word.value for word in node.keywords}
     whole = "dtype" not in words or site.resolve(words["dtype"]) in _INTEGERS
     made = name in _TYPED if not words else False
-    made |= name in _MAKES and words.keys() <= {"device", "dtype"} and whole
+    made |= name in TENSOR_MAKERS and words.keys() <= {"device", "dtype"} and whole
     return given.elts if made and not any(isinstance(each, ast.Starred) for each in given.elts) else []
 
 

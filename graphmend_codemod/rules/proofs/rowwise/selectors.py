@@ -33,10 +33,10 @@ def selection(node: ast.AST) -> Selection | None:
     return None
 
 
-def is_plain(found: Selection, reduction: str) -> bool:
+def is_plain(selection: Selection, reduction: str) -> bool:
     """True for `x[mask].mean()` and `f(x).masked_select(mask).sum()`, which `torch.where` gives without a proof."""
-    named = dotted(found.base) is not None or (found.by_element and reduction == "sum")
-    return named and dotted(found.mask) is not None
+    named = dotted(selection.base) is not None or (selection.by_element and reduction == "sum")
+    return named and dotted(selection.mask) is not None
 
 
 def masked_by(node: ast.AST) -> ast.expr | None:

@@ -89,16 +89,16 @@ def arms(site: Site, node: ast.If) -> tuple[Arm, ...]:
         current, where = inner[0], following
 
 
-def under_static(site: Site, found: list[Arm]) -> tuple[Arm, ...]:
+def under_static(site: Site, selection: list[Arm]) -> tuple[Arm, ...]:
     """All branches where the static part of the first test holds, as it does wherever the select runs."""
-    first = found[0].condition
-    for arm in found:
+    first = selection[0].condition
+    for arm in selection:
         if first is not None:
             for key in evidence(site.evaluator, first.tensors[0], site.place.env):
-                arm.env[key] = found[0].env.get(key, UNKNOWN)
+                arm.env[key] = selection[0].env.get(key, UNKNOWN)
         for operand in first.static if first else ():
             narrow(site.evaluator, operand, True, arm.env)
-    return tuple(found)
+    return tuple(selection)
 
 
 def _env_of(site: Site, body: Sequence[ast.stmt]) -> Env:

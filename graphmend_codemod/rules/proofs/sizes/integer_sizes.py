@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import asks_for_compiler
 from graphmend_codemod.analysis.scope import children, dotted, walk
+from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import ARITHMETIC, Kept, Resolve, own_attribute, spelled
 from graphmend_codemod.rules.proofs.sizes.integer_ways import HANDED, HELD, INTEGERS, Env, Kind, Quotient, Way
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 PAD = "torch.nn.functional.pad"
 _ROUNDS = {"torch.ceil": "math.ceil", "torch.floor": "math.floor"}
-_INT64 = frozenset({"torch.int64", "torch.long"})
 _LARGEST_SUMMAND = 2
 """The largest number added to a quotient for which `Quotient` tells whether it is rounded alike."""
 
@@ -207,7 +207,7 @@ class Reader:
         rounds = _ROUNDS.get(self.methods.resolve(inner.func) or "")
         method = node.func.attr  # type: ignore[attr-defined]
         whole = method == "long" and not node.args
-        whole |= method == "to" and len(node.args) == 1 and self.methods.resolve(node.args[0]) in _INT64
+        whole |= method == "to" and len(node.args) == 1 and self.methods.resolve(node.args[0]) in INT64_NAMES
         if rounds is None or not whole or self._found(inner.args[0]) is not Kind.QUOTIENT:
             return None
         quotient = inner.args[0]

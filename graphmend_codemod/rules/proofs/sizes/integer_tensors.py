@@ -9,11 +9,10 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
+from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 
 SUFFIX = "_as_int"
 ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
-_MAKES = frozenset({"torch.tensor", "torch.as_tensor"})
-_INT64 = frozenset({"torch.int64", "torch.long"})
 _OF_LAYERS = frozenset({"kernel_size", "stride", "dilation"})
 _ALL_BUFFERS = frozenset({"buffers", "named_buffers", "_buffers"})
 _SETS = frozenset({"register_buffer", "setattr", "__setattr__", "delattr"})
@@ -167,14 +166,14 @@ class Integers:
 
     def _made_of(self, node: ast.expr) -> ast.expr | None:
         """`n` for `torch.tensor(n, dtype=torch.int64)`."""
-        if not isinstance(node, ast.Call) or self._resolve(node.func) not in _MAKES or len(node.args) != 1:
+        if not isinstance(node, ast.Call) or self._resolve(node.func) not in TENSOR_MAKERS or len(node.args) != 1:
             return None
         words = {word.arg: word.value for word in node.keywords}
         dtype = words.pop("dtype", None)
         single = isinstance(node.args[0], (ast.Name, ast.Attribute, ast.Subscript, ast.BinOp, ast.Call, ast.Constant))
         if not single or not words.keys() <= {"device"} or (dtype is None and self._number(node.args[0]) is None):
             return None
-        return node.args[0] if dtype is None or self._resolve(dtype) in _INT64 else None
+        return node.args[0] if dtype is None or self._resolve(dtype) in INT64_NAMES else None
 
     def _why_not(self, node: ast.expr) -> str | None:
         """Why the number of an integer tensor is not known to be one."""

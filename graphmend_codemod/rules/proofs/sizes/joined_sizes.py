@@ -8,16 +8,11 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_integer
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
+from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import binds
 from graphmend_codemod.rules.proofs.sizes.spelled import is_shape, is_size
-
-_MAKES = frozenset({"torch.tensor", "torch.as_tensor"})
-
-
-_LONG = frozenset({"torch.int64", "torch.long"})
-
 
 AS_SIZE = "_as_size"
 
@@ -38,7 +33,7 @@ def listed_elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
     if isinstance(part, ast.Call) and site.resolve(part.func) == "torch.ones_like" and len(part.args) == 1:
         like = part.args[0]
         words = {word.arg: word.value for word in part.keywords}
-        whole = "dtype" in words and site.resolve(words["dtype"]) in _LONG and words.keys() <= {"dtype", "device"}
+        whole = "dtype" in words and site.resolve(words["dtype"]) in INT64_NAMES and words.keys() <= {"dtype", "device"}
         if whole and isinstance(like, ast.Name) and _is_made(site, node, like.id):
             return f"*[1] * len({like.id})"
     if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "unsqueeze":
@@ -52,10 +47,12 @@ def listed_elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
 
 def made_of_sizes(site: Site, node: ast.expr) -> ast.expr | None:
     """`sizes` for `torch.as_tensor(sizes, dtype=torch.long)`."""
-    if not isinstance(node, ast.Call) or site.resolve(node.func) not in _MAKES or len(node.args) != 1:
+    if not isinstance(node, ast.Call) or site.resolve(node.func) not in TENSOR_MAKERS or len(node.args) != 1:
         return None
     words = {word.arg: word.value for word in node.keywords}
-    if not words.keys() <= {"dtype", "device"} or ("dtype" in words and site.resolve(words["dtype"]) not in _LONG):
+    if not words.keys() <= {"dtype", "device"} or (
+        "dtype" in words and site.resolve(words["dtype"]) not in INT64_NAMES
+    ):
         return None
     simple = all(isinstance(word, (ast.Name, ast.Attribute, ast.Constant)) for word in words.values())
     return node.args[0] if simple else None

@@ -47,26 +47,26 @@ def size_array(site: Site, node: ast.Assign) -> SizeArray | None:
     return SizeArray(*array, following, levels.id, made, uses) if uses else None
 
 
-def integers_in_front(site: Site, node: ast.Assign, found: SizeArray) -> Edit:
+def integers_in_front(site: Site, node: ast.Assign, array: SizeArray) -> Edit:
     """Both statements with tuples of integers in place of arrays under `torch.compile`; NotProven with the reason."""
-    _demand_names(site, node, found)
-    steps = found.each.generators[0]
+    _demand_names(site, node, array)
+    steps = array.each.generators[0]
     if steps.ifs or not isinstance(steps.target, ast.Name) or dotted(steps.iter) is None:
-        raise NotProven(f"`{short(found.each)}` is no list of one expression over a variable; assign the list to one")
-    if not _is_cheap(found.given):
-        raise NotProven(f"`{short(found.given)}` would be computed twice; assign it to a variable first")
-    _demand_elementwise(found.each.elt, found.name, steps.target.id)
-    classes = _demand_only_sizes(site, found)
-    given, each = site.text(found.given), site.free_name("n", "number", "size")
-    conditions = [*whole_numbers(site, found.given), *whole_numbers(site, steps.iter), *classes]
-    first = [_COMMENT, f"{found.name} = tuple({given})"]
-    written = {id(use): (use, each) for use in found.uses}
-    element = site.but(written=written).text(found.each.elt)
+        raise NotProven(f"`{short(array.each)}` is no list of one expression over a variable; assign the list to one")
+    if not _is_cheap(array.given):
+        raise NotProven(f"`{short(array.given)}` would be computed twice; assign it to a variable first")
+    _demand_elementwise(array.each.elt, array.name, steps.target.id)
+    classes = _demand_only_sizes(site, array)
+    given, each = site.text(array.given), site.free_name("n", "number", "size")
+    conditions = [*whole_numbers(site, array.given), *whole_numbers(site, steps.iter), *classes]
+    first = [_COMMENT, f"{array.name} = tuple({given})"]
+    written = {id(use): (use, each) for use in array.uses}
+    element = site.but(written=written).text(array.each.elt)
     over = f"for {steps.target.id} in {site.text(steps.iter)}"
-    second = [f"{found.levels} = [tuple({element} for {each} in {found.name}) {over}]"]
+    second = [f"{array.levels} = [tuple({element} for {each} in {array.name}) {over}]"]
     replacements = (
         in_front(site, [node], [site.compiling, *conditions], first),
-        in_front(site, [found.following], [site.compiling, f"isinstance({found.name}, tuple)"], second),
+        in_front(site, [array.following], [site.compiling, f"isinstance({array.name}, tuple)"], second),
     )
     return Edit(replacements, imports=site.imports)
 

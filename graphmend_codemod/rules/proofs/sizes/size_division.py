@@ -29,7 +29,7 @@ def divisions(site: Site, node: ast.expr) -> list[ast.Call]:
     return [part for part in walk_in_layers(node) if isinstance(part, ast.Call) and _is_division(site, part)]
 
 
-def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
+def division_edit(site: Site, node: ast.Assign, calls: list[ast.Call]) -> Edit:
     """The statement with integers under `torch.compile`; NotProven with the reason if it may differ."""
     if site.torch is None:
         raise NotProven(name_taken())
@@ -37,10 +37,10 @@ def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
         raise NotProven("the result is not assigned to a single variable")
     target = node.targets[0].id
     parents = parents_in(node)
-    for call in found:
+    for call in calls:
         if not _is_size(call, parents, node):
             _demand_number(site, target)
-    written = {id(call): (call, _divided(site, call, parents[id(call)])) for call in found}
+    written = {id(call): (call, _divided(site, call, parents[id(call)])) for call in calls}
     inside = site.but(written=written)
     value = node.value
     line = f"{target} = {inside.text(value)}"
@@ -51,11 +51,11 @@ def division_edit(site: Site, node: ast.Assign, found: list[ast.Call]) -> Edit:
     elif site.indentation(1) + len(line) > site.line_limit and isinstance(value, ast.List):
         line = site.call(f"{target} = [", [inside.text(each) for each in value.elts], deeper=1, after="]")
     # Rounding down is the same as towards zero as long as the divisor is positive.
-    asserted, told = told_multiples(site, node, found)
+    asserted, told = told_multiples(site, node, calls)
     conditions = [
         site.compiling,
         *asserted,
-        *dict.fromkeys(f"{site.text(call.args[1])} > 0" for call in found if _may_differ(call)),
+        *dict.fromkeys(f"{site.text(call.args[1])} > 0" for call in calls if _may_differ(call)),
     ]
     return Edit((in_front(site, [node], conditions, [*told, line]),), imports=site.imports)
 

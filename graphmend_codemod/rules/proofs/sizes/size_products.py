@@ -6,15 +6,13 @@ import ast
 
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.integer_arrays import whole_numbers
 from graphmend_codemod.rules.proofs.sizes.spelled import is_shape
-
-_TENSORS = frozenset({"torch.tensor", "torch.as_tensor"})
-_INTEGERS = frozenset({"torch.int64", "torch.long"})
 
 
 def read_products(site: Site, node: ast.expr) -> list[tuple[ast.Call, ast.expr]]:
@@ -23,11 +21,11 @@ def read_products(site: Site, node: ast.expr) -> list[tuple[ast.Call, ast.expr]]
     return [(part, sizes) for part in calls if (sizes := _read_product(site, part)) is not None]
 
 
-def products_in_front(site: Site, node: ast.stmt, found: list[tuple[ast.Call, ast.expr]]) -> Edit:
+def products_in_front(site: Site, node: ast.stmt, products: list[tuple[ast.Call, ast.expr]]) -> Edit:
     """The statement with `math.prod` under `torch.compile`; NotProven where that may be another number."""
     conditions: list[str] = []
     written: dict[int, tuple[ast.expr, str]] = {}
-    for part, sizes in found:
+    for part, sizes in products:
         if not is_shape(sizes) and dotted(sizes) is None:
             raise NotProven(f"`{short(sizes)}` would be computed twice; assign it to a variable first")
         asked, text = whole_numbers(site, sizes), site.text(sizes)
@@ -53,5 +51,5 @@ def _read_product(site: Site, node: ast.Call) -> ast.expr | None:
     made = product.args[0] if whole else product.func.value
     if product.func.attr != "prod" or len(product.args) != whole or not isinstance(made, ast.Call):
         return None
-    integers = all(word.arg == "dtype" and site.resolve(word.value) in _INTEGERS for word in made.keywords)
-    return made.args[0] if site.resolve(made.func) in _TENSORS and len(made.args) == 1 and integers else None
+    integers = all(word.arg == "dtype" and site.resolve(word.value) in INT64_NAMES for word in made.keywords)
+    return made.args[0] if site.resolve(made.func) in TENSOR_MAKERS and len(made.args) == 1 and integers else None
