@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import linecache
 import sys
 import types
 from collections.abc import Iterator
@@ -331,3 +332,40 @@ def test_packed_sequences_that_are_used_otherwise_are_left_alone(old: str, new: 
     assert source != _PACKED
     reasons = [each.declined or "" for each in checked(source, opaque=True).findings]
     assert any(because in reason for reason in reasons), reasons
+
+
+_SCRIPTED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(4, 5)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor):
+        y, _ = self.rnn(x)
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths)
+        out, _ = self.rnn(packed)
+        out, _ = nn.utils.rnn.pad_packed_sequence(out)
+        return out * 2, y
+
+
+if torch.jit.is_scripting():
+    pass
+"""
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The .grad attribute")
+def test_code_for_torchscript_asks_in_a_function_whether_an_operator_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = fixed(_SCRIPTED, opaque=True)[0]
+    monkeypatch.setitem(linecache.cache, "subject.py", (len(text), None, text.splitlines(True), "subject.py"))
+    model, lengths = made(_SCRIPTED), torch.tensor([3, 1])
+    compiled_like_eager(model, X, lengths)
+    scripted: Any = torch.jit.script(model)
+    for old, new in zip(model(X, lengths), scripted(X, lengths), strict=True):
+        torch.testing.assert_close(new, old)
+    whole: Any = torch.compile(model, backend="eager")
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(whole(X, lengths), model(X, lengths))

@@ -241,6 +241,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             all_given = tensors, sizes, floats, form, number_of(owner, others), autocast
             return put(trained(*all_given)[0] if torch.is_grad_enabled() else forward(*all_given), nested)
 
+        outlined.code = code
         return outlined
 
     return decorate'''

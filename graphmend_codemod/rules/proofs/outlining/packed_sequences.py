@@ -148,13 +148,17 @@ class _Region:
         site_first = site.at(first) or site
         conditions = ["torch.compiler.is_dynamo_compiling()", self._condition(site_first)]
         operator = f"_packed_{layer.attr.strip('_')}_operator"
-        text = f"{self._results()} = {self._call(operator)}"
+        chosen = recurrent.choice(site, layer, operator) if site.scripted else None
+        if chosen is not None:
+            conditions = [site.compiling]
+        text = f"{self._results()} = {self._call(operator if chosen is None else chosen.name)}"
         path = f"{site.header('if', conditions)}\n    {_COMMENT}\n    {text}\nelse:\n    "
         helpers = (
             *recurrent.common(site),
             *unbacked_helpers(site, {"_number_in_graph"}),
             *(Helper(name, recurrent.part(_PACKED, name), after=after, shared=True) for name, after in _AFTER.items()),
             self._operator(operator),
+            *([] if chosen is None else [chosen]),
         )
         return Edit((Replacement(whole, (path, Original(whole, 1))),), imports=("torch",), helpers=helpers)
 
@@ -225,7 +229,7 @@ class _Region:
         firsts = ", ".join(_text(each.get("batch_first")) for each in (self._pack, self._pad))
         pack = _words(self._pack, ["batch_first", "enforce_sorted"])
         pad = _words(self._pad, ["batch_first", "padding_value"])
-        state = ["out, (h, c)", "out, h, c"] if kind == "LSTM" else ["out, h", "out, h"]
+        state = "(h, c)" if kind == "LSTM" else "h"
         source = "\n".join(
             [
                 "@_one_operator(",
@@ -238,9 +242,9 @@ class _Region:
                 f"def {operator}({own}, x, lengths, steps, *state):",
                 f'    """`{name}` on packed sequences as one operator for torch.compile."""',
                 f"    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths{pack})",
-                f"    {state[0]} = {name}(packed, *state)",
+                f"    out, {state} = {name}(packed, *state)",
                 f"    out, lengths = torch.nn.utils.rnn.pad_packed_sequence(out{pad}, total_length=steps)",
-                f"    return {state[1]}, lengths",
+                f"    return out, {state}, lengths",
             ]
         )
         after = (*definition_before(site), "_one_operator", "_packed_shapes", "_with_own_gradient")

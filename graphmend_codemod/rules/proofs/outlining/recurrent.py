@@ -41,14 +41,18 @@ def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
             conditions.append(_condition(site, layer, further))
             operator = f"_{layer.attr.strip('_')}_operator"
             arguments = [site.text(layer.value), *map(site.text, further.args)]
-            written[id(further)] = (further, f"{operator}({', '.join(arguments)})")
             helpers[operator] = _operator(site, layer, operator)
+            if site.scripted:
+                helpers[f"{operator} or not"] = choice(site, layer, operator)
+                operator = helpers[f"{operator} or not"].name
+            written[id(further)] = (further, f"{operator}({', '.join(arguments)})")
         elif isinstance(further, ast.Attribute) and further.attr in _NUMBERS and isinstance(further.ctx, ast.Load):
             text = f'_number_of_layer({site.text(layer.value)}, "{layer.attr}", "{further.attr}")'
             written[id(further)] = (further, text)
         else:
             raise NotProven(f"`{speculation.short(further)}` does more with the layer than call it")
     inner = site.but(written=written).text(statement)
+    conditions = [site.compiling] if site.scripted else conditions
     parts = (f"{site.header('if', conditions)}\n    {_COMMENT}\n    {inner}\nelse:\n    ", site.original(statement, 1))
     return Edit(
         (Replacement(site.span(statement), parts),), imports=("torch",), helpers=(*common(site), *helpers.values())
@@ -127,6 +131,22 @@ def _operator(site: Site, layer: ast.Attribute, operator: str) -> Helper:
         ]
     )
     return Helper(operator, source, after=(*definition_before(site), "_one_operator", "_recurrent_shapes"))
+
+
+def choice(site: Site, layer: ast.Attribute, operator: str) -> Helper:
+    """A function that asks the conditions for `operator`, for code that TorchScript compiles as well."""
+    own, kind, name = site.text(layer.value), kind_of(site, layer), operator.replace("_operator", "_in_graph")
+    fits = f'_fits_recurrent({own}, "{layer.attr}", torch.nn.{kind}, *given)'
+    source = "\n".join(
+        [
+            f"def {name}({own}, *given):",
+            f'    """`{operator}` where it takes what is given, and else what it runs."""',
+            f"    if torch.compiler.is_dynamo_compiling() and {fits}:",
+            f"        return {operator}({own}, *given)",
+            f"    return {operator}.code({own}, *given)",
+        ]
+    )
+    return Helper(name, source, after=(operator,))
 
 
 def common(site: Site) -> tuple[Helper, ...]:
