@@ -12,8 +12,7 @@ is not there afterwards: a compiled function writes them when its graph has run.
 Python skips operands of `or` once a check has failed; compiled code computes them all. That makes no difference, for
 what they may be: the check fails in any case. Operands that are skipped where a check may still pass
 (`if a and b: raise`) must be single elements. What reads no tensor stands in the header, so that the tensors decide:
-`n == m` for `if not (n == m and (x == y).all()): raise`. Where it says otherwise, the original statement runs, and
-does not read them.
+`n == m` for `if not (n == m and (x == y).all()): raise`. Where it says otherwise, the original statement runs.
 
 What only an annotation says to be a tensor is asked for in the header, as is that `any()` gives bool, which it does
 not of uint8. The message is the constant text of the exception, with `...` for what eager mode fills in; a message that
