@@ -312,6 +312,12 @@ def test_lists_that_disagree_with_their_layers_keep_the_test() -> None:
     ("old", "new", "because"),
     [
         ("hidden = x\n", "hidden = x[:, :2]\n", "cannot infer the size of the tensor it multiplies"),
+        ("for i, layer", "hidden = hidden[:, 1:]\n        for i, layer", "cannot infer the size"),
+        (
+            "(cache is not None and cache.n > 0) or (mask is not None and torch.all(mask == 1))",
+            "(mask is not None and torch.all(mask == 1)) or cache.n > 0",
+            "cannot infer the size",
+        ),
         ("hidden = x\n", "x = x * 2\n        hidden = x\n", "cannot infer the size of the tensor it multiplies"),
         ("self._update_mask(mask, cache)", "self._update_mask(mask, Cache(0))", "`cache` of `Model._update_mask`"),
         ("        kept = mask\n", "        self.seen = mask\n        kept = mask\n", "cannot infer the size"),

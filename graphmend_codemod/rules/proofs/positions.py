@@ -29,18 +29,23 @@ def demand_length(site: Site, uses: MaskUses, function: Definition, positions: s
 
 
 def companion_of(uses: MaskUses, caller: Definition, statement: ast.stmt) -> str | None:
-    """A parameter of the caller that all calls with the mask take first, and that keeps its tensor from there on."""
-    first: list[ast.expr | None] = []
-    for link in uses.links:
-        if link.caller is caller:
-            first.append(link.callee.arguments(link.call).get((link.callee.parameters or [""])[0]))
-    stored = [
-        part for part in walk_scope(caller.node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-    ]
+    """A parameter of the caller that all calls with the mask take first, and that keeps its tensor from there on.
+
+    The calls may take another name of it, and give that their result.
+    """
+    links = [link for link in uses.links if link.caller is caller]
+    first = [link.callee.arguments(link.call).get((link.callee.parameters or [""])[0]) for link in links]
+    last = max((link.call.end_lineno or 0 for link in links), default=0)
+    names = [part for part in walk_scope(caller.node) if isinstance(part, ast.Name)]
+    stored = [part for part in names if not isinstance(part.ctx, ast.Load) and part.lineno <= last]
     for name in (each.arg for each in parameters(caller.node)):
         same = {name, *_renamed(caller, {name})}
+        given = [part for part in walk_scope(caller.node) if isinstance(part, ast.Assign) and len(part.targets) == 1]
+        kept = {id(part.targets[0]) for part in given if any(part.value is link.call for link in links)}
+        kept |= {id(part.targets[0]) for part in given if _is_one_of(_unscaled(part.value), {name})}
         later = any(part.id == name and part.lineno >= statement.lineno for part in stored)
-        if first and not later and all(each is not None and _is_one_of(each, same) for each in first):
+        other = any(part.id in same - {name} and id(part) not in kept for part in stored)
+        if first and not later and not other and all(each is not None and _is_one_of(each, same) for each in first):
             return name
     return None
 
@@ -104,13 +109,12 @@ def _asks_for_none(test: ast.expr, name: str) -> bool:
 def _renamed(caller: Definition, names: set[str]) -> Iterator[str]:
     """Other names for the same, or for a multiple of it."""
     for node in walk_scope(caller.node):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            value = node.value
-            if (
-                isinstance(value, ast.BinOp)
-                and isinstance(value.op, ast.Mult)
-                and isinstance(value.right, ast.Attribute)
-            ):
-                value = value.left
-            if _is_one_of(value, names):
-                yield node.targets[0].id
+        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and _is_one_of(_unscaled(node.value), names):
+            yield target.id
+
+
+def _unscaled(node: ast.expr) -> ast.expr:
+    """`x` for `x * self.scale`."""
+    scaled = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.right, ast.Attribute)
+    return node.left if scaled and isinstance(node, ast.BinOp) else node

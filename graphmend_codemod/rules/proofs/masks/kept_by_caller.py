@@ -92,6 +92,10 @@ def _only_chooses(function: Definition, question: Question) -> bool:
         del body[0]
     if len(body) != 2 or not isinstance(body[0], ast.If) or not isinstance(body[1], ast.Return) or body[0].orelse:
         return False
+    test = body[0].test
+    last = test.values[-1] if isinstance(test, ast.BoolOp) else test
+    if any((each.lineno, each.col_offset) >= (last.lineno, last.col_offset) for each in question.others):
+        return False  # what is asked first may say whether the rest can be asked
     names = {each.arg for each in parameters(node)}
     asked = {part.id for each in question.others for part in walk_in_layers(each) if isinstance(part, ast.Name)}
     bound = [part for each in body for part in walk_in_layers(each) if isinstance(part, ast.NamedExpr)]

@@ -120,7 +120,8 @@ class MaskUses:
         if name is None or _is_local(function, (dotted(node.func) or "").partition(".")[0]):
             return False
         facts = self.site.evaluator.scope.index.function(name)
-        return name in torch_api.COMPILING_PREDICATES or (facts is not None and facts.compiling_predicate)
+        asks = name in torch_api.COMPILING_PREDICATES or (facts is not None and facts.compiling_predicate)
+        return asks and last_name(node.func) != "is_dynamo_compiling"  # which an export does not answer with yes
 
     def _handed_on(
         self, function: Definition, node: ast.AST, name: str, own: Chosen, layers: Mapping[str, Chosen]
