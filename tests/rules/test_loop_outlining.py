@@ -234,3 +234,12 @@ def test_attributes_are_read_when_the_loop_reads_them() -> None:
     source, after = (text.replace("self.step = 2", "pass") + "\n\n" + overridden for text in (source, after))
     behaves(source, after, [none, *_INPUTS], name="Counted")
     compiles(after, [none, _INPUTS[1]], name="Counted", scenarios=[Scenario(gradients="off")], strict=False)
+
+
+@pytest.mark.parametrize("annotation", ["list[torch.Tensor]", "List[torch.Tensor]"])
+def test_a_list_of_tensors_is_not_taken_for_one(annotation: str) -> None:
+    setup = _SETUP.replace("import torch\n", "from typing import List\n\nimport torch\n", 1).replace(
+        "mask: torch.BoolTensor", f"mask: {annotation}"
+    )
+    loop = "places = torch.full((len(mask), 4), -1)\n" + _LOOP + "    places[row, : found.shape[0]] = found"
+    declined(embedded(loop, setup), because="`mask` is a list of tensors by its annotation")

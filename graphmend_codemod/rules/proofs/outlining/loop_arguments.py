@@ -160,6 +160,8 @@ class Arguments:
     def _tensor(self, name: str) -> Argument:
         torch = self._site.torch
         value = self._site.value(ast.Name(name, ast.Load()))
+        if not value.is_tensor and self._is_annotated_as_several(name):
+            raise NotProven(f"`{name}` is a list of tensors by its annotation, and the custom operator takes tensors")
         conditions = [] if value.is_tensor else [f"{torch}.is_tensor({name})"]
         free = self._is_counted(name) or (name in self._filled and self._is_only_written(name))
         if not free:
@@ -167,6 +169,14 @@ class Arguments:
                 raise NotProven(f"`{name}` may be floating point, and the custom operator has no gradient")
             conditions.append(f"not {name}.is_floating_point()")
         return Argument(name, "Tensor", f"{torch}.Tensor", name, tuple(conditions))
+
+    def _is_annotated_as_several(self, name: str) -> bool:
+        """True for `embs: List[torch.Tensor]`, for which a condition on one tensor is never true."""
+        given = parameters(self._site.evaluator.scope.node)
+        annotation = next((each.annotation for each in given if each.arg == name), None)
+        whole = annotation.value if isinstance(annotation, ast.Subscript) else None
+        qualified = self._site.resolve(whole) if whole is not None else None
+        return (qualified or "").rpartition(".")[2].lower() in {"list", "tuple", "sequence", "iterable"}
 
     def _is_only_written(self, name: str) -> bool:
         """True for a tensor made of numbers, of which slices are written and no element is read.
