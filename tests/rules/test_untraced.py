@@ -229,3 +229,40 @@ class Model(nn.Module):
     assert finding.code == "GM101"
     assert finding.edit is not None
     assert not checked(source.replace(f"if {test}", "if self.started is not None")).findings
+
+
+_BUFFERS = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("place", torch.zeros(1, dtype=torch.long))
+        self.register_buffer("none", None)
+        self.count = 0
+
+    def forward(self, x, mode: torch.Tensor, valid=None):
+        ...
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("statements", "code", "does"),
+    [
+        ("x = x[int(self.place)]", "GM703", "converts a tensor to a Python scalar"),
+        ("self.place += 1\nif self.place % 9 == 0:\n    self.count = x", "GM703", "data-dependent branch"),
+        ("if not mode:\n    self.count = x", "GM703", "data-dependent branch"),
+        ("x = torch.relu(x)[valid].cumsum(0)", "GM703", "boolean-mask indexing"),
+    ],
+)
+def test_what_a_buffer_or_an_annotation_says_is_named(statements: str, code: str, does: str) -> None:
+    named = [(each, message) for each, message in found(embedded(statements, _BUFFERS)) if each in {code, "GM802"}]
+    assert any(does in message for _, message in named)
+
+
+@pytest.mark.parametrize("test", ["self.count % 9 == 0", "self.none is None", "self.place.shape[0] > 2", "len(x) > 2"])
+def test_what_is_no_tensor_decides_without_a_finding(test: str) -> None:
+    assert found(embedded(f"if {test}:\n    self.count = 3", _BUFFERS)) == []

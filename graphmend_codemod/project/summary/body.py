@@ -97,13 +97,16 @@ def chooses_rows(body: Body) -> bool:
     )
 
 
+_MASKS = ("mask", "masks", "valid")
+
+
 def chooses_by_mask(body: Body) -> bool:
     """True for code that may read as many elements as a condition holds for: `x[y > 0]`, `x[mask]`, or at bounds that
     an array of NumPy has: `x[ends[0] : ends[1]]`."""
     if body.masked or not body.reads_at:
         return body.masked
     values = body.values
-    return any(name.endswith("mask") or any(map(_is_condition, values.get(name, ()))) for name in body.reads_at)
+    return any(name.endswith(_MASKS) or any(map(_is_condition, values.get(name, ()))) for name in body.reads_at)
 
 
 def _is_condition(value: ast.expr) -> bool:
@@ -118,6 +121,7 @@ def _is_condition(value: ast.expr) -> bool:
             "asarray",
             "argmax",
             "argmin",
+            "eye",
         }
     if isinstance(value, ast.ListComp):
         value = value.elt

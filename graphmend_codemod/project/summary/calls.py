@@ -91,7 +91,7 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         or last in MADE_OF_NUMBERS
         or last in REPLACED
         or spelled == "torch.jit.isinstance"
-        or (last in CASTS and (_is_of_reduced(node) or _is_of_element(node)))
+        or (last in CASTS and (_is_of_reduced(node) or _is_of_element(node) or _is_of_buffer(node, body)))
     ):
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
@@ -189,6 +189,13 @@ def _is_of_element(node: ast.Call) -> bool:
     if isinstance(element, ast.Compare):
         return True
     return isinstance(element, ast.Subscript) and isinstance(element.slice, (ast.Constant, ast.Name))
+
+
+def _is_of_buffer(node: ast.Call, body: Body) -> bool:
+    """True for `int(self.pointer)`, which the file registers as a buffer."""
+    given = node.args[0] if len(node.args) == 1 else None
+    own = isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name)
+    return own and given.attr in body.lines.buffers  # type: ignore[union-attr]
 
 
 def _takes_element(node: ast.Call) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection
+from functools import cached_property
 
 from graphmend_codemod.project.summary.records import Value
 
@@ -12,6 +13,7 @@ WRAPPERS = frozenset({"partial", "compile", "disable", "wraps"})
 _LONGEST_TEXT = 120
 _DISPLAYS = frozenset({ast.Dict, ast.List, ast.Tuple, ast.Set, ast.Subscript})
 _INTEGER_TENSOR = re.compile(r"tensor\([^\n]*\b(?:int64|long)\b")
+_REGISTERED = re.compile(r"register_buffer\(\s*[\"'](\w+)[\"']")
 _TENSOR_AS_BUFFER = re.compile(r"register_buffer\(\s*[\"']\w+[\"'],\s*\w+\.(?:as_)?tensor\(")
 
 
@@ -37,6 +39,11 @@ class Lines:
                 _TENSOR_AS_BUFFER.search(self._text) is not None or _INTEGER_TENSOR.search(self._text) is not None
             )
         return self._keeps_integers
+
+    @cached_property
+    def buffers(self) -> frozenset[str]:
+        """The names under which the file registers buffers."""
+        return frozenset(_REGISTERED.findall(self._text)) if "register_buffer(" in self._text else frozenset()
 
     def text(self, node: ast.expr) -> str:
         """The source of `node` when it stands on one line and is short, else an empty string."""

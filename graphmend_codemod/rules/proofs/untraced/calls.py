@@ -18,6 +18,7 @@ from graphmend_codemod.rules.proofs.untraced.evidence import (
     assigned,
     in_step,
     is_number,
+    is_registered,
     is_tensor_or_number,
     steps_through_tensor,
 )
@@ -128,7 +129,12 @@ def read(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
 
 
 def _is_read(site: Site, node: ast.expr) -> bool:
-    return site.value(node).is_tensor or steps_through_tensor(site, node) or is_tensor_or_number(site, node)
+    return (
+        site.value(node).is_tensor
+        or is_registered(site, node)
+        or steps_through_tensor(site, node)
+        or is_tensor_or_number(site, node)
+    )
 
 
 def _readback(node: ast.Call, result: str) -> Untraced:

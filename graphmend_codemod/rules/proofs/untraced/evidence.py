@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.patterns import asks_identity
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Kind
+from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 
+_REGISTERS = re.compile(r"self\.register_buffer\(\s*[\"'](\w+)[\"']\s*,(?!\s*None\b)")
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
 _SPEAKS_OF_MASK = re.compile(r"(?:^|_)(?:mask|masks|valid)$|^mask_")
 _LARGEST = frozenset({"builtins.min", "builtins.max", "builtins.abs"})
@@ -28,6 +31,22 @@ def assigned(site: Site, name: str) -> list[ast.expr]:
         return found
 
     return site.remembered("assigned", site.evaluator.scope.node, look, anywhere=True).get(name, [])
+
+
+def is_registered(site: Site, node: ast.expr) -> bool:
+    """True for an attribute of the instance that the file registers as a buffer, whatever changes it later."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return False
+    if node.value.id != site.evaluator.scope.self_name:
+        return False
+    fact = site.evaluator.scope.attribute(node.attr)
+    known = fact is not None and fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
+    return known or node.attr in _registered(site.source.text)
+
+
+@lru_cache(maxsize=4)
+def _registered(text: str) -> frozenset[str]:
+    return frozenset(_REGISTERS.findall(text))
 
 
 def is_list_of_tests(site: Site, node: ast.expr) -> bool:

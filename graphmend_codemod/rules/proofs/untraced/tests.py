@@ -14,7 +14,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import reads_tensor
 from graphmend_codemod.rules.proofs.numbers.elements import may_be_tensor
 from graphmend_codemod.rules.proofs.untraced.calls import ordered
-from graphmend_codemod.rules.proofs.untraced.evidence import is_mask, is_tensor_or_number
+from graphmend_codemod.rules.proofs.untraced.evidence import is_mask, is_registered, is_tensor_or_number
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
 
 _REDUCES = frozenset("sum any all max min amax amin mean item".split())
@@ -29,7 +29,7 @@ def tested(site: Site, test: ast.expr) -> Untraced | None:
     call = next((each for each in _deciding(test) if _may_read(site, each)), None)
     number = None
     if call is None:
-        asked = (_searched, _number_tested, _buffer_tested, _numpy_tested, _ordered)
+        asked = (_searched, _number_tested, _buffer_tested, _tensor_tested, _numpy_tested, _ordered)
         number = next((found for ask in asked if (found := ask(site, test)) is not None), None)
     if call is None and number is None:
         return None
@@ -101,22 +101,53 @@ def _ordered(site: Site, test: ast.expr) -> Untraced | None:
 
 
 def _buffer_tested(site: Site, test: ast.expr) -> Untraced | None:
-    """`if self.started`, where that is a buffer."""
+    """`if self.started`, `if self.step % 100 == 0`, where that is a buffer."""
     while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         test = test.operand
     if isinstance(test, ast.BoolOp):
         return next((found for part in test.values if (found := _buffer_tested(site, part)) is not None), None)
-    own = isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name)
-    if not own or test.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
+    if isinstance(test, ast.Compare):
+        orders = isinstance(test.ops[0], _ORDERS)
+        sides = [part for side in (test.left, *test.comparators) for part in _operands(side)] if orders else []
+        buffer = next((part for part in sides if is_registered(site, part)), None)
+    else:
+        buffer = test if is_registered(site, test) else None
+    if buffer is None:
         return None
-    fact = site.evaluator.scope.attribute(test.attr)  # type: ignore[attr-defined]
-    if fact is None or fact.kind not in {AttributeKind.BUFFER, AttributeKind.PARAMETER}:
-        return None
-    name = speculation.short(test)
+    name = speculation.short(buffer)
     advice = (
-        f"`{name}` is a {fact.kind.value}; "
+        f"`{name}` is a {_kind(site, buffer)}; "
         f"manually compare it (`{name} > 0`), so that a rule can select with `torch.where`, or keep a "
         "Python bool beside it"
+    )
+    if isinstance(test, ast.Compare):
+        advice = f"`{name}` is a {_kind(site, buffer)}; manually keep a Python number beside it, and test that"
+    return Untraced(test, "data-dependent branch", advice)
+
+
+def _kind(site: Site, buffer: ast.expr) -> str:
+    fact = site.evaluator.scope.attribute(buffer.attr) if isinstance(buffer, ast.Attribute) else None
+    return AttributeKind.PARAMETER.value if fact and fact.kind is AttributeKind.PARAMETER else "buffer"
+
+
+def _operands(node: ast.expr) -> Iterator[ast.expr]:
+    """The operands of arithmetic."""
+    if isinstance(node, ast.BinOp):
+        yield from _operands(node.left)
+        yield from _operands(node.right)
+    else:
+        yield node
+
+
+def _tensor_tested(site: Site, test: ast.expr) -> Untraced | None:
+    """`if mode:`, where its annotation says that it is a tensor."""
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if not isinstance(test, ast.Name) or not site.value(test).is_tensor or site.value(test).optional:
+        return None
+    advice = (
+        f"`{test.id}` is annotated as a tensor; manually pass a Python bool, "
+        "or compute both results and select with `torch.where`"
     )
     return Untraced(test, "data-dependent branch", advice)
 
