@@ -7,7 +7,7 @@ as a custom operator (`torch.library`) with the author's own code in it.
 That is the last resort, for sites that no other rule fixes, and it is not the same as a graph of plain operators: the
 compiler does not look inside, fuses nothing with it, and where gradients flow the code runs once more to get them. So
 these fixes are a kind of their own, *opaque*, which only `graphmend fix --opaque` or the setting `opaque = true`
-applies, and which is counted apart everywhere.
+applies, and which is counted apart everywhere. What it returns shares no memory with what it was given.
 
 **Functions.** A function outside of classes that holds such a site, and that returns tensors whose shapes do not
 depend on data, is called as one operator; its body stays. The shapes come from a part of the function that is cut out
@@ -23,6 +23,10 @@ other methods that do no more. Attributes that it sets to a constant have to hol
 not known have to be False, arguments have to be tensors and constants, and gradients off (as under `@torch.no_grad()`):
 all that is told apart while tracing, and the graph breaks as before. `self.queue.clone()` in the class becomes an
 operator, too: Inductor leaves out a copy of a tensor that changes later in the graph, and the gradient would be wrong.
+
+**Loops.** `while (x > 1).any():` becomes one operator where each round only computes tensors from tensors and gives the
+names that it binds the shapes and dtypes that they had. That is asked while tracing, by one round of which nothing
+else is used, so a round has to be possible even if none would run; other loops break the graph as before.
 
 **Assignment problems.** `scipy.optimize.linear_sum_assignment` becomes an operator at the statement that calls it: it
 finds as many pairs as the shorter side of the matrix is long. Matrices that need gradients, are not on the CPU or have
@@ -281,12 +285,20 @@ def _assignment(site: Site, statement: ast.stmt, each: Untraced) -> Verdict | No
 def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Verdict | None:
     """`while (x > 1).any()`."""
     each = tested(site, statement.test)
-    if each is not None:
-        return _function(site, each)
-    if not site.settings.opaque or not reads_tensor(site, statement.test):
-        return None
-    found = _function(site, Untraced(statement.test, "data-dependent branch", ""))
-    return found if found.edit is not None else None  # other rules have reasons for a test of a tensor
+    known = each is None
+    if each is None:
+        if not site.settings.opaque or not reads_tensor(site, statement.test):
+            return None
+        each = Untraced(statement.test, "data-dependent branch", "")
+    found = _function(site, each)
+    if found.edit is None and isinstance(statement, ast.While):
+        from graphmend_codemod.rules.proofs.outlining import data_loops
+
+        try:
+            found = Verdict(each.message, edit=data_loops.edit(site, statement))
+        except NotProven as reason:
+            found = Verdict(each.message, declined=f"{found.declined}; {reason}")
+    return None if known and found.edit is None else found  # other rules have reasons for a test of a tensor
 
 
 def _function(site: Site, each: Untraced) -> Verdict:

@@ -30,6 +30,7 @@ _SHARES = torch_api.name_set(
 _FILLS = torch_api.name_set("append extend insert")
 _CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
 _MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
+_ARRAYS = ("numpy.", "einops.")
 _MODES = torch_api.name_set(
     "set_grad_enabled set_default_dtype set_default_device use_deterministic_algorithms compile"
 )
@@ -299,14 +300,16 @@ def _of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
     name = torch_api.torch_function(qualified)
     if name in _MODES:
         return aliasing.Effect(known=False)
+    if qualified in _CONTEXTS:
+        return aliasing.Effect()
     if name is not None and "." not in name:
         effect = aliasing.of_operator(name, call)
         fine = effect.known or name in torch_api.RETURNS_TENSOR or name in {"is_tensor", "is_floating_point"}
         return effect if effect.known else aliasing.Effect(shares=tuple(call.args), known=fine)
     builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
-    if builtin in _BUILTINS or (qualified.startswith("numpy.") and not qualified.startswith("numpy.random.")):
+    if builtin in _BUILTINS or (qualified.startswith(_ARRAYS) and not qualified.startswith("numpy.random.")):
         return aliasing.Effect(shares=tuple(call.args))
-    known = builtin.endswith("Error") or qualified.startswith(_MODULES) or qualified in _CONTEXTS
+    known = builtin.endswith("Error") or qualified.startswith(_MODULES)
     known = known or qualified in {"torch.device", "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.Size"}
     known = known or qualified == "torch._assert_async"
     return aliasing.Effect(known=known)

@@ -17,6 +17,8 @@ from graphmend_codemod.rules.framework.site import Site
 
 _CHOOSE = torch_api.name_set("nonzero argwhere unique unique_consecutive masked_select item tolist numpy")
 _VALUE_SIZED = torch_api.name_set("bincount repeat_interleave one_hot histc")
+READ_DATA = _CHOOSE | _VALUE_SIZED
+"""Operators whose results have sizes that data decides, or that give Python values."""
 _SIZED = torch_api.name_set("repeat expand view reshape narrow new_zeros new_ones new_empty new_full")
 _REDUCES = torch_api.name_set("sum mean prod any all")
 _BUILTINS = torch_api.name_set("len int float min max abs isinstance tuple list range sum round bool")
@@ -318,7 +320,7 @@ class ResultShapes:
                 raise NotProven(f"the shape of a result may depend on `{text}`")
             return
         known = name in torch_api.RETURNS_TENSOR or name in torch_api.PYTHON_METHODS or site.value(call).is_python
-        if not known or name in _CHOOSE | _VALUE_SIZED or (name == "where" and len(call.args) == 1):
+        if not known or name in READ_DATA or (name == "where" and len(call.args) == 1):
             raise NotProven(f"the shape of a result may depend on `{text}`")
         sized = name in torch_api.CREATION or name in _SIZED
         if sized and not name.endswith("_like") and any(value.is_tensor for value in values[qualified is None :]):

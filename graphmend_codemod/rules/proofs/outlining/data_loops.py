@@ -1,0 +1,158 @@
+"""A `while` loop whose number of rounds depends on data as one opaque operator.
+
+Each round has to give the names that it binds tensors of the shapes and dtypes that they had before, so how many rounds
+there are does not matter to what comes out. That is asked while tracing, in a function which the compile path calls: it
+traces one round, of which nothing but the shapes is used.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import aliasing, speculation, torch_api
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.project.summary.computing import OPERATIONS
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, moved, naming, test
+from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
+from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN
+from graphmend_codemod.rules.proofs.outlining.result_shapes import READ_DATA
+
+_COMMENT = "# torch.compile cannot trace this loop: it calls it as one operator."
+_LEAVES = (ast.Return, ast.Break, ast.Continue, ast.NamedExpr)
+_SAME = '''\
+def _have_one_form(old: tuple, new: tuple) -> bool:
+    """True if these are tensors of the same shapes, dtypes and devices: known while tracing."""
+    return all(
+        isinstance(before, torch.Tensor)
+        and isinstance(after, torch.Tensor)
+        and (before.shape, before.dtype, before.device) == (after.shape, after.dtype, after.device)
+        for before, after in zip(old, new)
+    )'''
+
+
+def edit(site: Site, loop: ast.While) -> Edit:
+    """The compile path in front of the loop. NotProven where an operator would show."""
+    if site.torch != "torch" or not site.torch_at_import:
+        raise NotProven("`torch` may not be bound when the module is imported")
+    if any("_one_operator(" in ast.unparse(each) for each in site.evaluator.scope.node.decorator_list):
+        raise NotProven("the loop is in an operator")
+    if loop.orelse or any(isinstance(part, _LEAVES) for part in walk(loop)):
+        raise NotProven("the loop is left in its middle")
+    bound, others = _names(site, loop)
+    names = [*bound, *others]
+    _check_effects(site, loop, names)
+    rounds = site.free_name(f"_{site.evaluator.scope.node.name.strip('_')}_rounds")
+    given = ", ".join(names)
+    path = f"if {site.compiling}:\n    {_COMMENT}\n    {', '.join(bound)} = {rounds}({given})\nelse:\n    "
+    replacement = Replacement(site.span(loop), (path, site.original(loop, 1)))
+    return Edit((replacement,), imports=("torch",), helpers=_helpers(site, loop, rounds, bound, names))
+
+
+def _names(site: Site, loop: ast.While) -> tuple[list[str], list[str]]:
+    """The locals that a round changes, and those that the loop only reads."""
+    stored: set[str] = set()
+    read: set[str] = set()
+    for part in walk(loop):
+        if isinstance(part, ast.Name) and site.evaluator.scope.is_local(part.id):
+            (read if isinstance(part.ctx, ast.Load) else stored).add(part.id)
+    own = site.evaluator.scope.self_name
+    if own in read:
+        raise NotProven(f"the loop reads `{own}`; manually give what it reads a name before")
+    first = {name for name in stored if not site.is_bound(name) and name not in site.place.env}
+    if any(site.live_after(name) for name in first):
+        raise NotProven("a name is bound in the loop alone, and used after it")
+    bound = sorted(stored - first)
+    if not bound:
+        raise NotProven("the loop changes nothing")
+    return bound, sorted(read - stored)
+
+
+def _check_effects(site: Site, loop: ast.While, names: list[str]) -> None:
+    """NotProven where a round does more than compute tensors, or where torch.compile could not trace one."""
+    args = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+    effects = FunctionEffects(site)
+    for name in effects.changed(ast.FunctionDef("loop", args, [loop], [])):
+        raise NotProven(f"the loop changes `{name}` in place")
+    todo: list[ast.stmt] = list(loop.body)
+    seen: set[int] = set()
+    while todo:
+        statement = todo.pop()
+        if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
+            raise NotProven(f"`{speculation.short(statement)}` in a round may depend on data")
+        for part in walk(statement):
+            called = effects.called(part) if isinstance(part, ast.Call) else None
+            if called is not None and id(called) not in seen:
+                seen.add(id(called))
+                todo += called.body
+            elif called is None:
+                _check_traced(site, part)
+    _check_later(site, loop, names)
+
+
+def _check_traced(site: Site, part: ast.AST) -> None:
+    if isinstance(part, ast.Call):
+        name = torch_api.torch_function(site.resolve_global(part.func))
+        if name is None and isinstance(part.func, ast.Attribute):
+            name = part.func.attr
+        known = name in (OPERATIONS | torch_api.RETURNS_TENSOR) - aliasing.RANDOM - READ_DATA
+        if not known or (name == "where" and len(part.args) == 1):
+            raise NotProven(f"`{speculation.short(part)}` in a round may depend on data")
+    plain = (ast.Constant, ast.Slice, ast.UnaryOp, ast.Tuple)
+    if isinstance(part, ast.Subscript) and not isinstance(part.slice, plain):
+        raise NotProven(f"`{speculation.short(part)}` in a round may depend on data")
+
+
+def _check_later(site: Site, loop: ast.While, names: list[str]) -> None:
+    """NotProven where a name of the loop is changed in place: what the operator gives back shares no memory."""
+    for part in walk(site.evaluator.scope.node):
+        target: ast.AST | None = None
+        if isinstance(part, ast.AugAssign):
+            target = part.target
+        elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
+            target = part.value
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr.endswith("_"):
+            target = part.func.value
+        if target is not None and {each.id for each in walk(target) if isinstance(each, ast.Name)} & set(names):
+            raise NotProven(f"`{speculation.short(part)}` may change a tensor that another name shares")
+
+
+def _helpers(site: Site, loop: ast.While, rounds: str, bound: list[str], names: list[str]) -> tuple[Helper, ...]:
+    given, result = ", ".join(names), ", ".join(bound)
+    operator, once = f"{rounds}_operator", f"{rounds}_once"
+    tuple_of = f"({result},)" if len(bound) == 1 else f"({result})"
+    nested = "" if len(bound) == 1 else f", nested=({', '.join(map(str, range(len(bound))))})"
+    one_round = [f"def {once}({given}):", '    """One round of the loop."""', moved(site, loop.body)]
+    one_round.append(f"    return {tuple_of}")
+    whole = [
+        f"@_one_operator(shapes=lambda _, {result}, *others: [{result}]{nested})",
+        f"def {operator}(_, {given}):",
+        '    """All rounds of the loop as one operator for torch.compile."""',
+        moved(site, [loop]),
+        f"    return {result}",
+    ]
+    conditions = [
+        "torch.compiler.is_dynamo_compiling()",
+        f"_fits_an_operator(None, (), {given})",
+        f"_have_one_form({tuple_of}, {once}({given}))",
+    ]
+    asked = [
+        f"def {rounds}({given}):",
+        '    """All rounds of the loop, as one operator where that can take what is given."""',
+        test(site, conditions),
+        f"        return {operator}(None, {given})",
+        f"    return {operator}.code(None, {given})",
+    ]
+    before = definition_before(site)
+    return (
+        naming(site),
+        Helper("_holds_plain_parts", PLAIN, shared=True),
+        Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True),
+        Helper("_one_operator", ONE_OPERATOR, after=("_operator_name", "_fits_an_operator"), shared=True),
+        Helper("_have_one_form", _SAME, shared=True),
+        Helper(once, "\n".join(one_round), after=before),
+        Helper(operator, "\n".join(whole), after=(*before, "_one_operator")),
+        Helper(rounds, "\n".join(asked), after=(once, operator)),
+    )
