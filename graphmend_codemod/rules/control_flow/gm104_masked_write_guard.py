@@ -15,6 +15,7 @@ import enum
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, Kind, Value
 from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Safety
@@ -138,7 +139,7 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
     guarded = _any_of(site, condition.tensors[0]) if len(condition.tensors) == 1 else None
     inner = site.at(node.body[0])
     write = _masked_write(inner, node.body[0]) if inner else None
-    if guarded is None or inner is None or write is None or ast.dump(guarded) != ast.dump(write.mask):
+    if guarded is None or inner is None or write is None or not same(guarded, write.mask):
         return None
     message = f"data-dependent branch around a masked write: `{speculation.short(node.test)}`"
     if site.torch is None:

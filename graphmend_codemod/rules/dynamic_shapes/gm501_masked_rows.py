@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, parameters, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -160,8 +161,8 @@ def reduced(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
 
 def _is_all(value: ast.expr, found: Selection) -> bool:
     """False where the mask chooses something else in the same statement, which ends the graph all the same."""
-    same = [each for part in walk_in_layers(value) if (each := selection(part)) is not None]
-    return sum(ast.dump(each.mask) == ast.dump(found.mask) for each in same) == 1
+    others = [each for part in walk_in_layers(value) if (each := selection(part)) is not None]
+    return sum(same(each.mask, found.mask) for each in others) == 1
 
 
 def _selected(site: Site, node: ast.expr) -> Selection | None:

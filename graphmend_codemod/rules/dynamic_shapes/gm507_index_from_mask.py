@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
@@ -283,7 +284,7 @@ def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) 
     if not isinstance(mask, ast.Compare) and site.value(mask).hint:
         facts[f"{site.operand(mask)}.dtype == {site.torch}.bool"] = None
     compiled = _Compiled(_shape_of(site, mask, facts), bool(places.names), facts)
-    if name != site.text(mask):
+    if not is_name(mask, name):
         compiled.lines.append(f"{name} = {site.text(mask)}")
     for user in users:
         written = _write(user, places)

@@ -28,6 +28,7 @@ import ast
 import contextlib
 from collections.abc import Iterator
 
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
@@ -225,7 +226,7 @@ def _writes(node: ast.AST, mask: ast.expr) -> bool:
     """True for `y[mask]` that is assigned to."""
     written = isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
     found = masked_by(node) if written else None
-    return found is not None and ast.dump(found) == ast.dump(mask)
+    return found is not None and same(found, mask)
 
 
 def _is_chosen(site: Site, node: ast.expr) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -114,7 +115,7 @@ def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
             text = short(part.value)
             return Verdict(message, declined=f"`{text}` would be computed twice; assign it to a variable first")
         dimension = _dimension(index, position)
-        if dimension is None or site.text(index[position]) != flags:
+        if dimension is None or not same(index[position], name):
             return Verdict(message, declined=f"cannot infer which dimension `{site.text(index[position])}` indexes")
         indexed = site.value(part.value)
         if not indexed.is_tensor or indexed.hint:

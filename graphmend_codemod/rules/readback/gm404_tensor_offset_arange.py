@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.analysis.values import INT64, Kind
@@ -166,10 +167,9 @@ def _length(call: ast.Call) -> ast.expr | None:
     start, end = call.args
     if not isinstance(end, ast.BinOp) or not isinstance(end.op, ast.Add):
         return None
-    sides = [ast.dump(end.left), ast.dump(end.right)]
-    if ast.dump(start) not in sides:
-        return None
-    return end.right if sides[0] == ast.dump(start) else end.left
+    if same(start, end.left):
+        return end.right
+    return end.left if same(start, end.right) else None
 
 
 def _why_not(site: Site, call: ast.Call, length: ast.expr) -> str | None:

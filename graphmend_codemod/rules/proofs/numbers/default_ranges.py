@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
@@ -54,7 +55,7 @@ def _counts_on(start: ast.expr, end: ast.expr) -> bool:
         return type(start.value) is int
     if not isinstance(end, ast.BinOp) or not isinstance(end.op, ast.Add):
         return False
-    return ast.dump(start) in (ast.dump(end.left), ast.dump(end.right))
+    return same(start, end.left) or same(start, end.right)
 
 
 def changes(function: FunctionNode, name: str) -> Iterator[ast.expr]:

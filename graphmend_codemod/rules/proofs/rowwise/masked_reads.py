@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
@@ -88,7 +89,7 @@ class MaskedReads(RowFunctions):
     def is_mask(self, node: ast.AST) -> bool:
         """True for what the mask selects."""
         found = masked_by(node)
-        return found is not None and ast.dump(found) == ast.dump(self.mask)
+        return found is not None and same(found, self.mask)
 
     def tensor(self, base: ast.expr, rank: int) -> str:
         """The text of a tensor that the mask selects from, of which the compile path asks for the shape."""

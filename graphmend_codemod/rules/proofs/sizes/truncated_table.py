@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
@@ -60,10 +61,6 @@ def _called(site: Site, node: ast.expr) -> tuple[str, list[ast.expr], dict[str, 
     if isinstance(node.func, ast.Attribute) and site.resolve(node.func) is None:
         return node.func.attr, [node.func.value, *node.args], words
     return None
-
-
-def _same(one: ast.expr, other: ast.expr) -> bool:
-    return ast.dump(one) == ast.dump(other)
 
 
 def _is_number(node: ast.expr | None, *numbers: int) -> bool:
@@ -130,7 +127,7 @@ class TableReader:
         name, part, parts = self._cut(made)
         rows, count = self._rows(shaped, name)
         target, picked_count, index = self._picked(picked, rows)
-        if count is not None and not _same(count, picked_count):
+        if count is not None and not same(count, picked_count):
             raise NotProven(f"cannot infer that `{short(shaped)}` and `{short(picked)}` have the same length")
         statements = (*self._computed, *self._following[:3])
         bound = {*self._numbers, name, rows, target}
@@ -249,7 +246,7 @@ class TableReader:
         theirs = ast.Subscript(self.positions, at, ast.Load())
         if given.keys() != {"input", "dim", "index"} or not _is_number(given["dim"], 0):
             raise reason
-        if not _same(given["input"], own) or not _same(given["index"], theirs):
+        if not same(given["input"], own) or not same(given["index"], theirs):
             raise reason
 
     def _is_count(self, node: ast.expr) -> bool:
