@@ -23,10 +23,10 @@ whose methods write no attributes. They may be looked up in an `nn.ModuleList` o
 `getattr(self.experts, f"expert_{i}")`), and where the constructor gets their class as an argument, the operator is for
 its default. A function outside of classes may hold the loop, too.
 
-What the operator cannot take is asked for while tracing, and then the loop breaks
-the graph as before: subclasses of tensors (DTensor), numbers that are no integers, experts that another file put
-in, with backward hooks or, where gradients are on, with any hook or a `forward` of their own, `torch.export`. Autocast
-holds inside the operator as it does around it.
+What the operator cannot take is asked for while tracing, and then the loop breaks the graph as before: subclasses of
+tensors (DTensor), numbers that are no integers, experts that another file put in, with backward hooks or, where
+gradients are on, with any hook or a `forward` of their own, `torch.export`. Autocast holds inside the operator as it
+does around it.
 
 Running every expert on all rows, masked, would need no operator, and multiply the work of the experts: never a fix.
 """
