@@ -141,6 +141,7 @@ def test_what_has_no_annotation_is_asked_for(loop: str) -> None:
     inputs = ["torch.rand(3, 4), torch.tensor([2, -1, 9])"]
     behaves(source, after, inputs)
     compiles(after, inputs)
-    # What is given twice, a list, more lengths than rows.
+    # What is given twice, a list, more lengths than rows, one row in the place of several.
     others = ["torch.ones(3, 4).long(), torch.tensor([2, 1, 0])", "torch.rand(2, 4), [1, 2]"]
+    others.append("torch.rand(1, 4).expand(2, 4), torch.tensor([1, 2])")
     compiles(after, [*others, "torch.rand(2, 4), torch.tensor([1, 2, 3])"], strict=False)

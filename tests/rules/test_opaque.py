@@ -303,6 +303,11 @@ class Model(nn.Module):
 """
 
 
+def test_a_number_of_steps_that_may_be_none_is_asked_for() -> None:
+    source = _PACKED.replace("total_length=x.shape[1]", "total_length=steps").replace("lengths: t", "steps, lengths: t")
+    assert "_longest_in_graph(lengths.cpu()) if steps is None else steps," in fixed(source, opaque=True)[0]
+
+
 def test_packed_sequences_are_one_graph_with_the_gradients_of_eager_mode() -> None:
     text = fixed(_PACKED, opaque=True)[0]
     assert fixed(text, opaque=True)[0] == text

@@ -96,6 +96,10 @@ def test_a_queue_is_filled_in_one_graph_with_the_gradients_of_eager_mode() -> No
             torch.testing.assert_close(apart, old)
 
 
+def test_the_operator_of_a_method_has_a_name_of_its_own() -> None:
+    loaded(_QUEUE.replace("def put(", "def update(").replace("self.put(", "self.update("))
+
+
 @pytest.mark.filterwarnings("ignore:The .grad attribute")
 def test_what_the_operator_cannot_take_breaks_the_graph_as_before() -> None:
     module = loaded(_QUEUE)
@@ -121,6 +125,7 @@ X = torch.randn(2, 3, generator=torch.Generator().manual_seed(9))
         ("self.rounds = 0\n\n", "log(self)\n\n", "handed on"),
         ("self.rounds = 0\n\n", "self.hook(place)\n\n", "may have side effects"),
         ("self.rounds = 0\n\n", "return place\n\n", "returns something"),
+        ("* self.scale", "* self.config.scale", "`self.config.scale` is not held"),
     ],
 )
 def test_what_would_show_is_left_alone(old: str, new: str, because: str, monkeypatch: pytest.MonkeyPatch) -> None:

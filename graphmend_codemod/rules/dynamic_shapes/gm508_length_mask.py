@@ -240,6 +240,9 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
     # Two tensors that are given may be one, but not where one holds fractions and the other whole numbers.
     if both or (number is float and not filled.is_floating):
         conditions.append(f"{target}.is_floating_point()")
+    if both:
+        # Rows of an expanded tensor are one row: the loop writes it again and again.
+        conditions.append(f"{target}.is_contiguous()")
     torch, name = (
         site.torch,
         site.free_name("starts", "row_starts") if fill.tail else site.free_name("ends", "row_ends"),

@@ -20,7 +20,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 
-_SPELLED = ("isinstance", "int", "list", "tuple", "range", "sum", "all")
+_SPELLED = ("isinstance", "int", "len", "list", "tuple", "range", "sum", "all")
 _BUILDERS = frozenset({"tensor", "as_tensor"})
 _WHOLE = frozenset({"torch.int64", "torch.long", "torch.int32", "torch.int"})
 _MOVES = frozenset("bool to type float double half long int byte cuda cpu clone detach contiguous".split())
@@ -89,7 +89,12 @@ def repeated(site: Site, call: ast.Call) -> Known | None:
         return None
     text = site.text(source)
     arguments = [*map(site.text, call.args), *map(site.text, call.keywords), f"output_size=sum({text})"]
-    conditions = (f"isinstance({text}, (list, tuple))", f"all(isinstance(each, int) for each in {text})")
+    conditions = (
+        f"isinstance({text}, (list, tuple))",
+        # A single count is that of every row.
+        f"len({text}) > 1",
+        f"all(isinstance(each, int) for each in {text})",
+    )
     return Known(f"{site.text(call.func)}({', '.join(arguments)})", conditions)
 
 

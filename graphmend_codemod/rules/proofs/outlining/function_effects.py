@@ -35,6 +35,10 @@ _MODES = torch_api.name_set(
     "set_grad_enabled set_default_dtype set_default_device use_deterministic_algorithms compile"
 )
 _DEEP = 6
+_OF_ONE_VALUE = torch_api.PYTHON_ATTRIBUTES.keys() | set(
+    "data grad T mT real imag type index is_floating_point is_complex itemsize".split()
+)
+"""Attributes of tensors and of constants."""
 
 
 class FunctionEffects:
@@ -42,7 +46,8 @@ class FunctionEffects:
 
     Of the instance of a method, which is followed into other methods: `read` are attributes that they read, `set` those
     that they set, to constants alone, `off` flags that have to be False for the effects to be all, `writes` the nodes
-    that change its tensors, by identity, and `methods` is whether there are other methods.
+    that change its tensors, by identity, `methods` is whether there are other methods, and `parts` names attributes
+    that hold more than a tensor or a constant, with what is read of them.
     """
 
     def __init__(self, site: Site) -> None:
@@ -53,6 +58,7 @@ class FunctionEffects:
         self.off: set[str] = set()
         self.writes: set[int] = set()
         self.methods = False
+        self.parts: dict[str, str] = {}
 
     def changed(self, function: FunctionNode, depth: int = 0, own: str = "") -> frozenset[str]:
         """Parameters whose memory the function may change. NotProven for every other effect that lasts.
@@ -147,6 +153,9 @@ class _Body:
         for node in self._nodes:
             if isinstance(node, ast.Name) and node.id == self._own and id(node) not in looked:
                 raise NotProven(f"`{self._own}` is handed on as a whole")
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and id(node) not in called:
+                if _is_own(node.value, self._own) and node.attr not in _OF_ONE_VALUE:
+                    self._effects.parts.setdefault(node.value.attr, speculation.short(node))
             if isinstance(node, ast.Attribute) and _is_own(node, self._own):
                 if isinstance(node.ctx, ast.Load):
                     self._effects.read |= {node.attr} if id(node) not in called else set()

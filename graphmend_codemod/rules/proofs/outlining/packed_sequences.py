@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_none
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -217,9 +218,11 @@ class _Region:
 
     def _call(self, operator: str) -> str:
         site = self._site
-        total = self._pad.get("total_length")
-        lengths = site.text(self._pack["lengths"])
-        steps = f"_longest_in_graph({lengths})" if total is None else site.text(total)
+        total, lengths = self._pad.get("total_length"), site.text(self._pack["lengths"])
+        steps = f"_longest_in_graph({lengths})"
+        if total is not None and not is_none(total):
+            given_none = isinstance(total, (ast.Name, ast.Attribute))
+            steps = f"{steps} if {site.text(total)} is None else {site.text(total)}" if given_none else site.text(total)
         given = [self._own, site.text(self._pack["input"]), lengths, steps, *map(site.text, self._states())]
         return site.call(f"{operator}(", given, deeper=1, after=f"){self._taken}")
 

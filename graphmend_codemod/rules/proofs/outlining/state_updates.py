@@ -55,7 +55,7 @@ _COPIED_FAKE = """\
 def _copied_fake(x):
     return torch.empty_like(x)"""
 _UPDATE = '''\
-def _update_operator(*names: str, changed: int):
+def _one_update(*names: str, changed: int):
     """Make `method(self, *given)` one operator for torch.compile: of the tensors `names` it changes the first ones."""
     import itertools
     import weakref
@@ -107,8 +107,9 @@ def edit(site: Site) -> Edit:
         raise NotProven("the method changes one of its arguments")
     _check_order(function.body, names, effects.writes)
     written = sorted(name[1:] for name in changed)
-    kinds = {name: fact.kind for name in effects.read if (fact := scope.attribute(name)) is not None}
-    tensors = [*written, *sorted(each for each in effects.read - set(written) if kinds.get(each) in _TENSORS)]
+    if effects.parts:
+        raise NotProven(f"`{next(iter(effects.parts.values()))}` is not held by the instance of the method itself")
+    tensors = [*written, *sorted(each for each in effects.read - set(written) if _is_tensor(site, each))]
     others = sorted(effects.read - set(tensors))
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
     first = site.at(body[0])
@@ -125,6 +126,14 @@ def edit(site: Site) -> Edit:
         fake = Helper("_copied_fake", _COPIED_FAKE, after=("_copied",), shared=True)
         helpers = (*helpers, Helper("_copied", _copied(site), after=("_operator_name",), shared=True), fake)
     return Edit(tuple(replacements), imports=("torch",), helpers=helpers)
+
+
+def _is_tensor(site: Site, name: str) -> bool:
+    """True for a buffer or parameter, and for an attribute that a function of torch makes."""
+    fact = site.evaluator.scope.attribute(name)
+    if fact is None or fact.kind in _TENSORS:
+        return fact is not None
+    return torch_api.torch_function(fact.callee) in torch_api.RETURNS_TENSOR
 
 
 def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> list[str]:
@@ -250,7 +259,7 @@ def _helpers(site: Site, operator: str, owner: str, names: Sequence[str], change
     made = _UPDATE.format(operator="\n".join(f"        {line}" for line in lines))
     words = [*(f'"{name}"' for name in names), f"changed={changed}"]
     text = [
-        f"@_update_operator({', '.join(words)})",
+        f"@_one_update({', '.join(words)})",
         f"def {operator}(self, *given):",
         f'    """`{owner}.{site.evaluator.scope.node.name}` as one operator for torch.compile."""',
         f"    {owner}.{site.evaluator.scope.node.name}(self, *given)",
@@ -260,6 +269,6 @@ def _helpers(site: Site, operator: str, owner: str, names: Sequence[str], change
         naming(site),
         Helper("_are_apart", apart, shared=True),
         Helper("_fits_an_update", fits, after=("_are_apart",), shared=True),
-        Helper("_update_operator", made, after=("_operator_name",), shared=True),
-        Helper(operator, "\n".join(text), after=("_update_operator",)),
+        Helper("_one_update", made, after=("_operator_name",), shared=True),
+        Helper(operator, "\n".join(text), after=("_one_update",)),
     )
