@@ -153,9 +153,10 @@ class _Body:
         for node in self._nodes:
             if isinstance(node, ast.Name) and node.id == self._own and id(node) not in looked:
                 raise NotProven(f"`{self._own}` is handed on as a whole")
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute) and id(node) not in called:
-                if _is_own(node.value, self._own) and node.attr not in _OF_ONE_VALUE:
-                    self._effects.parts.setdefault(node.value.attr, speculation.short(node))
+            held = node.value if isinstance(node, ast.Attribute) and id(node) not in called else None
+            inside = isinstance(held, ast.Attribute) and _is_own(held, self._own)
+            if inside and node.attr not in _OF_ONE_VALUE:  # type: ignore[attr-defined]
+                self._effects.parts.setdefault(held.attr, speculation.short(node))  # type: ignore[union-attr, arg-type]
             if isinstance(node, ast.Attribute) and _is_own(node, self._own):
                 if isinstance(node.ctx, ast.Load):
                     self._effects.read |= {node.attr} if id(node) not in called else set()
