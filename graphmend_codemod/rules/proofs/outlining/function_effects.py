@@ -156,7 +156,7 @@ class _Body:
             held = node.value if isinstance(node, ast.Attribute) and id(node) not in called else None
             inside = isinstance(held, ast.Attribute) and _is_own(held, self._own)
             if inside and node.attr not in _OF_ONE_VALUE:  # type: ignore[attr-defined]
-                self._effects.parts.setdefault(held.attr, speculation.short(node))  # type: ignore[union-attr, arg-type]
+                self._effects.parts.setdefault(held.attr, speculation.short(node))  # type: ignore[union-attr]
             if isinstance(node, ast.Attribute) and _is_own(node, self._own):
                 if isinstance(node.ctx, ast.Load):
                     self._effects.read |= {node.attr} if id(node) not in called else set()
