@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.analysis import annotated, gradients, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
@@ -16,10 +16,12 @@ from graphmend_codemod.analysis.given_values import annotation_text, given_value
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.iterated import element_of
 from graphmend_codemod.analysis.likely_tensors import likely_tensors
-from graphmend_codemod.analysis.list_provenance import Origins
 from graphmend_codemod.analysis.program_points import LeaksUnknown, Place, State
 from graphmend_codemod.analysis.scope import Scope, bound_in, walk_scope
 from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, flags_kept, python
+
+if TYPE_CHECKING:
+    from graphmend_codemod.analysis.list_provenance import Origins
 
 _LOOP_PASSES = 4
 

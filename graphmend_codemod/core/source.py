@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _NEWLINE = re.compile(r"\r\n?|\n")
 _TWO_LINES = re.compile(rb"[^\r\n]*(?:\r\n?|\n)?[^\r\n]*")
+_DECLARED = re.compile(rb"coding[:=][ \t]*([-\w.]+)")
+_UTF_8 = re.compile(rb"(?i)utf[-_]8")
 _BOM = b"\xef\xbb\xbf"
 # Patterns that few runs need are compiled where they are used: the commit hook would wait for each.
 _BLOCK = (
@@ -262,7 +264,7 @@ def read_bytes(path: Path | str, most: int = MOST_READ, way_out: str = "; exclud
 def _encoding(raw: bytes) -> str:
     """The encoding that PEP 263 gives to a file; SourceError for an unknown or contradictory one."""
     head = _TWO_LINES.match(raw).group()  # type: ignore[union-attr]  # it matches any bytes
-    if b"coding" not in head:
+    if b"coding" not in head or (head.isascii() and all(map(_UTF_8.fullmatch, _DECLARED.findall(head)))):
         return "utf-8-sig" if raw.startswith(_BOM) else "utf-8"
     import io
     import tokenize

@@ -6,19 +6,16 @@ import ast
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.dataflow import Flow
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
-from graphmend_codemod.analysis.list_provenance import Origins, origins
 from graphmend_codemod.analysis.program_points import LeaksUnknown, Place
 from graphmend_codemod.analysis.scope import NODE_FIELDS, FunctionNode, Outline, Scope, outline, put_children
 from graphmend_codemod.analysis.values import Names
 from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import Settings, selects
 from graphmend_codemod.core.source import SourceFile
-from graphmend_codemod.engine.applicable import applicable
 from graphmend_codemod.engine.function_trees import functions_of, outermost, parse_function
 from graphmend_codemod.engine.other_breaks import Judged, breaking_tests, without_idle_fixes
 from graphmend_codemod.engine.precedence import first_of, uncovered
@@ -28,6 +25,9 @@ from graphmend_codemod.rules.framework.ask_table import CODES
 from graphmend_codemod.rules.framework.registry import worth_asking
 from graphmend_codemod.rules.framework.rule import Asked, Match, Rule
 from graphmend_codemod.rules.framework.site import Site
+
+if TYPE_CHECKING:
+    from graphmend_codemod.analysis.list_provenance import Origins
 
 _Matches = tuple[tuple[Rule, Asked, "Sequence[int] | None"], ...]
 """Rules with what they ask, and the lines where the words stand that have to be in the node."""
@@ -55,9 +55,8 @@ def find(
     wanted = {key: reached for reached in functions if (key := (reached.qualname, reached.line)) in interesting}
     if not wanted:
         return []
-    lists = None
-    if any("list" in function.candidates for function in summary.functions):
-        lists = origins(source.text, lambda: calls_in(source.text), lambda name: index.resolve(summary.name, name))
+    listed = any("list" in function.candidates for function in summary.functions)
+    lists = _lists(source, summary, index) if listed else None
     judged: list[Judged] = []
     around = _Around(summary.name, index, wanted, interesting, lists, _seen(settings, source.path))
     for root, prefix in _outermost(source, summary, wanted):
@@ -69,6 +68,13 @@ def find(
     findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes, opaque=settings.opaque)
     unique = {(finding.code, finding.span): finding for finding in uncovered(findings)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
+
+
+def _lists(source: SourceFile, summary: ModuleSummary, index: IndexView) -> Origins | None:
+    from graphmend_codemod.analysis.callgraph import calls_in
+    from graphmend_codemod.analysis.list_provenance import origins  # a commit hook waits for them
+
+    return origins(source.text, lambda: calls_in(source.text), lambda name: index.resolve(summary.name, name))
 
 
 def _seen(settings: Settings, path: str) -> Mapping[str, frozenset[str]]:
@@ -182,6 +188,8 @@ def _findings_in(
                 continue
             if found is None:
                 continue
+            from graphmend_codemod.engine.applicable import applicable  # a commit hook that finds nothing does without
+
             rule, verdict = found
             verdict = applicable(verdict, rule, site)
             safety = rule.safety_of(verdict)

@@ -196,6 +196,38 @@ def test_a_clean_file_costs_no_heavy_import(project: Path) -> None:
     assert not imported & set(heavy.split())
 
 
+_ASKS_MANY_RULES = """# coding=utf-8
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, ids: torch.LongTensor, x: torch.Tensor, rows: torch.Tensor):
+        mask = (ids == 7).unsqueeze(-1).expand_as(x)
+        if not torch.compiler.is_compiling() and x[mask].numel() != rows.numel():
+            raise ValueError(f"{rows.numel()} elements")
+        x = x.masked_scatter(mask, rows)
+        return x[:, -1]
+"""
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_clean_file_loads_no_proof_of_the_rules_that_are_asked_about_it(project: Path) -> None:
+    (project / "clean.py").write_text(_ASKS_MANY_RULES)
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "graphmend_codemod", "fix", "clean.py"],
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "graphmend_codemod.rules.proofs.untraced.places" in imported
+    heavy = "engine.applicable rules.proofs.deciding rules.proofs.twins rules.proofs.numbers.known_sizes "
+    heavy += "rules.proofs.memory.shared_memory rules.proofs.rowwise.masked_region rules.proofs.logging.log_guard"
+    assert not imported & {f"graphmend_codemod.{name}" for name in heavy.split()}
+    assert not imported & {"dataclasses", "tokenize"}
+
+
 def test_rules_are_listed(capsys: Captured) -> None:
     assert main(["rules"]) == 0
     assert any(line.startswith("GM101  tensor-if-assign ") for line in capsys.readouterr().out.splitlines())

@@ -35,9 +35,6 @@ from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size
-from graphmend_codemod.rules.proofs.rowwise.masked_reads import REDUCTIONS
-from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, region_at
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
 from graphmend_codemod.rules.proofs.rowwise.selectors import is_expression, is_plain, masked_by, selection
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
@@ -202,6 +199,8 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     message = f"computes with rows from boolean-mask indexing (data-dependent shape): `{short(found)}`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
+    from graphmend_codemod.rules.proofs.rowwise.masked_region import NotWritten, region_at  # a commit hook waits for it
+
     before = [each for each in body[:position] if _is_worth_asking(each) and not _only_copies(each)]
     if any(node in _region(site, each, mask) for each in before):
         return None
@@ -216,6 +215,10 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
 
 def _has_known_size(site: Site, node: ast.stmt, read: ast.expr) -> bool:
     """True where the source tells how many rows the mask chooses (GM411)."""
+    if not isinstance(read, ast.Call) and "eye" not in site.evaluator.scope.outline.words:
+        return False
+    from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size  # a commit hook waits for it
+
     try:
         return of_known_size(site, node, read) is not None
     except NotProven:
@@ -238,6 +241,8 @@ def _is_chosen(site: Site, node: ast.expr) -> bool:
 
 def _reduces(node: ast.AST) -> bool:
     """True for `x.mean()`, `F.mse_loss(x, y)`."""
+    from graphmend_codemod.rules.proofs.rowwise.masked_reads import REDUCTIONS
+
     function = node.func if isinstance(node, ast.Call) else None
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     return name in REDUCTIONS
@@ -257,6 +262,8 @@ def _is_plain_reduction(node: ast.stmt) -> bool:
 
 def _region(site: Site, first: ast.stmt, mask: ast.expr) -> tuple[ast.stmt, ...]:
     """The statements that are written anew with an earlier one."""
+    from graphmend_codemod.rules.proofs.rowwise.masked_region import region_at
+
     there = site.at(first)
     if there is None:
         return ()

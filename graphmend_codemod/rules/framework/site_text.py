@@ -6,7 +6,6 @@ import ast
 import contextlib
 import io
 import re
-import tokenize
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -104,6 +103,8 @@ class SiteText:
             return []
         reader = io.StringIO(first).readline
         offset = node.lineno - 1  # type: ignore[attr-defined]
+        import tokenize  # a commit hook waits for it
+
         with contextlib.suppress(tokenize.TokenError, IndentationError):
             for token in tokenize.generate_tokens(reader):
                 line = token.start[0] + offset

@@ -56,7 +56,6 @@ from graphmend_codemod.rules.guards import checking_calls
 from graphmend_codemod.rules.guards.device_check import DeviceCheck
 from graphmend_codemod.rules.proofs.conditions import Condition, fails_early, split
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
-from graphmend_codemod.rules.proofs.logging.log_guard import guard, guard_test
 from graphmend_codemod.rules.proofs.unproven import asked_of_bytes, bool_checks, tensor_checks
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 
@@ -188,7 +187,7 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
-        return Verdict(message, edit=guard_test(site, node))
+        return Verdict(message, edit=_left_to_eager(site, node))
     if node.body[0].exc is None:
         return Verdict(message, declined="it re-raises an exception, which compiled code cannot do")
     if node.orelse:
@@ -197,6 +196,13 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, edit=_in_front(site, node, condition, early))
     except NotProven as why:
         return Verdict(message, declined=str(why))
+
+
+def _left_to_eager(site: Site, node: ast.stmt) -> Edit:
+    """A path around the check, as the setting `guards = "skip"` wants it."""
+    from graphmend_codemod.rules.proofs.logging.log_guard import guard, guard_test  # few settings need it
+
+    return guard_test(site, node) if isinstance(node, ast.If) else guard(site, [node])
 
 
 def _in_front(site: Site, node: ast.If, condition: Condition, early: bool) -> Edit:
@@ -257,7 +263,7 @@ def checking_call(site: Site, node: ast.Expr) -> Verdict | None:
     except NotProven as why:
         return Verdict(message, declined=str(why))
     if site.settings.guards == "skip":
-        return Verdict(message, edit=guard(site, [node]))
+        return Verdict(message, edit=_left_to_eager(site, node))
     if asked.switch:
         facts.append(asked.switch)
     header = site.header("if", [site.compiling, *facts])
@@ -293,7 +299,7 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
-        return Verdict(message, edit=guard(site, [node]))
+        return Verdict(message, edit=_left_to_eager(site, node))
     try:
         facts = _facts(site, condition, early)
         check = _check(site, condition, node.msg, inverse=False)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.scope import children, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -286,6 +285,8 @@ def _decides_deeper(site: Site, name: str) -> str | None:
     ]
     if not given:
         return None
+    from graphmend_codemod.analysis.callgraph import Definition, calls_in  # a commit hook waits for it
+
     calls = calls_in(site.source.text)
     todo = [(Definition(site.function, function, site.function.rpartition(".")[0]), name)]
     seen: set[tuple[str, str]] = set()

@@ -19,6 +19,7 @@ Dynamo alone: other tracers call a scripted function as it is.
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
@@ -27,12 +28,11 @@ from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
-from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front, with_numbers
-from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, tuple_in_front, uses_of_array
-from graphmend_codemod.rules.proofs.numbers.uses import Uses
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
+
+if TYPE_CHECKING:
+    from graphmend_codemod.rules.proofs.numbers.uses import Uses
 
 _SETUP = """
 import numpy as np
@@ -165,6 +165,9 @@ def made_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
     target, elements = node.targets[0], _listed(site, node.value)
     if len(node.targets) != 1 or not isinstance(target, ast.Name) or not elements:
         return None
+    from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls  # a commit hook waits for them
+    from graphmend_codemod.rules.proofs.numbers.uses import Uses
+
     sure = sure_calls(site)
     function = sure.calls.at(site.evaluator.scope.node.lineno)
     if function is None:
@@ -198,6 +201,8 @@ def _listed(site: Site, node: ast.expr) -> list[ast.expr]:
 @rule.on(ast.Assign, words=("array", "asarray"), here=True)
 def array_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = np.array(self.sizes[key])`, of which `n[0]` bounds a slice."""
+    from graphmend_codemod.rules.proofs.numbers.integer_arrays import array_made, tuple_in_front, uses_of_array
+
     made = array_made(site, node)
     uses = uses_of_array(site, made[0]) if made is not None else None
     if made is None or uses is None:
@@ -211,6 +216,8 @@ def array_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
 
 def _asked(site: Site, uses: Uses, compiling: str, elements: list[ast.expr], *, here: bool) -> list[str]:
     """The conditions of a compile path that has integers for the elements of the tensor."""
+    from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
+
     if uses.reason is not None:
         raise NotProven(uses.reason)
     function = uses.function

@@ -28,7 +28,6 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.fixed_forms import Form, candidates, fixed_form
-from graphmend_codemod.rules.proofs.twins import Twin, replacement
 from graphmend_codemod.rules.proofs.untraced.places import evaluated
 
 _SETUP = """
@@ -218,6 +217,8 @@ def reads_a_tensor(site: Site, statement: ast.stmt) -> Verdict | None:
 
 def _replacements(site: Site, statement: ast.stmt, forms: list[Form]) -> tuple[Replacement, ...]:
     """Two branches, or a choice inside of a statement that has statements in it or binds what the conditions read."""
+    from graphmend_codemod.rules.proofs.twins import Twin, replacement
+
     nested = any(isinstance(part, (ast.IfExp, ast.BoolOp, ast.Lambda)) for part in ast.walk(statement))
     inside = {part.id for part in ast.walk(statement) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
     outside = {

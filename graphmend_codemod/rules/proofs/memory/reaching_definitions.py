@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from functools import cached_property
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
@@ -12,11 +11,11 @@ from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
-@dataclass(frozen=True, eq=False)
 class Blocks:
     """The blocks of a function."""
 
-    function: FunctionNode
+    def __init__(self, function: FunctionNode) -> None:
+        self.function = function
 
     @cached_property
     def _above(self) -> dict[ast.AST, tuple[ast.AST, list[ast.stmt], int]]:

@@ -7,16 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
-from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import is_integer
 from graphmend_codemod.analysis.scope import Outline, children, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
-from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
-from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size
 
 _READS = frozenset({"int", "float", "range"})
 _OPERATORS = frozenset({"roll", "tolist", "repeat_interleave", "masked_select"})
@@ -63,9 +59,12 @@ def _parts(node: ast.Subscript) -> list[ast.expr]:
 
 def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> Form | None:
     """What takes the place of an operator; None for one that reads nothing, NotProven where no form does the same."""
-    known = of_known_size(site, statement, node)
-    if known is not None:
-        return Form(node, known.text, known.conditions, sized=True)
+    if isinstance(node, ast.Call) or "eye" in site.evaluator.scope.outline.words:
+        from graphmend_codemod.rules.proofs.numbers.known_sizes import of_known_size  # a commit hook waits for it
+
+        known = of_known_size(site, statement, node)
+        if known is not None:
+            return Form(node, known.text, known.conditions, sized=True)
     if isinstance(node, ast.Call):
         return _rolled(site, node) if _name(node) == "roll" else None
     assert isinstance(node, ast.Subscript)
@@ -190,6 +189,10 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
         raise NotProven(f"a view of `{short(node)}` may be written in place; assign it to a variable first")
     assert isinstance(node, ast.Subscript)
     viewed = dotted(node.value) or ""
+    from graphmend_codemod.analysis.callgraph import calls_in
+    from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of  # a commit hook waits for them
+    from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+
     calls = calls_in(site.source.text)
     function = calls.at(site.evaluator.scope.node.lineno)
     if function is None:
