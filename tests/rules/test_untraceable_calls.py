@@ -58,6 +58,9 @@ def model(body: str) -> str:
         "with torch.backends.cuda.sdp_kernel(enable_flash=False, enable_math=True):\n"
         "            x = F.scaled_dot_product_attention(x[None], x[None], x[None])[0]",
         "x = x * 2 if torch.jit.isinstance(x, torch.Tensor) else x",
+        'y = {"x": x}\n        x = x * 2 if torch.jit.isinstance(y, dict[str, torch.Tensor]) else x',
+        "y = [x, 1]\n        x = x * 2 if torch.jit.isinstance(y, list[torch.Tensor]) else x + 1",
+        "x = x * 2 if torch.jit.isinstance(x, dict[str, torch.Tensor]) else x + 1",
         "x = x * 2 if not torch._C._is_tracing() else x",
         "x = x + random.random() * x",
         "y = x.clone()\n        y.add_(2, x)\n        y.addcmul_(0.5, x, x)\n        x = y",
@@ -99,6 +102,7 @@ def test_a_variable_that_needs_a_gradient_or_is_a_subclass_stays_a_variable() ->
         ("x = x + gc.collect()", "its result is used"),
         ("bar = tqdm(total=3)\n        bar.update(1)", "updates the progress bar itself"),
         ("x = x * 2 if torch.jit.isinstance([x], list[torch.Tensor]) else x", "check the elements of a container"),
+        ("x = x * 2 if torch.jit.isinstance(x, tuple[torch.Tensor, int]) else x", "check the elements of a container"),
         ("x.add_(x.sum().item(), x.abs())", "another order"),
     ],
 )

@@ -114,6 +114,7 @@ def _iterated(inner: Make) -> Make:
     return make
 
 
+_CONTAINERS = {"builtins.list": "list", "typing.List": "list", "builtins.dict": "dict", "typing.Dict": "dict"}
 _PASSED_ON = frozenset({"builtins.enumerate", "builtins.zip", "builtins.list", "builtins.tuple", "builtins.sum"})
 
 
@@ -134,13 +135,14 @@ def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None
     if len(call.args) != 2 or call.keywords:
         raise NotProven("the call is not of the form `torch.jit.isinstance(value, type)`")
     asked = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
-    for each in asked:
-        qualified = site.resolve(each) or ""
-        plain = qualified.startswith("builtins.") or qualified == "torch.Tensor"
-        if not plain or qualified in {"builtins.list", "builtins.dict", "builtins.tuple"}:
+    elements = _elements_asked(site, call) if len(asked) == 1 else None
+    for each in asked if elements is None else ():
+        if not _is_plain_class(site, each):
             raise NotProven(
                 f"`{speculation.short(each)}` may check the elements of a container; manually check with `isinstance`"
             )
+    if elements is not None and not site.scripted:
+        return Twin(call, call, elements, site.compiling, test=True)
     if site.scripted and not _tells_only_inside(site, statement, call):
         raise NotProven(
             "TorchScript also compiles this function, and learns the type of the value from this call; "
@@ -148,6 +150,30 @@ def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None
         )
     text = f"isinstance({', '.join(site.text(each) for each in call.args)})"
     return Twin(call, call, text, site.compiling, test=True)
+
+
+def _is_plain_class(site: Site, node: ast.expr) -> bool:
+    qualified = site.resolve(node) or ""
+    plain = qualified.startswith("builtins.") or qualified == "torch.Tensor"
+    return plain and qualified not in {"builtins.list", "builtins.dict", "builtins.tuple"}
+
+
+def _elements_asked(site: Site, call: ast.Call) -> str | None:
+    """`isinstance(x, list) and all(...)` for `list[Tensor]` and `dict[str, Tensor]`; None for any other type."""
+    value, kind = call.args
+    if not isinstance(kind, ast.Subscript) or not isinstance(value, (ast.Name, ast.Attribute)):
+        return None
+    parts = kind.slice.elts if isinstance(kind.slice, ast.Tuple) else [kind.slice]
+    origin = _CONTAINERS.get(site.resolve(kind.value) or "")
+    if origin is None or len(parts) != (2 if origin == "dict" else 1):
+        return None
+    if not all(_is_plain_class(site, part) for part in parts):
+        return None
+    spelled, names = site.text(value), [site.text(part) for part in parts]
+    if origin == "list":
+        return f"(isinstance({spelled}, list) and all(isinstance(each, {names[0]}) for each in {spelled}))"
+    asked = f"isinstance(key, {names[0]}) and isinstance(each, {names[1]})"
+    return f"(isinstance({spelled}, dict) and all({asked} for key, each in {spelled}.items()))"
 
 
 def _tells_only_inside(site: Site, statement: ast.stmt, call: ast.Call) -> bool:

@@ -6,8 +6,9 @@ Dynamo breaks the graph at the one and traces the other. Eager mode keeps the ca
 its equivalent runs, with the same arguments.
 
 What a call takes for granted is asked for while Dynamo traces: a subclass of tensor, or `requires_grad=True`, goes to
-`Variable` and breaks the graph as before. `torch.jit.isinstance` is replaced for plain classes, not for `List[Tensor]`,
-and in code for TorchScript where that learns the same types.
+`Variable` and breaks the graph as before. `torch.jit.isinstance` is replaced for plain classes, in
+code for TorchScript where that learns the same types, and elsewhere for `List[Tensor]` and `Dict[str, Tensor]`:
+compiled code does not warn that an empty container has no elements.
 A clock that only messages tell reads 0.0 where these are left out; compiled code does not collect garbage by itself.
 `scipy.fft.next_fast_len` is computed by a helper, from integers alone. The default device is that of a new tensor.
 A progress bar that is kept in a name may be told things, so it is left alone. Warnings of deprecated functions and the
