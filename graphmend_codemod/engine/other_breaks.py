@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
@@ -66,9 +66,10 @@ def _breaks(site: Site, test: ast.expr) -> bool:
 def asks_for_compiler(site: Site) -> str | None:
     """A call in a test at or around the site that seems to ask whether the compiler runs, by a name nobody knows.
 
-    Below it, or beside it, a compile path of ours would contradict the author's own.
+    Below it, or beside it, a compile path of ours would contradict the author's own. One that asks for an export alone
+    says nothing of what runs where it does not hold.
     """
-    tests = [parent.test for parent in site.place.parents if isinstance(parent, (ast.If, ast.While))]
+    tests = [parent.test for parent in site.place.parents if _may_ask(site, parent)]
     own = getattr(site.node, "test", None)
     for test in [*tests, *([own] if own is not None else [])]:
         for node in walk(test):
@@ -77,6 +78,14 @@ def asks_for_compiler(site: Site) -> str | None:
                 if value.truth is None and value.compiling is None:
                     return speculation.short(node)
     return None
+
+
+def _may_ask(site: Site, parent: ast.AST) -> TypeGuard[ast.If | ast.While]:
+    if not isinstance(parent, (ast.If, ast.While)):
+        return False
+    exports = isinstance(parent.test, ast.Call) and "export" in _called(parent.test)
+    inside = any(part is site.place.statement for each in parent.body for part in walk(each))
+    return inside or not exports
 
 
 def _called(node: ast.Call) -> str:

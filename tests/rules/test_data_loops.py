@@ -126,3 +126,16 @@ def test_what_an_operator_would_show_is_left_alone(body: str, because: str) -> N
     source = _LOOPS.replace("y = y * 0.9", body).replace("+ y).sum()", "+ y).sum() + (last if x is None else 0)")
     with pytest.raises(NotProven, match=because):
         outlined(source)
+
+
+def test_a_loop_beside_a_test_for_an_export_is_compiled_and_one_below_it_is_not() -> None:
+    asks = "def is_exporting():\n    return MODES['export']\n\n\ndef step("
+    beside = (
+        "        if is_exporting():\n            y = y * 2\n        else:\n"
+        "            while y.norm() > 1:\n                y = y * 0.9\n"
+    )
+    loop = "        while y.norm() > 1:\n            y = y * 0.9\n"
+    source = _LOOPS.replace("def step(", asks)
+    assert "_forward_rounds" in fixed(source.replace(loop, beside), opaque=True)[0]
+    below = f"        if is_exporting():\n{loop.replace('        ', '            ')}"
+    assert "_forward_rounds" not in fixed(source.replace(loop, below), opaque=True)[0]
