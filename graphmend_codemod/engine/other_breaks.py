@@ -69,7 +69,7 @@ def asks_for_compiler(site: Site) -> str | None:
     Below it, or beside it, a compile path of ours would contradict the author's own. One that asks for an export alone
     says nothing of what runs where it does not hold.
     """
-    tests = [parent.test for parent in site.place.parents if _may_ask(site, parent)]
+    tests = [parent.test for parent in site.place.parents if _may_ask(parent, site)]
     own = getattr(site.node, "test", None)
     for test in [*tests, *([own] if own is not None else [])]:
         for node in walk(test):
@@ -80,7 +80,7 @@ def asks_for_compiler(site: Site) -> str | None:
     return None
 
 
-def _may_ask(site: Site, parent: ast.AST) -> TypeGuard[ast.If | ast.While]:
+def _may_ask(parent: ast.AST, site: Site) -> TypeGuard[ast.If | ast.While]:
     if not isinstance(parent, (ast.If, ast.While)):
         return False
     exports = isinstance(parent.test, ast.Call) and "export" in _called(parent.test)
