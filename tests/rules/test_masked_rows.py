@@ -72,6 +72,7 @@ def test_a_list_that_another_name_may_change_gives_no_sizes(change: str) -> None
             "y[mask].mean()",
             ["torch.randn(2, 3, 4), torch.tensor([[1, 0, 1], [0, 0, 1]]).bool()", "torch.randn(3), torch.ones(3) > 0"],
         ),
+        ("y[mask].sum() - y[mask].mean() * 2", ["torch.randn(2, 3), torch.tensor([True, False])"]),
         ("y[mask].sum() * 2", ["torch.randn(2, 3), torch.tensor([True, False])", "torch.randn(2), torch.tensor(True)"]),
         (
             "-y[torch.arange(y.shape[0]), index][mask].mean()",

@@ -161,8 +161,15 @@ def reduced(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
 
 def _is_all(value: ast.expr, found: Selection) -> bool:
     """False where the mask chooses something else in the same statement, which ends the graph all the same."""
-    others = [each for part in walk_in_layers(value) if (each := selection(part)) is not None]
-    return sum(same(each.mask, found.mask) for each in others) == 1
+    reduced = {
+        id(part.func.value)
+        for part in walk_in_layers(value)
+        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and not (part.args or part.keywords)
+        if part.func.attr in {"sum", "mean"} and (each := selection(part.func.value)) is not None
+        if is_plain(each, part.func.attr)
+    }
+    chosen = ((part, selection(part)) for part in walk_in_layers(value))
+    return all(id(part) in reduced for part, each in chosen if each is not None and same(each.mask, found.mask))
 
 
 def _selected(site: Site, node: ast.expr) -> Selection | None:
