@@ -18,8 +18,9 @@ decides, is the reason not to.
 
 **Methods that change tensors of the instance.** A method that returns nothing and fills a queue, starts a codebook or
 counts in buffers (`if self.initted: return`, `place = int(self.place)`) is called as one operator, which gets these
-tensors and gives back their new values; the graph copies these into them, twice the memory traffic of each. It may call
-other methods that do no more. Attributes that it sets to a constant have to hold it already, flags in front of what is
+tensors and gives back their new values; the graph copies these into them. That takes longer than a break where they
+are large, so with more than 2**18 elements on a CPU, and 2**24 elsewhere, the graph breaks as before. It may call other
+methods that do no more. Attributes that it sets to a constant have to hold it already, flags in front of what is
 not known have to be False, arguments have to be tensors and constants, and gradients off (as under `@torch.no_grad()`):
 all that is told apart while tracing, and the graph breaks as before. `self.queue.clone()` in the class becomes an
 operator, too: Inductor leaves out a copy of a tensor that changes later in the graph, and the gradient would be wrong.
