@@ -236,6 +236,12 @@ import torch
 from torch import nn
 
 
+class Other(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.zeros(1))
+
+
 class Model(nn.Module):
     def __init__(self):
         super().__init__()
@@ -263,6 +269,9 @@ def test_what_a_buffer_or_an_annotation_says_is_named(statements: str, code: str
     assert any(does in message for _, message in named)
 
 
-@pytest.mark.parametrize("test", ["self.count % 9 == 0", "self.none is None", "self.place.shape[0] > 2", "len(x) > 2"])
+_PLAIN = ["self.count % 9 == 0", "int(self.count) == 3", "self.none is None", "self.place.shape[0] > 2", "len(x) > 2"]
+
+
+@pytest.mark.parametrize("test", _PLAIN)
 def test_what_is_no_tensor_decides_without_a_finding(test: str) -> None:
-    assert found(embedded(f"if {test}:\n    self.count = 3", _BUFFERS)) == []
+    assert found(embedded(f"if {test}:\n    self.count += 3", _BUFFERS)) == []

@@ -41,12 +41,18 @@ def is_registered(site: Site, node: ast.expr) -> bool:
         return False
     fact = site.evaluator.scope.attribute(node.attr)
     known = fact is not None and fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
-    return known or node.attr in _registered(site.source.text)
+    if known or (fact is not None and fact.kind is not AttributeKind.CHANGED):
+        return known
+    return node.attr in _registered(site.source.text, site.evaluator.scope.node.lineno)
 
 
-@lru_cache(maxsize=4)
-def _registered(text: str) -> frozenset[str]:
-    return frozenset(_REGISTERS.findall(text))
+@lru_cache(maxsize=64)
+def _registered(text: str, line: int) -> frozenset[str]:
+    """The buffers of the class around a line: another class of the file may count with a number of that name."""
+    lines = text.split("\n")
+    first = next((number for number in range(min(line, len(lines)), 0, -1) if lines[number - 1][:6] == "class "), 1)
+    last = next((number for number in range(first + 1, len(lines)) if lines[number - 1][:6] == "class "), len(lines))
+    return frozenset(_REGISTERS.findall("\n".join(lines[first - 1 : last])))
 
 
 def is_list_of_tests(site: Site, node: ast.expr) -> bool:
