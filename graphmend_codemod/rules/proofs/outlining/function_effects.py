@@ -88,12 +88,14 @@ class FunctionEffects:
         """The function of this file that a call by its plain name calls."""
         if not isinstance(call.func, ast.Name):
             return None
+        summary = self._site.summary
+        if not any(each.qualname == call.func.id for each in summary.functions):
+            return None  # before the whole file is parsed for it
         found = [
             each.node
             for each in calls_in(self._site.source.text).definitions.values()
             if each.qualname == call.func.id and not each.owner
         ]
-        summary = self._site.summary
         bound = [each for each in summary.bindings if each.name == call.func.id and each.kind != "function"]
         written = any(each.name == call.func.id and not each.receiver for each in summary.writes)
         return found[0] if len(found) == 1 and not found[0].decorator_list and not bound and not written else None
