@@ -129,3 +129,36 @@ def test_a_long_condition_is_written_on_lines_of_its_own() -> None:
     after, _ = fixed(model("y = x * 2\n        " + body))
     assert "            not (\n                torch.compiler.is_compiling()\n" in after
     assert max(map(len, after.splitlines())) <= 120
+
+
+_FLAG = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, clip=False):
+        super().__init__()
+        self.clip = {clip}
+
+    def forward(self, x: torch.Tensor):
+        y = x + 1
+        if {test}:
+            y = x * 3
+        return y * 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("clip", "test"),
+    [("clip", "(x > 0).any() and self.clip"), ("True", "(x > 0).any() or self.clip"), ("False", "x.any() and self.clip")],
+)
+def test_a_flag_that_decides_leaves_no_break_whatever_else_is_selected(clip: str, test: str) -> None:
+    source = _FLAG.format(clip=clip, test=test)
+    after, _ = fixed(source)
+    compiles(after, ["torch.ones(2, 4)"])
+
+
+def test_what_a_test_raises_is_raised_where_its_flag_is_not_set() -> None:
+    after, _ = fixed(_FLAG.format(clip="clip", test="x.max() > 5 and self.clip"))
+    compiles(after, ["torch.ones(0, 4)"], strict=False)

@@ -180,6 +180,9 @@ def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
     for operand in node.values:
         if not reads_tensor(site, operand):
             verdict = verdict & _asked_at_once(site, operand, env, late=bool(parts))
+            if known_flag(site, operand) is isinstance(node.op, ast.Or):
+                why = f"`{site.text(operand)}` decides the test alone, as the class sets it"
+                verdict = verdict & speculation.Verdict(impure=why)
             narrow(site.evaluator, operand, isinstance(node.op, ast.And), env)
             facts.append(site.operand_of_and(operand) if isinstance(node.op, ast.And) else negated(site, operand))
             continue
@@ -200,6 +203,17 @@ def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
     if len(parts) == 1:
         return parts[0]._replace(verdict=verdict, facts=tuple(facts), skipped=skipped, if_skipped=tuple(if_skipped))
     return Part(text, f"({text})", f"~({text})", several, verdict, tuple(facts), any_shape, skipped, tuple(if_skipped))
+
+
+def known_flag(site: Site, node: ast.expr) -> bool | None:
+    """What `self.flag` or `not self.flag` is where the class sets the flag to one constant; None where it may vary."""
+    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else node
+    scope = site.evaluator.scope
+    if not isinstance(inner, ast.Attribute) or not isinstance(inner.value, ast.Name):
+        return None
+    fact = scope.attribute(inner.attr) if inner.value.id == scope.self_name else None
+    known = {"True": True, "False": False}.get(fact.text) if fact is not None else None
+    return known if known is None or inner is node else not known
 
 
 def _asked_at_once(site: Site, operand: ast.expr, env: Env, *, late: bool) -> speculation.Verdict:

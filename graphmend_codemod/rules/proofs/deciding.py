@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR, torch_function
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions import negated, reads_tensor
+from graphmend_codemod.rules.proofs.conditions import known_flag, negated, reads_tensor
 from graphmend_codemod.rules.proofs.skipped_operands import of_some_element
 
 
@@ -128,12 +128,10 @@ def _never(site: Site, node: ast.expr, outcome: bool) -> bool:
 
     A test of what a loop counts is decided in its last round, and the tensor has broken the graph before.
     """
+    known, scope = known_flag(site, node), site.evaluator.scope
     inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else node
-    scope = site.evaluator.scope
     if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == scope.self_name:
-        fact = scope.attribute(inner.attr)
-        known = {"True": True, "False": False}.get(fact.text) if fact is not None else None
-        return known is not None and known is ((inner is node) is not outcome)
+        return known is not None and known is not outcome
     loops = [each for each in (*site.place.parents, site.place.statement) if isinstance(each, _LOOPS)]
     read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
     stored = (

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from graphmend_codemod.core.findings import Original, Safety
 from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.rule import Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import Condition
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves
 from graphmend_codemod.rules.proofs.select.selection import Selection
+from graphmend_codemod.rules.proofs.skipped_operands import unwrapped
 
 
 def select_verdict(message: str, selection: Selection, facts: Facts) -> Verdict:
@@ -27,7 +30,29 @@ def select_verdict(message: str, selection: Selection, facts: Facts) -> Verdict:
         header = (f"if {' and '.join(static)}:\n    ",) if static else ()
         edit = one_path(site, site.span(node), (*comments, *header, *lines))
         return Verdict(message, edit=edit, safety=Safety.UNSAFE)
+    later = _asked_below(site, node, first, facts)
+    if later:
+        # In the header and false, Dynamo would come to the test itself, and read the tensor first.
+        header = [*(text for text in static if text not in later), *facts.conditions]
+        inner = f"if {' and '.join(later)}:\n        "
+        return Verdict(message, edit=in_front(site, node, header, [inner, *_lines(selection, facts, 2)]))
     return Verdict(message, edit=in_front(site, node, [*static, *facts.conditions], _lines(selection, facts, 1)))
+
+
+def _asked_below(site: Site, node: ast.If, condition: Condition, facts: Facts) -> list[str]:
+    """Static parts behind a tensor where nothing happens unless they hold; none where the facts take them for granted.
+
+    They are asked below the header of the compile path, which then covers the calls where one of them is false too.
+    """
+    parts = node.test.values if isinstance(node.test, ast.BoolOp) and not node.orelse else []
+    number = next((number for number, part in enumerate(parts) if part not in condition.static), len(parts))
+    later = [part for part in parts[number:] if part in condition.static]
+    words = {word for text in facts.conditions for word in re.findall(r"\w+", text)} - {site.evaluator.scope.self_name}
+    granted = any(words & set(re.findall(r"\w+", site.text(part))) for part in later)
+    # Where they do not hold, eager mode computes the tensors all the same, and raises what they raise.
+    judged = [site.judge(unwrapped(site, part)) for part in condition.tensors]
+    raises = any(each.raises is not None or each.needs_shapes or each.needs_floating for each in judged)
+    return [] if granted or raises or condition.choice != condition.text else [site.operand_of_and(part) for part in later]
 
 
 def _lines(selection: Selection, facts: Facts, depth: int) -> list[str | Original]:
