@@ -52,7 +52,9 @@ def _asked_below(site: Site, node: ast.If, condition: Condition, facts: Facts) -
     # Where they do not hold, eager mode computes the tensors all the same, and raises what they raise.
     judged = [site.judge(unwrapped(site, part)) for part in condition.tensors]
     raises = any(each.raises is not None or each.needs_shapes or each.needs_floating for each in judged)
-    return [] if granted or raises or condition.choice != condition.text else [site.operand_of_and(part) for part in later]
+    return (
+        [] if granted or raises or condition.choice != condition.text else [site.operand_of_and(part) for part in later]
+    )
 
 
 def _lines(selection: Selection, facts: Facts, depth: int) -> list[str | Original]:
