@@ -62,17 +62,8 @@ def test_a_file_that_does_without_torch_imports_none(tmp_path: Path) -> None:
     ("imports", "because"),
     [
         (
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
-            "imports `torch` only under `TYPE_CHECKING`",
-        ),
-        ("import typing\nif typing.TYPE_CHECKING:\n    import torch as th", "imports `th` only under `TYPE_CHECKING`"),
-        (
             "from torch import nn\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch",
             "imports `torch` only under `TYPE_CHECKING`",
-        ),
-        (
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from torch import Tensor",
-            "imports torch only under `TYPE_CHECKING`",
         ),
         ("try:\n    import torch\nexcept ImportError:\n    pass", "`torch` is imported conditionally"),
     ],
@@ -82,6 +73,16 @@ def test_torch_is_not_asked_for_where_it_may_not_be_there(tmp_path: Path, import
     (tmp_path / "told.py").write_text(_WITHOUT_TORCH.replace("import warnings", f"import warnings\n{imports}"))
     (finding,) = api.check([tmp_path], Settings(tmp_path), cache=False).findings
     assert because in (finding.declined or "")
+
+
+@pytest.mark.parametrize("imported", ["import torch", "import torch as th", "from torch import Tensor"])
+def test_a_file_with_torch_for_types_alone_still_imports_none(tmp_path: Path, imported: str) -> None:
+    (tmp_path / "model.py").write_text(_MODEL)
+    types = f"import warnings\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {imported}"
+    (tmp_path / "told.py").write_text(_WITHOUT_TORCH.replace("import warnings", types))
+    (finding,) = api.check([tmp_path], Settings(tmp_path), cache=False).findings
+    assert finding.edit is not None
+    assert finding.edit.imports == ("sys",)
 
 
 def test_a_function_that_names_torch_may_ask_for_more_of_it(tmp_path: Path) -> None:
