@@ -33,9 +33,9 @@ def select_verdict(message: str, selection: Selection, facts: Facts) -> Verdict:
     later = _asked_below(site, node, first, facts)
     if later:
         # In the header and false, Dynamo would come to the test itself, and read the tensor first.
-        header = [*(text for text in static if text not in later), *facts.conditions]
+        asked = [*(text for text in static if text not in later), *facts.conditions]
         inner = f"if {' and '.join(later)}:\n        "
-        return Verdict(message, edit=in_front(site, node, header, [inner, *_lines(selection, facts, 2)]))
+        return Verdict(message, edit=in_front(site, node, asked, [inner, *_lines(selection, facts, 2)]))
     return Verdict(message, edit=in_front(site, node, [*static, *facts.conditions], _lines(selection, facts, 1)))
 
 
