@@ -85,7 +85,10 @@ class Blocks:
         return [*found, None]
 
     def _is_left(self, around: ast.AST, block: list[ast.stmt], name: str) -> bool:
-        """True where a loop, or another part of a `try`, may have bound a name before a block of it begins."""
+        """True where a loop, another part of a `try`, a `with` or a test may bind a name before a block begins."""
+        heads = [getattr(around, "test", None), *(item.optional_vars for item in getattr(around, "items", ()))]
+        if any(each is not None and name in self._bound_in(each) for each in heads):
+            return True
         part = isinstance(around, ast.Try) and block is not around.body
         return (part or isinstance(around, (ast.For, ast.AsyncFor, ast.While))) and name in self._bound_in(around)
 
