@@ -11,7 +11,7 @@ Measured on seven expert blocks of transformers with Inductor on one thread (`do
 at 512 rows, 0.9 to 1.1 times at one, 1.1 to 1.5 times with backward. Start-up takes 0.5 to 1.0 times as long; at one
 row up to 1.8 times, where a break in a loop kept Dynamo from compiling the router, too.
 A loop that goes through the chosen experts alone (Switch Transformers) does so little with one row that the operator's
-call shows: 1.3 times by itself, 1.0 with a feed-forward layer behind it; 1.0 at 512 rows.
+call shows: 1.3 times by itself, 1.0 with a feed-forward layer behind it; 1.0 at 512 rows, as for NLLB-MoE.
 
 Experts without rows get a gradient of zeros where eager mode leaves them without one. The operator knows its module by
 a number that torch.compile guards, so compile a model as a whole: layers that are compiled one by one are compiled once
