@@ -21,9 +21,9 @@ _METHODS = frozenset(
 """Methods of tensors that Python's own types lack."""
 _ATTRIBUTES = frozenset({"shape", "ndim"})
 _TAKES_TENSOR = torch_api.RETURNS_TENSOR - torch_api.NOT_FIRST_TENSOR
-_OF_TENSORS = _METHODS | _ATTRIBUTES | torch_api.PYTHON_ATTRIBUTES.keys() | torch_api.TENSOR_ATTRIBUTES | {
-    *torch_api.CASTS, "to", "cpu", "cuda", "type", "detach", "clone", "contiguous", "index", "split", "copy_"
-}  # fmt: skip
+_OF_TENSORS = _METHODS.union(
+    _ATTRIBUTES, torch_api.PYTHON_ATTRIBUTES, torch_api.TENSOR_ATTRIBUTES, torch_api.CASTS
+).union({"to", "cpu", "cuda", "type", "detach", "clone", "contiguous", "index", "split", "copy_"})
 _ARRAYS = ("numpy.", "scipy.", "math.", "random.")
 Resolve = Callable[[str], "str | None"]
 
