@@ -14,7 +14,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, Outline, parameters, 
 
 _OF_PYTHON = {name for kind in (str, bytes, list, dict, set, tuple, int, float, range) for name in dir(kind)}
 _METHODS = frozenset(
-    (torch_api.RETURNS_TENSOR | torch_api.PYTHON_METHODS.keys())
+    torch_api.RETURNS_TENSOR.union(torch_api.PYTHON_METHODS)
     - _OF_PYTHON
     - {"where", "embedding", "linear", "normalize", "pad", "tensor", "as_tensor", "from_numpy", "stack", "concat"}
 )
