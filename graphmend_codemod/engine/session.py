@@ -168,6 +168,9 @@ class Checker:
         return [path for path in files if b"jit" in (raw := self._raw(path)) and gives_scripts(raw)]
 
     def _raw(self, path: str) -> bytes:
+        """The bytes of a file; none of one that cannot be read, or is too large to be."""
+        if self._load(path).problem is not None:
+            return b""
         try:
             return self.source(path).raw if path in self._overlay else (self._root / path).read_bytes()
         except (OSError, SourceError):

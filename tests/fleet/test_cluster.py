@@ -77,11 +77,15 @@ def fleet(tmp_path: Path) -> Fleet:
     folder = tmp_path / "fleet"
     folder.mkdir()
     broken_repository(tmp_path / "clones/broken")
-    for number in range(11):
-        repository = empty_repository(tmp_path / f"clones/{number:02d}")
+    _add(tmp_path / "clones", range(11))
+    return Fleet(folder)
+
+
+def _add(clones: Path, numbers: range) -> None:
+    for number in numbers:
+        repository = empty_repository(clones / f"{number:02d}")
         repository.write("model.py", CLEAN)
         repository.commit()
-    return Fleet(folder)
 
 
 def _begin(fleet: Fleet, cluster: Cluster, clones: Path, *more: str) -> subprocess.Popen[str]:
@@ -104,14 +108,15 @@ def test_a_worker_that_is_killed_costs_no_repository(fleet: Fleet, cluster: Clus
 def test_a_scheduler_that_stops_ends_the_run_and_the_rest_is_done_later(
     fleet: Fleet, cluster: Cluster, tmp_path: Path
 ) -> None:
+    _add(tmp_path / "clones", range(11, 31))  # more than can be done before the signal arrives
     running = _begin(fleet, cluster, tmp_path / "clones", "--time-limit", "5")
     began = time.monotonic()
     os.killpg(cluster.scheduler.pid, signal.SIGKILL)
     _, err = running.communicate(timeout=150)
     assert time.monotonic() - began < 120
-    assert running.returncode == 2
+    assert running.returncode == 2, err
     assert "run again with --resume" in err
-    assert len(fleet.rows()) == 12
+    assert len(fleet.rows()) == 32
     for worker in cluster.workers:
         os.killpg(worker.pid, signal.SIGKILL)
     outlive_children()
