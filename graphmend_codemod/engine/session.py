@@ -169,11 +169,9 @@ class Checker:
 
     def _raw(self, path: str) -> bytes:
         """The bytes of a file; none of one that cannot be read, or is too large to be."""
-        if self._load(path).problem is not None:
-            return b""
         try:
-            return self.source(path).raw if path in self._overlay else (self._root / path).read_bytes()
-        except (OSError, SourceError):
+            return self.source(path).raw if path in self._overlay else read_bytes(self._root / path)
+        except SourceError:
             return b""
 
     def _search(self, index: ProjectIndex, paths: Iterable[str]) -> Search:
