@@ -66,8 +66,8 @@ def _breaks(site: Site, test: ast.expr) -> bool:
 def asks_for_compiler(site: Site) -> str | None:
     """A call in a test at or around the site that seems to ask whether the compiler runs, by a name nobody knows.
 
-    Below it, or beside it, a compile path of ours would contradict the author's own. One that asks for an export alone
-    says nothing of what runs where it does not hold.
+    A generated compile path in or beside such a branch could contradict the author's own. A test that asks only for an
+    export decides nothing about its `else`.
     """
     tests = [parent.test for parent in site.place.parents if _may_ask(parent, site)]
     own = getattr(site.node, "test", None)

@@ -14,6 +14,7 @@ def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Ver
 
     A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.
     Opaque operators come last: where they are not asked for, the reason why nothing else fixes the site says more.
+    A rule that `yields` speaks only where no other one has a safe fix.
     """
     found: dict[int, tuple[Rule, Verdict]] = {}
     waiting: tuple[Rule, Verdict] | None = None

@@ -83,7 +83,7 @@ def _none_or(site: Site, mask: str, known: tuple[str, ...]) -> str:
 
 
 def _only_chooses(function: Definition, question: Question) -> bool:
-    """True for a method that does nothing but choose, by what it is given."""
+    """True if the method only chooses between the mask and None, and decides from its arguments alone."""
     node = function.node
     body = list(node.body)
     if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):

@@ -13,7 +13,7 @@ from graphmend_codemod.rules.framework.site import Site
 
 
 class KnownCallers:
-    """The calls of one module that hand down a tensor with the list that it was built from."""
+    """The calls of one module that pass a tensor together with the list it was built from."""
 
     def __init__(self, site: Site, calls: ModuleCalls, builders: Mapping[Key, Mapping[str, str]]) -> None:
         self._site, self._calls, self._builders = site, calls, builders

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import is_integer
+from graphmend_codemod.analysis.patterns import is_integer, is_name
 from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
@@ -270,7 +270,7 @@ class _Masks:
             if not isinstance(each, ast.If) or len(each.body) != 1 or len(each.orelse) != 1:
                 continue
             for number, branch in enumerate((each.body[0], each.orelse[0])):
-                if not (isinstance(branch, ast.Assign) and [ast.unparse(t) for t in branch.targets] == [name]):
+                if not isinstance(branch, ast.Assign) or not _binds_only(branch, name):
                     break
                 asked = _decides(self.function, each.test, outcome=not number)
                 if asked is None or not (self._only_computes(each) or _stays(self.site, asked.removeprefix("not "))):
@@ -292,6 +292,10 @@ class _Masks:
         if name is None and isinstance(call.func, ast.Attribute):
             return self.site.value(call.func.value).is_tensor
         return name is not None and name.startswith(("torch.", "builtins."))
+
+
+def _binds_only(assignment: ast.Assign, name: str) -> bool:
+    return len(assignment.targets) == 1 and is_name(assignment.targets[0], name)
 
 
 def _not(found: bool | None) -> bool | None:

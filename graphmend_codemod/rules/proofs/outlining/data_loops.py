@@ -1,8 +1,8 @@
 """A `while` loop whose number of rounds depends on data as one opaque operator.
 
 Each round has to give the names that it binds tensors of the shapes and dtypes that they had before, so how many rounds
-there are does not matter to what comes out. That is asked while tracing, in a function which the compile path calls: it
-traces one round, of which nothing but the shapes is used.
+there are does not matter to the shapes of the results. A function that the compile path calls asks for this while
+tracing: it traces one round and uses only its shapes and dtypes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_none
+from graphmend_codemod.analysis.patterns import asks_for_compiler, is_none
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -106,9 +106,8 @@ def _before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr
 def _flattens(statement: ast.stmt) -> bool:
     """True for `self.rnn.flatten_parameters()`, also where torch.compile passes it by."""
     if isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse:
-        return ast.unparse(statement.test) == "not torch.compiler.is_dynamo_compiling()" and _flattens(
-            statement.body[0]
-        )
+        eager = isinstance(statement.test, ast.UnaryOp) and isinstance(statement.test.op, ast.Not)
+        return eager and asks_for_compiler(statement.test) and _flattens(statement.body[0])
     called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
     return isinstance(called, ast.Attribute) and called.attr == "flatten_parameters"
 
