@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.tools.behaviour import behaves
-from tests.tools.fixes import declined, fixed
+from tests.tools.fixes import declined, fixed, fixed_among
 from tests.tools.observe import Scenario
 
 _MODEL = """import torch
@@ -86,3 +88,19 @@ def test_torch_that_may_be_missing_is_used_by_modules() -> None:
         "import torch\n", "try:\n    import torch\nexcept ImportError:\n    torch = None\n", 1
     )
     assert "torch.compiler.is_compiling():" in fixed(source)[0]
+
+
+def test_operators_get_an_import_of_torch_where_another_file_binds_it(tmp_path: Path) -> None:
+    source = """
+    from torch.nn.functional import relu
+    from layers import *
+
+
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor, lengths: torch.LongTensor):
+            return relu(x[:, : int(lengths.max())])
+    """
+    others = {"layers.py": "import torch\nfrom torch import nn\n", "pyproject.toml": "[project]\nname = 'p'\n"}
+    after, _ = fixed_among(tmp_path, source, others, opaque=True)
+    assert "import torch\n" in after
+    assert "@torch.library.custom_op(" in after

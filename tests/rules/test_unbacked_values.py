@@ -92,6 +92,23 @@ def test_an_index_of_another_kind_means_what_it_meant(index: str) -> None:
     compiles(after, [f"torch.randn(3, 4), torch.tensor({index}), torch.tensor([2])"], strict=False)
 
 
+_INTEGERS = _model(
+    "begin, n = 0, int((10 * x.abs().max()).item()) + int(given.any())",
+    "for length in lengths:",
+    "    x = x + x[:, begin : begin + length].sum()",
+    "    begin = begin + length % 2",
+    "return x * torch.ones(n).sum()",
+)
+
+
+def test_int_takes_numbers_with_a_fraction_and_slices_begin_where_a_tensor_says() -> None:
+    after, result = fixed(_INTEGERS, **_CODE)
+    assert "_integer_in_graph(10 * x.abs().max()) + _integer_in_graph(given.any())" in after
+    assert "x[:, _number_in_graph(begin) : _number_in_graph(begin + length)]" in after
+    behaves(_INTEGERS, after, _INPUTS, scenarios=FEW_SCENARIOS)
+    compiles(after, _INPUTS, scenarios=_TRAINING)
+
+
 def test_a_number_with_a_fraction_is_read_as_before() -> None:
     after, _ = fixed(_model("scale = x.max().item()", "return x * min(scale, 2.0)"), **_CODE)
     assert "and not x.is_floating_point()" in after
@@ -111,11 +128,11 @@ def test_a_number_with_a_fraction_is_read_as_before() -> None:
         ("n = (x.max() / 2).item()",),
         ("n = torch.clamp(x.float().sum() / len(x), min=1).item()",),
         ("n = torch.as_tensor([len(x)], dtype=torch.float)", "n = torch.clamp(n, min=1).item()"),
-        ("n = int(lengths.to(torch.float32).max())",),
+        ("n = lengths.to(torch.float32).max().item()",),
         ("n = x.softmax(-1).max(-1)[0].tolist()",),
         ("part = x.sigmoid()", "part = part[0] + 1", "n = part.max().item()"),
         ("n = (lengths.max() * 0.5).item()",),
-        ("n = int(mask.any())",),
+        ("n = mask.any().item()",),
     ],
     ids=["division", "mean", "constructor", "cast", "softmax", "assigned", "product", "bool"],
 )

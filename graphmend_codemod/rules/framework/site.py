@@ -213,8 +213,15 @@ class Site(SiteText):
     def imports(self) -> tuple[str, ...]:
         """Modules that an edit has to import for `self.torch` to be bound; also where nothing can bind it."""
         scope = self.evaluator.scope
-        bound = scope.is_local("torch") or scope.resolve_global("torch") is not None
+        bound = scope.is_local("torch") or (scope.resolve_global("torch") is not None and not self._starred)
         return ("torch",) if self.torch is None or (self.torch == "torch" and not bound) else ()
+
+    @property
+    def _starred(self) -> bool:
+        """True where `from .layers import *` binds `torch`, and the file imports something else from torch itself."""
+        bindings = self.summary.bindings
+        some = any(each.target.startswith("torch.") and not each.conditional for each in bindings)
+        return bool(self.summary.stars) and some and all(each.name != "torch" for each in bindings)
 
     @property
     def compiling(self) -> str:

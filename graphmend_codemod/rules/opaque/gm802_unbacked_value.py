@@ -7,10 +7,11 @@ them. The device is waited for as before, and eager mode runs the author's state
 
 These operators are *opaque*, so only `graphmend fix --opaque` or the setting `opaque = true` writes them. What comes
 later may ask for the number while it is traced: then the graph breaks there, or the backend refuses to compile. Where
-TorchScript compiles the code as well, the header says so and TorchScript passes the path by. The operators
-also take what PyTorch does not promise to keep: how a fake tensor gets such a size. `graphmend evaluate` compiles the
-model and says what holds. Numbers with a fraction and booleans break the graph as before: where the source tells that
-a tensor holds them nothing is written, and elsewhere the header asks for its dtype if it can.
+TorchScript compiles the code as well, the header says so and TorchScript passes the path by. The operators also take
+what PyTorch does not promise to keep: how a fake tensor gets such a size. `graphmend evaluate` compiles the model and
+says what holds. `int(x)` takes any number; without it numbers with a fraction and booleans break the graph as before:
+where the source tells that a tensor holds them nothing is written, and elsewhere the header asks for its dtype if it
+can.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ rule = Rule(
             """,
             after="""
             if torch.compiler.is_compiling():
-                longest = int(_number_in_graph(lengths.max()))
+                longest = _integer_in_graph(lengths.max())
             else:
                 longest = int(lengths.max())
             x = x + torch.arange(longest).sum()

@@ -53,17 +53,20 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
         if id(node) in evaluated and (found := untraced.break_at(site, node)) is not None
     ]
     written = list(_stores(site, statement))
+    outer = _whole(site, statement)
     for each in breaks:
-        texts = _in_graph(site, each.node)
+        texts = _in_graph(site, outer.get(id(each.node), each.node))
         if not texts:
             return None
         written += texts
     if not written or not _can_be_exchanged(statement, written):
         return None
     names = {name for name in HELPERS if any(f"{name}(" in text for _, text in written)}
-    is_number = any("number" in name for name in names)
+    is_number = any("number" in name or "integer" in name for name in names)
     first = breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", "")
-    read = [inner for each in breaks if (inner := _read(site, each.node)) is not None]
+    read = [
+        inner for each in breaks if id(each.node) not in outer and (inner := _read(site, each.node)) is not None
+    ]
     fraction = next((inner for inner in read if has_fraction(site, inner)), None)
     why = _why_not(site, statement, is_number=is_number)
     reason = f"{why}; manually compute all elements and select with `torch.where`" if why is not None else None
@@ -124,7 +127,7 @@ def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
     read = _read(site, node)
     if read is not None:
         text = site.text(read)
-        return [(node, f"{_READS[node.func.attr]}({text})" if read is owner else f"int(_number_in_graph({text}))")]  # type: ignore[attr-defined]
+        return [(node, f"{_READS[node.func.attr]}({text})" if read is owner else f"_integer_in_graph({text})")]  # type: ignore[attr-defined]
     if isinstance(node.func, ast.Attribute) and node.func.attr == "topk":
         return []  # nobody tried it with a `k` that a graph does not know
     text = _found(site, node, torch_api.torch_function(called), owner)
@@ -137,14 +140,29 @@ def _read(site: Site, node: ast.AST) -> ast.expr | None:
         return None
     called = site.resolve(node.func)
     if called in _CASTS and len(node.args) == 1 and not isinstance(node.args[0], ast.Starred):
-        return node.args[0]
+        inner = node.args[0]
+        item = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr == "item"
+        return inner.func.value if item and not inner.args and not inner.keywords else inner  # type: ignore[attr-defined]
     method = node.func if called is None and isinstance(node.func, ast.Attribute) else None
     return method.value if method is not None and method.attr in _READS and not node.args else None
 
 
+def _whole(site: Site, statement: ast.stmt) -> dict[int, ast.Call]:
+    """Calls of `int`, by the identity of themselves and of the `x.item()` that they are given: for any number `x`."""
+    found: dict[int, ast.Call] = {}
+    for node in walk(statement):
+        if isinstance(node, ast.Call) and site.resolve(node.func) in _CASTS and _read(site, node) is not None:
+            found[id(node)] = found[id(node.args[0])] = node
+    return found
+
+
 def _counted(site: Site, sizes: Iterable[ast.expr]) -> list[tuple[ast.expr, str]]:
-    """Sizes that are tensors, as numbers."""
-    return [(each, f"_number_in_graph({site.text(each)})") for each in sizes if is_number(site, each)]
+    """Sizes that are tensors, as numbers, and those beside them that may be tensors."""
+    sizes = list(sizes)
+    if not any(is_number(site, each) for each in sizes):
+        return []
+    may = [each for each in sizes if not isinstance(each, ast.Constant) and not site.value(each).is_python]
+    return [(each, f"_number_in_graph({site.text(each)})") for each in may]
 
 
 def _found(site: Site, node: ast.Call, name: str | None, owner: ast.expr | None) -> str | None:

@@ -50,6 +50,13 @@ def _number_in_graph(x):
         return x.item()
     return _number_as_operator(x)
 '''
+_INTEGER = '''
+def _integer_in_graph(x):
+    """`int(x)` in a form that torch.compile keeps in one graph, where it is a tensor of one number."""
+    if not isinstance(x, {torch}.Tensor) or x.is_complex() or x.numel() != 1:
+        return int(x)
+    return _number_as_operator(x)
+'''
 _SELECT = '''
 def _masked_select_in_graph(x, mask):
     """`torch.masked_select(x, mask)` in a form that torch.compile keeps in one graph."""
@@ -72,6 +79,7 @@ TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "_number_as_operator": (_NUMBER, ("_number_fake",)),
     "_number_fake": (_NUMBER_FAKE, ()),
     "_number_in_graph": (_IN_GRAPH, ("_number_as_operator", "_number_fake")),
+    "_integer_in_graph": (_INTEGER, ("_number_as_operator", "_number_fake")),
     "_numbers_in_graph": (_LIST, ("_number_in_graph", "_number_as_operator", "_number_fake")),
 }
 HELPERS = frozenset(TEXTS)
