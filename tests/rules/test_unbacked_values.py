@@ -102,7 +102,7 @@ _INTEGERS = _model(
 
 
 def test_int_takes_numbers_with_a_fraction_and_slices_begin_where_a_tensor_says() -> None:
-    after, result = fixed(_INTEGERS, **_CODE)
+    after, _ = fixed(_INTEGERS, **_CODE)
     assert "_integer_in_graph(10 * x.abs().max()) + _integer_in_graph(given.any())" in after
     assert "x[:, _number_in_graph(begin) : _number_in_graph(begin + length)]" in after
     behaves(_INTEGERS, after, _INPUTS, scenarios=FEW_SCENARIOS)
