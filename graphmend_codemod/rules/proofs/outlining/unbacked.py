@@ -64,9 +64,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     names = {name for name in HELPERS if any(f"{name}(" in text for _, text in written)}
     is_number = any("number" in name or "integer" in name for name in names)
     first = breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", "")
-    read = [
-        inner for each in breaks if id(each.node) not in outer and (inner := _read(site, each.node)) is not None
-    ]
+    read = [inner for each in breaks if id(each.node) not in outer and (inner := _read(site, each.node)) is not None]
     fraction = next((inner for inner in read if has_fraction(site, inner)), None)
     why = _why_not(site, statement, is_number=is_number)
     reason = f"{why}; manually compute all elements and select with `torch.where`" if why is not None else None
