@@ -170,3 +170,72 @@ def test_a_torch_that_may_be_missing_where_the_module_is_imported_is_not_used_th
     source = _SEGMENTS.replace(old, new)
     tools = {"tools.py": "def is_available():\n    return False\n"}
     assert fixed_among(tmp_path, source, tools, select=("GM502",))[0] == source
+
+
+_OWN = """
+import torch
+from torch import nn
+
+
+class Expert(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enter = nn.Linear(4, 8)
+        self.drop = nn.Dropout(0.5)
+        self.leave = nn.Linear(8, 4, bias=False)
+
+    def forward(self, x):
+        return self.leave(self.drop(torch.tanh(self.enter(x - x.mean(0)))))
+
+
+class Experts(nn.ModuleDict):
+    def __init__(self):
+        super().__init__()
+        self.final = nn.Dropout(0.5)
+        for i in range(3):
+            self[f"expert_{i}"] = Expert()
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor):
+        result = torch.zeros_like(x)
+        for i in mask.any(0).nonzero():
+            rows = torch.where(mask[:, i[0]])[0]
+            result.index_add_(0, rows, self.final(self[f"expert_{i[0]}"](x[rows])))
+        return result * 2
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(4, 3)
+        self.experts = Experts()
+
+    def forward(self, x: torch.Tensor):
+        return self.experts(x, nn.functional.one_hot(self.gate(x).argmax(-1), 3).bool())
+"""
+
+
+def test_a_dict_that_looks_up_its_own_experts_is_one_operator() -> None:
+    after, _ = fixed(_OWN, select=("GM502",))
+    behaves(_OWN, after, ["torch.randn(6, 4)"], scenarios=FEW_SCENARIOS[:2])
+    model = made(_OWN)
+    same(results(model, model, X), results(model, one_graph(model), X), 1e-6)
+    module = loaded(_OWN)
+    model = vars(module)["Model"]()
+    model.experts["expert_1"] = type("Other", (torch.nn.Linear,), {"__module__": "elsewhere"})(4, 4)
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        one_graph(model)(X)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("- x.mean(0)", "- self.drop.p.append(x)"),
+        ("class Experts(nn.ModuleDict):", "class Experts(nn.ModuleDict):\n    def __getitem__(self, key): pass\n"),
+        ("= Expert()\n", "= made(i)\n"),
+        ("nn.Dropout(0.5)\n        for", "made()\n        for"),
+    ],
+)
+def test_an_own_dict_whose_layers_may_do_more_is_left_alone(old: str, new: str) -> None:
+    source = _OWN.replace(old, new)
+    assert new in source
+    assert fixed(source, select=("GM502",))[0] == source

@@ -16,6 +16,7 @@ from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.layer_lists import layers_called
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 from graphmend_codemod.rules.proofs.memory.stores import Store, bound_in, store_value, taken_apart, viewed
@@ -23,7 +24,7 @@ from graphmend_codemod.rules.proofs.memory.stores import Store, bound_in, store_
 _OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
 _REGISTERS = frozenset({"register_buffer", "register_parameter"})
 """Methods of `nn.Module` that keep a tensor and leave it as it is."""
-_Link = tuple[Store | ast.Call | ast.AugAssign, set[str], set[str]]
+Link = tuple[Store | ast.Call | ast.AugAssign, set[str], set[str]]
 T = TypeVar("T")
 
 
@@ -34,11 +35,13 @@ class ModuleMemory:
     site: Site
     calls: ModuleCalls
     _asked: dict[tuple[str, int, str], set[str]] = field(default_factory=dict)
+    assumed: frozenset[str] = frozenset()
+    """Functions of the top level whose calls raise, as they are None: these share and write nothing."""
 
     def remembered(self, question: str, about: Hashable, answer: Callable[[], T]) -> T:
         """What the text of a function and the meaning of the names in its module tell, worked out once."""
         scope = self.site.evaluator.scope
-        return self.calls.remembered(question, (about, scope.module, scope.index), answer)
+        return self.calls.remembered(question, (about, scope.module, scope.index, self.assumed), answer)
 
     def writes(self, function: Definition) -> list[tuple[ast.AST, set[str]]]:
         """The nodes that write, with the names, and the functions inside; in the order of a walk."""
@@ -68,11 +71,11 @@ class ModuleMemory:
                 given = [part.value]
             yield from ((name, part) for each in given for name in self.sources(function, each))
 
-    def filled(self, function: Definition) -> list[_Link]:
+    def filled(self, function: Definition) -> list[Link]:
         """Statements that put something into a container, `y.append(x)` or `y[0] = x`, with both."""
         return self.remembered("filled", function, lambda: list(self._find_filled(function)))
 
-    def _find_filled(self, function: Definition) -> Iterator[_Link]:
+    def _find_filled(self, function: Definition) -> Iterator[Link]:
         for part in walk_scope(function.node):
             if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
                 if part.func.attr in CONTAINER_METHODS and part.args:
@@ -105,7 +108,7 @@ class ModuleMemory:
             ],
         )
 
-    def links(self, function: Definition) -> list[_Link]:
+    def links(self, function: Definition) -> list[Link]:
         """The assignments of a function, with what they bind and what that may share memory with."""
         return self.remembered(
             "links",
@@ -138,6 +141,8 @@ class ModuleMemory:
 
     def _find_effect(self, function: Definition, call: ast.Call) -> Effect:
         called, qualified = call.func, self.site.resolve_global(call.func)
+        if isinstance(called, ast.Name) and called.id in self.assumed and called.id not in local_names(function.node):
+            return Effect()
         callee = self.calls.callee(function, call)
         if callee is not None:
             return self._of_callee(callee, call)
@@ -290,7 +295,7 @@ class ModuleMemory:
                 found |= self._origins(function, blocks, blocks.statement_of(part), source, end, seen)
         return found
 
-    def connected(self, function: Definition, links: Sequence[_Link], names: Collection[str]) -> set[str]:
+    def connected(self, function: Definition, links: Sequence[Link], names: Collection[str]) -> set[str]:
         """Names that may share memory with some names by way of assignments."""
         found = set(names)
         apart = [each for each in links if self._takes_apart(function, each[0])]

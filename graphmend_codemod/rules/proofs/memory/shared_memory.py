@@ -9,17 +9,17 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.patterns import asks_identity, is_name
-from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
-from graphmend_codemod.rules.proofs.memory.module_memory import ModuleMemory, overlap
+from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory, overlap
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
 
 _LAYERS = frozenset("Linear Conv1d Conv2d Conv3d LayerNorm".split())
@@ -31,7 +31,7 @@ class Memory(ModuleMemory):
     """Looks for writes in the functions of a module.
 
     With `absent`, functions that only some installations have are left to a compile path that asks whether they are
-    None; their names are put there.
+    None; their names are put there. `assumed` are names of the top level that are taken for None.
     """
 
     _above: set[tuple[str, int]] = field(default_factory=set)
@@ -52,6 +52,26 @@ class Memory(ModuleMemory):
         these alone is a write into that tensor. `readers` are the statements that read the memory, if these are all:
         what is written behind the last of them does not matter.
         """
+        try:
+            self._demand(function, blocks, node, names, replaced, readers)
+        except NotProven:
+            absent = _called_globals(function, self._assigned_by_functions()) if self.absent is not None else None
+            if not absent or self.assumed:
+                raise
+            # Where one of them is None, its call raises, and nothing behind it runs.
+            replace(self, assumed=absent, _asked={})._demand(function, blocks, node, names, replaced, readers)
+            assert self.absent is not None
+            self.absent.update(dict.fromkeys(sorted(absent)))
+
+    def _demand(
+        self,
+        function: Definition,
+        blocks: Blocks,
+        node: ast.stmt,
+        names: set[str],
+        replaced: set[str] | None,
+        readers: Sequence[ast.stmt],
+    ) -> None:
         related = self._related(function, blocks, node, names)
         if self._is_private(function, blocks, node, names if replaced is None else replaced, related):
             return
@@ -76,6 +96,10 @@ class Memory(ModuleMemory):
         if any(isinstance(part.value, ast.Name) and part.value.id in names for part in returned):
             self._demand_no_write_above(function)
 
+    def _assigned_by_functions(self) -> frozenset[str]:
+        """Names of the module's top level that functions assign: a library is looked for when a layer is made."""
+        return self.remembered("assigned globals", None, lambda: _global_names(tree_of(self.site.source.text)))
+
     def _may_be_absent(self, function: Definition, part: ast.AST) -> bool:
         """True for a call of a function of the module's top level that is None where a library is not installed."""
         name = part.func.id if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) else None
@@ -96,8 +120,13 @@ class Memory(ModuleMemory):
             return False
         if any(isinstance(part, SCOPES) for part in walk_scope(function.node)):
             return False
-        kept = {name for name, _ in self.kept(function)}
         end = node.end_lineno or 0
+        # What is kept below is what these names hold then, and nothing else is read there.
+        kept = {
+            f"{name}@" if self._is_earlier(function, blocks, node, name, part) else name
+            for name, part in self.kept(function)
+            if getattr(part, "lineno", 0) <= end
+        }
         return kept.isdisjoint(related) and not any(
             isinstance(part, ast.Name) and part.id in related - names and part.lineno > end
             for part in walk_scope(function.node)
@@ -121,7 +150,48 @@ class Memory(ModuleMemory):
             for each in self.links(function)
             if looped or (each[0].lineno < node.lineno and not blocks.exclude(blocks.statement_of(each[0]), node))
         ]
-        return self.connected(function, links, found)
+        return self.connected(function, self._of_values(function, blocks, node, names, links), found)
+
+    def _of_values(
+        self, function: Definition, blocks: Blocks, node: ast.stmt, names: set[str], links: Sequence[Link]
+    ) -> list[Link]:
+        """The links with another spelling for what some names held before the values that they have at a statement.
+
+        `hidden = layer(hidden)` leaves the old tensor to whoever else has it.
+        """
+        found = list(links)
+        for name in sorted(names):
+            given = self._values_of(function, blocks, node, name)
+            if given is None:
+                continue
+            earlier = {name: f"{name}@"}  # no name of Python
+            for place, (part, targets, values) in enumerate(found):
+                bound = {earlier.get(each, each) for each in targets} if part not in given else targets
+                older = name in values and self._is_earlier(function, blocks, node, name, part)
+                read = {earlier.get(each, each) for each in values} if older else values
+                found[place] = (part, bound, read)
+        return found
+
+    def _is_earlier(self, function: Definition, blocks: Blocks, node: ast.stmt, name: str, part: ast.AST) -> bool:
+        """True where a name in `part` held another value than it does where the statement `node` begins."""
+        given = self._values_of(function, blocks, node, name)
+        bound = blocks.bindings_before(blocks.statement_of(part), name) if given is not None else None
+        return given is not None and bound is not None and None not in bound and given.isdisjoint(bound)
+
+    def _values_of(
+        self, function: Definition, blocks: Blocks, node: ast.stmt, name: str
+    ) -> set[ast.AST | None] | None:
+        """The assignments whose values `name` may share memory with by its own earlier values; None if unclear."""
+        todo: list[ast.stmt] = [node]
+        found: set[ast.AST | None] = set()
+        while todo:
+            bound = blocks.bindings_before(todo.pop(), name)
+            if bound is None or None in bound or any(len(each.targets) != 1 for each in bound if each is not None):
+                return None
+            fresh = [each for each in bound if each is not None and each not in found]
+            found.update(fresh)
+            todo += [each for each in fresh if name in self.sources(function, each.value)]
+        return found
 
     def _demand_no_write_above(self, function: Definition) -> None:
         """The same for callers of a function that returns the product, or what it would have multiplied."""
@@ -154,6 +224,21 @@ def _last_line(function: Definition, loops: Sequence[ast.stmt], readers: Sequenc
         each.end_lineno or 0 for each in loops if any(each.lineno <= end <= (each.end_lineno or 0) for end in ends)
     )
     return max(*ends, *around, 0)
+
+
+def _global_names(tree: ast.Module) -> frozenset[str]:
+    return frozenset(name for part in walk(tree) if isinstance(part, ast.Global) for name in part.names)
+
+
+def _called_globals(function: Definition, names: frozenset[str]) -> frozenset[str]:
+    """Those of some names of the top level that a function calls."""
+    called = {part.func.id for part in walk_scope(function.node) if _calls_a_name(part)}  # type: ignore[attr-defined]
+    found = called & names
+    return frozenset(found - local_names(function.node) if found else found)
+
+
+def _calls_a_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
 
 
 def _given_none(tree: ast.Module) -> frozenset[str]:

@@ -8,9 +8,10 @@ def _holds_plain_parts(owner: torch.nn.Module, parts: tuple) -> bool:
     """True if a gradient may run these parts of a module again: no hooks, layers of this file, torch or within them
     of this package."""
     packages = ("torch", __name__.partition(".")[0])
-    for part in [getattr(owner, name) for name in parts]:
+    for name in parts:
+        part = getattr(owner, name) if name else owner
         if isinstance(part, torch.nn.Module):
-            layers = [part]
+            layers = [part] if name else [part, *part.children()]
             while layers:
                 layer = layers.pop()
                 if type(layer).__module__.startswith("torch."):
@@ -53,9 +54,10 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
     """Make `code(owner, *given)` one operator for torch.compile, which does not look inside.
 
     `given` are tensors, lists or tuples of them, integers and constants; `parts` are the attributes of the module
-    `owner` that `code` reads, and torch.compile cannot look at them where they are `untraced`. `shapes(owner, *given)`
-    makes empty tensors like the results, in a list; `nested` puts these together, as in `(0, (1, 2))`. Without
-    `shapes`, `code` changes the first tensor in place and returns it. A gradient runs `code` again.
+    `owner` that `code` reads ("" for itself), and torch.compile cannot look at them where they are `untraced`.
+    `shapes(owner, *given)` makes empty tensors like the results, in a list; `nested` puts these together, as in
+    `(0, (1, 2))`. Without `shapes`, `code` changes the first tensor in place and returns it. A gradient runs `code`
+    again.
     """
     import contextlib
     import functools
@@ -69,7 +71,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
         alone = {}  # the numbers of calls without a module
 
         def tensors_of(owner):  # with their paths, first those that the owner holds itself
-            values = {part: getattr(owner, part) for part in parts}
+            values = {part: getattr(owner, part) if part else owner for part in parts}
             yield from ((part, value) for part, value in values.items() if isinstance(value, torch.Tensor))
             for part, value in values.items():
                 yield from value.named_parameters(part) if isinstance(value, torch.nn.Module) else ()

@@ -20,8 +20,39 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import base
 _SAYS = frozenset({"print", "warn", "warning", "warning_once", "info", "debug", "error", "log", "exception"})
 
 _PUTS = frozenset({"append", "extend", "insert", "add_module", "register_module", "update"})
+_CHANGES = _PUTS | {"pop", "remove", "clear", "setdefault", "popitem", "appendleft"}
 _NOT_AGAIN = frozenset({"setattr", "register_buffer", "apply", "checkpoint", "numpy", "data_ptr"})
 """What changes the layer, or what `torch.func.vjp` cannot look through."""
+
+
+WHOLE = ""
+"""Stands for the instance itself among the attributes that an operator gets: a container that is looked up in."""
+_CONTAINERS = frozenset({"torch.nn.ModuleDict", "torch.nn.ModuleList", "torch.nn.Sequential"})
+
+
+def is_container(site: Site) -> bool:
+    """True where `self[i]` looks up a layer: a container of torch, for which no class of the file has other lookups."""
+    facts = site.evaluator.scope.class_facts
+    if facts is None or _CONTAINERS.isdisjoint(facts.bases):
+        return False
+    owner, calls = facts.qualified.rpartition(".")[2], calls_in(site.source.text)
+    return not any(
+        each.owner is not None
+        and calls.related(owner, each.owner)
+        and each.qualname.rpartition(".")[2] in {"__getitem__", "__getattr__", "__getattribute__"}
+        for each in calls.definitions.values()
+    )
+
+
+def check_children(site: Site) -> None:
+    """NotProven where a layer that the instance, a container, holds is of a class that is not known to only compute."""
+    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    calls = calls_in(site.source.text)
+    made = list(_put_in(calls, owner, None))
+    if not made:
+        raise NotProven("cannot infer which layers `self` contains; put them into it in `__init__`")
+    made += [each for each in calls.assigned(owner) if isinstance(each, ast.Call)]
+    _Layers(site, calls).check("self", made)
 
 
 def check_layers(site: Site, attribute: str) -> str | None:
@@ -37,7 +68,7 @@ def check_layers(site: Site, attribute: str) -> str | None:
     given = _given_class(site, calls, owner, made)
     if given is not None:
         made = [ast.Call(ast.Name(given, ast.Load()), [], [])]
-    _Layers(site, calls).check(attribute, made)
+    _Layers(site, calls).check(f"self.{attribute}", made)
     return given
 
 
@@ -59,20 +90,28 @@ def _given_class(site: Site, calls: ModuleCalls, owner: str, made: list[ast.expr
     return default.id if site.resolve_global(default) == f"{site.summary.name}.{default.id}" else None
 
 
-def _put_in(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[ast.expr]:
-    """What a class puts into a container of layers after making it: `self.experts.append(Expert())`."""
+def _put_in(calls: ModuleCalls, owner: str, attribute: str | None) -> Iterator[ast.expr]:
+    """What a class puts into a container of layers after making it: `self.experts.append(Expert())`.
+
+    Without `attribute` the instance is the container: `self.append(Expert())`, and what its base's `__init__` is given.
+    """
     for definition in calls.definitions.values():
         if definition.owner is None or not (definition.owner == owner or calls.is_heir(owner, definition.owner)):
             continue
         for node in walk(definition.node):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                if node.func.attr in _PUTS and is_attribute(node.func.value, "self", attribute):
+                parent = attribute is None and node.func.attr == "__init__"
+                if parent or (node.func.attr in _PUTS and _is_held(node.func.value, attribute)):
                     for value in node.args[-1:]:
                         yield from value.elts if isinstance(value, (ast.List, ast.Tuple)) else [value]
             elif isinstance(node, ast.Assign):
                 for target in node.targets:
-                    if isinstance(target, ast.Subscript) and is_attribute(target.value, "self", attribute):
+                    if isinstance(target, ast.Subscript) and _is_held(target.value, attribute):
                         yield node.value
+
+
+def _is_held(node: ast.expr, attribute: str | None) -> bool:
+    return _is_self(node) if attribute is None else is_attribute(node, "self", attribute)
 
 
 class _Layers:
@@ -81,14 +120,14 @@ class _Layers:
         self._calls = calls
         self._seen: set[str] = set()
 
-    def check(self, attribute: str, made: list[ast.expr]) -> None:
+    def check(self, held: str, made: list[ast.expr]) -> None:
         for value in made:
             if isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
                 raise NotProven(
-                    f"parameters in `self.{attribute}` are not registered with the module; use `nn.ModuleList`"
+                    f"parameters in `{held}` are not registered with the module; use `nn.ModuleList`"
                 )
             if isinstance(value, ast.Name):
-                raise NotProven(f"cannot infer which layers `self.{attribute}` contains: `{value.id}` is an argument")
+                raise NotProven(f"cannot infer which layers `{held}` contains: `{value.id}` is an argument")
             for call in (part for part in walk(value) if isinstance(part, ast.Call)):
                 self._check_call(call)
 
@@ -134,7 +173,7 @@ class _Layers:
                 for attribute in _run(definition.node):
                     if self._calls.method(name, attribute) is None:
                         made = self._calls.assigned(name, attribute)
-                        self.check(attribute, [*made, *_put_in(self._calls, name, attribute)])
+                        self.check(f"self.{attribute}", [*made, *_put_in(self._calls, name, attribute)])
 
 
 def _run(function: ast.AST) -> set[str]:
@@ -171,7 +210,8 @@ def _effects(function: ast.AST) -> Iterator[str]:
                 yield speculation.short(node)
         elif isinstance(node, ast.Call):
             word = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-            in_place = word.endswith("_") and not word.endswith("__") and _of_instance(node.func)
+            changes = word in _CHANGES or (word.endswith("_") and not word.endswith("__"))
+            in_place = changes and _of_instance(node.func)
             if word in _SAYS or word in _NOT_AGAIN or in_place:
                 yield speculation.short(node)
 

@@ -22,7 +22,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming, test
 from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, HOLDS_ONLY, ONE_OPERATOR, PLAIN
 from graphmend_codemod.rules.proofs.outlining.region_effects import RegionEffects
-from graphmend_codemod.rules.proofs.outlining.region_layers import check_layers
+from graphmend_codemod.rules.proofs.outlining.region_layers import WHOLE, check_children, check_layers, is_container
 
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
 _FORMS = (*SCOPES, ast.AsyncWith, ast.Try, ast.Match, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr)
@@ -144,6 +144,10 @@ class Region:
             if part.id != scope.self_name:
                 continue
             outer = self._parents[id(part)]
+            if isinstance(outer, ast.Subscript) and outer.value is part and is_container(self.site):
+                found[WHOLE] = None
+                check_children(self.site)
+                continue
             if not isinstance(outer, ast.Attribute):
                 raise NotProven(f"the loop uses `{part.id}`")
             further = self._parents[id(outer)]
@@ -162,6 +166,8 @@ class Region:
                     and (kind := check_layers(self.site, outer.attr)) is not None
                 ):
                     self.classes[outer.attr] = kind
+        if WHOLE in found:  # its layers are among those of the instance
+            return [each for each in found if each == WHOLE or not _may_hold_layers(self.site, each)]
         return list(found)
 
     def conditions(self) -> list[str]:
@@ -203,8 +209,8 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
     region, result = _region(site, statements)
     statements = region.statements
     given, parts = region.given(result), region.parts()
-    layers = [part for part in parts if _may_hold_layers(site, part)] or parts
-    function = f"_run_{layers[0].strip('_')}" if layers else f"_change_{result}"
+    layers = [part for part in parts if part == WHOLE or _may_hold_layers(site, part)] or parts
+    function = f"_run_{layers[0].strip('_') or 'layers'}" if layers else f"_change_{result}"
     owner = site.evaluator.scope.self_name if site.evaluator.scope.class_qualified is not None else None
     own = [owner] if owner is not None else []
     start, end = site.span(statements[0]), site.span(statements[-1])
