@@ -178,9 +178,7 @@ class Memory(ModuleMemory):
         bound = blocks.bindings_before(blocks.statement_of(part), name) if given is not None else None
         return given is not None and bound is not None and None not in bound and given.isdisjoint(bound)
 
-    def _values_of(
-        self, function: Definition, blocks: Blocks, node: ast.stmt, name: str
-    ) -> set[ast.AST | None] | None:
+    def _values_of(self, function: Definition, blocks: Blocks, node: ast.stmt, name: str) -> set[ast.AST | None] | None:
         """The assignments whose values `name` may share memory with by its own earlier values; None if unclear."""
         todo: list[ast.stmt] = [node]
         found: set[ast.AST | None] = set()

@@ -123,9 +123,7 @@ class _Layers:
     def check(self, held: str, made: list[ast.expr]) -> None:
         for value in made:
             if isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)):
-                raise NotProven(
-                    f"parameters in `{held}` are not registered with the module; use `nn.ModuleList`"
-                )
+                raise NotProven(f"parameters in `{held}` are not registered with the module; use `nn.ModuleList`")
             if isinstance(value, ast.Name):
                 raise NotProven(f"cannot infer which layers `{held}` contains: `{value.id}` is an argument")
             for call in (part for part in walk(value) if isinstance(part, ast.Call)):
