@@ -21,6 +21,9 @@ _OF_OTHER_THINGS = frozenset(
 )
 """Packages whose classes are no modules, but for those that are known to be."""
 
+_DRIVERS = (".zero_grad()", ".load_state_dict()")
+"""What a class calls that trains models or loads them: it calls compiled code, and is none."""
+
 
 class Step(NamedTuple):
     """A function to look at. `own` is the class that `self` has in it, of a closure as well."""
@@ -76,7 +79,8 @@ def offered(index: ProjectIndex, modules: Iterable[Module]) -> Iterator[Step]:
     """The functions and methods of plain classes that `import package` offers by name, for others' models to call.
 
     They have to take tensors, or to hand what they are given to a function that does. Names of submodules are not
-    followed, nor what is imported under a condition: what a project has there is too often for scripts.
+    followed, nor what is imported under a condition: what a project has there is too often for scripts. Classes
+    that train models are left out.
     """
     names = {module.summary.name.partition(".")[0] for module in modules}
     for name in sorted(names):
@@ -98,7 +102,8 @@ def _methods(index: ProjectIndex, qualified: str, package: str) -> Iterator[Step
         return
     module, item = known
     methods = module.methods.get(item.qualname, {})
-    if any(TENSORS in each.returned for each in methods.values()):
+    drives = any(ref.endswith(_DRIVERS) for each in methods.values() for ref in each.refs)
+    if not drives and any(TENSORS in each.returned for each in methods.values()):
         for method in methods.values():
             if method.name == "__call__" or not method.name.startswith("_"):
                 yield Step(module, method, qualified, f"{item.qualname}, which {package} exports")

@@ -433,10 +433,13 @@ def test_functions_that_a_package_exports_are_traced_if_they_take_tensors(tmp_pa
             def _spare(self): ...
         class Lines(list):
             def sample(self, x): return x.unsqueeze(0)
+        class Trainer:
+            def loss(self, x): return x.unsqueeze(0)
+            def train(self): self.optimizer.zero_grad()
     """
     script = "import torch\ndef train(y: torch.Tensor): ...\n"
     init = (
-        "from ._impl import Lines, Plan, solve, download\ntry:\n    from ._impl import other\nexcept ImportError: ...\n"
+        "from ._impl import Lines, Plan, Trainer, solve, download\ntry:\n    from ._impl import other\nexcept ImportError: ...\n"
     )
     found = reached_names(tmp_path, {"lib/__init__.py": init, "lib/_impl.py": solve, "main.py": script})
     assert found == {"solve", "checked", "Solver.__init__", "Solver.integrate", "Plan.sample", "Plan._hidden"}

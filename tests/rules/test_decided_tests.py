@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import fixed
+from tests.tools.fixes import declined, fixed
 from tests.tools.observe import Scenario
 
 _MODEL = """
@@ -162,3 +162,8 @@ def test_a_flag_that_decides_leaves_no_break_whatever_else_is_selected(clip: str
 def test_what_a_test_raises_is_raised_where_its_flag_is_not_set() -> None:
     after, _ = fixed(_FLAG.format(clip="clip", test="x.max() > 5 and self.clip"))
     compiles(after, ["torch.ones(0, 4)"], strict=False)
+
+
+def test_a_draw_that_is_not_traced_under_its_own_name_is_left_alone() -> None:
+    source = _MODEL.format(body="if random() < self.layerdrop:\n            x = x * 2")
+    declined(source.replace("import random", "from random import random"), "import `random` itself")

@@ -37,6 +37,7 @@ _BELOW_0: dict[type[ast.cmpop], bool] = {ast.Lt: False, ast.GtE: True}
 """How a draw, which is never below 0, compares with 0 and less. `>` and `<=` depend on whether it is 0."""
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _MAY_BE_0 = "a random number may be 0, so a bound of 0 does not decide the test; manually test the bound first"
+_NOT_TRACED = "Dynamo does not trace it; manually import `random` itself and draw with `random.uniform(0.0, 1.0)`"
 
 
 def decision(site: Site, test: ast.expr) -> Decision | str | None:
@@ -269,6 +270,9 @@ def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[tuple[str
     text = site.text(number)
     text = f"{text if isinstance(number, (ast.Name, ast.Attribute)) else f'({text})'} <= 0"
     made = _draw_of(site, draw)
+    if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and site.resolve(made.func) == "random.random":
+        reasons.append(_NOT_TRACED)
+        return None
     # A number is drawn, whatever decides: who draws next must get what it gets in eager mode.
     return (text,) if made is None else (text, f"{_drawn(site, made)} is not None"), _BELOW_0[order]
 

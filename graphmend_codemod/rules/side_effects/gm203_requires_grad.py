@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import dotted
+from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -137,6 +137,14 @@ rule = Rule(
         ),
         Declined(
             source="""
+            x.requires_grad = True
+            x.sum().backward()
+            """,
+            because="`x.sum().backward()` after it breaks the graph too",
+            setup=_SETUP,
+        ),
+        Declined(
+            source="""
             hidden = x[:, None]
             hidden.requires_grad = True
             hidden = hidden + 1
@@ -167,6 +175,8 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Verdict | None:
     if site.torch is None:
         return Verdict(message, declined="the name `torch` is taken by something else in this module")
     new = isinstance(tensor, ast.Name) and is_new(site, tensor.id)
+    if flag and (backward := _backward_after(site, node)) is not None:
+        return Verdict(message, declined=f"`{speculation.short(backward)}` after it breaks the graph too")
     if isinstance(node, ast.Expr) and not (new and flag):
         # Dynamo traces the method where it changes nothing.
         reason = "that breaks the graph where it changes the flag; by hand, set the flag before compiled code is called"
@@ -208,6 +218,15 @@ def made_as_leaf(site: Site, node: ast.Assign) -> Verdict | None:
         return Verdict(message, edit=made_of_no_elements(site, node, call))
     except NotProven as reason:
         return Verdict(message, declined=str(reason))
+
+
+def _backward_after(site: Site, node: ast.stmt) -> ast.Call | None:
+    """A later call of `backward` in the same function, for which the tensor is made a leaf."""
+    for part in walk_scope(site.evaluator.scope.node):
+        called = part.func if isinstance(part, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr == "backward" and part.lineno > node.lineno:
+            return part
+    return None
 
 
 def _set(node: ast.Assign | ast.Expr) -> tuple[ast.expr, bool] | None:
