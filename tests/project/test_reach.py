@@ -438,9 +438,8 @@ def test_functions_that_a_package_exports_are_traced_if_they_take_tensors(tmp_pa
             def train(self): self.optimizer.zero_grad()
     """
     script = "import torch\ndef train(y: torch.Tensor): ...\n"
-    init = (
-        "from ._impl import Lines, Plan, Trainer, solve, download\ntry:\n    from ._impl import other\nexcept ImportError: ...\n"
-    )
+    named = "from ._impl import Lines, Plan, Trainer, solve, download\n"
+    init = f"{named}try:\n    from ._impl import other\nexcept ImportError: ...\n"
     found = reached_names(tmp_path, {"lib/__init__.py": init, "lib/_impl.py": solve, "main.py": script})
     assert found == {"solve", "checked", "Solver.__init__", "Solver.integrate", "Plan.sample", "Plan._hidden"}
 
