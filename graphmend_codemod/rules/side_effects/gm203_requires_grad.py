@@ -223,9 +223,9 @@ def made_as_leaf(site: Site, node: ast.Assign) -> Verdict | None:
 def _backward_after(site: Site, node: ast.stmt) -> ast.Call | None:
     """A later call of `backward` in the same function, for which the tensor is made a leaf."""
     for part in walk_scope(site.evaluator.scope.node):
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.lineno > node.lineno:
-            if part.func.attr == "backward":
-                return part
+        called = part.func if isinstance(part, ast.Call) and part.lineno > node.lineno else None
+        if isinstance(part, ast.Call) and isinstance(called, ast.Attribute) and called.attr == "backward":
+            return part
     return None
 
 
