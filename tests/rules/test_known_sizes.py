@@ -75,7 +75,7 @@ def test_what_is_no_list_of_integers_is_read_as_before() -> None:
     compiles(after, ["torch.randn(2, 3), torch.tensor([2, 1])"], strict=False)
     compiles(after, ["torch.randn(2, 3), [2, 1]"])
     # A single count is that of all rows.
-    compiles(after, ["torch.randn(2, 3), [2]"], strict=False)
+    compiles(after, ["torch.randn(2, 3), [2]"])
 
 
 @pytest.mark.parametrize(

@@ -88,14 +88,16 @@ def repeated(site: Site, call: ast.Call) -> Known | None:
     if source is None or dotted(source) is None or _is_bound_inside(site, call, dotted(source) or ""):
         return None
     text = site.text(source)
+    # A single count, which may be that of several rows, needs no tensor.
+    single = site.but(written={id(built): (built, f"{text}[0]")}).text(call)
     arguments = [*map(site.text, call.args), *map(site.text, call.keywords), f"output_size=sum({text})"]
+    several = f"{site.text(call.func)}({', '.join(arguments)})"
     conditions = (
         f"isinstance({text}, (list, tuple))",
-        # A single count is that of every row.
-        f"len({text}) > 1",
+        f"len({text}) > 0",
         f"all(isinstance(each, int) for each in {text})",
     )
-    return Known(f"{site.text(call.func)}({', '.join(arguments)})", conditions)
+    return Known(f"({several} if len({text}) > 1 else {single})", conditions)
 
 
 def _is_bound_inside(site: Site, node: ast.expr, name: str) -> bool:
