@@ -109,20 +109,29 @@ def chooses_by_mask(body: Body) -> bool:
     return any(name.endswith(_MASKS) or any(map(_is_condition, values.get(name, ()))) for name in body.reads_at)
 
 
+_TESTS = frozenset("bool eq ne gt lt ge le logical_and logical_or logical_not isnan isinf isfinite isin".split())
+_MOVES = frozenset(
+    "view reshape flatten squeeze unsqueeze contiguous clone detach expand expand_as cpu cuda to".split()
+)
+
+
+def is_moved_mask(node: ast.expr) -> bool:
+    """True for `y.ne(0)`, `mask.view(-1)` and `torch.isnan(y)`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr not in _MOVES:
+            return node.func.attr in _TESTS
+        node = node.func.value
+    return isinstance(node, ast.Name) and node.id.endswith(_MASKS)
+
+
 def _is_condition(value: ast.expr) -> bool:
     if isinstance(value, ast.BinOp):
         return isinstance(value.op, (ast.BitAnd, ast.BitOr))
     if isinstance(value, ast.UnaryOp):
         return isinstance(value.op, ast.Invert)
     if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Attribute) and value.func.attr in {
-            "bool",
-            "array",
-            "asarray",
-            "argmax",
-            "argmin",
-            "eye",
-        }
+        arrays = {"array", "asarray", "argmax", "argmin", "eye"}
+        return (isinstance(value.func, ast.Attribute) and value.func.attr in arrays) or is_moved_mask(value)
     if isinstance(value, ast.ListComp):
         value = value.elt
     return isinstance(value, ast.Compare)

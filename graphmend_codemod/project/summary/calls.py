@@ -101,7 +101,7 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         compared = isinstance(given, (ast.GeneratorExp, ast.ListComp)) and type(given.elt) is ast.Compare
         body.value = body.value or (compared and type(given.elt.ops[0]) in _ORDERS)  # type: ignore[union-attr]
     elif last == "masked_select":
-        body.selects = True
+        body.selects = body.rows = True
     elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
         body.value = True
     elif last in DIVIDES:

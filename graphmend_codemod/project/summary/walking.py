@@ -18,7 +18,7 @@ from graphmend_codemod.project.summary.assignments import (
     named,
     registration,
 )
-from graphmend_codemod.project.summary.body import Body
+from graphmend_codemod.project.summary.body import Body, is_moved_mask
 from graphmend_codemod.project.summary.calls import call
 from graphmend_codemod.project.summary.candidates import CASTS, COUNT
 from graphmend_codemod.project.summary.context_managers import caught_by
@@ -171,6 +171,8 @@ def _index(part: ast.expr, body: Body) -> None:
     kind = type(part)
     if kind is ast.Name:
         body.reads_at.append(part.id)  # type: ignore[attr-defined]
+    elif kind is ast.Call:
+        body.masked = body.masked or is_moved_mask(part)  # `x[mask.view(-1)]`, `x[y.ne(0)]`
     elif kind is ast.Slice:
         for bound in (part.lower, part.upper):  # type: ignore[attr-defined]
             if type(bound) is ast.Subscript and type(bound.value) is ast.Name:

@@ -11,8 +11,13 @@ Sums, means and losses of such rows are those of all rows under the mask: `F.mse
 add up in another order. Losses of float16 other than `cross_entropy` are left alone, since eager mode scales their
 gradients before it multiplies.
 
-The mask may be a comparison, `x[x > 0]`, and what it selects from elementwise work on tensors of one shape,
-`F.softplus(a + b)[mask]` or `(a * b).masked_select(mask)`.
+Layers such as `nn.CrossEntropyLoss` and `nn.L1Loss` count as well; the compile path asks for the class and reduction
+of one that the constructor made. Where `logits[mask]` and `labels[mask]` reach a loss of classes far behind, outside of
+the branch that selects them, the loss is not changed: the compile path keeps all rows, and gives the labels that the
+mask does not choose the number that the loss ignores.
+
+The mask may be a comparison, `x[x > 0]`, or `mask.view(-1)`. It may select from parts of a tensor, `x[..., 1:][mask]`,
+and from elementwise work on tensors of one shape, `F.softplus(a + b)[mask]` or `(a * b).masked_select(mask)`.
 
 Functions of the same file are followed. They may look at each element alone, or along the dimensions of a row: what
 mixes rows, multiplies matrices, or runs layers is a reason to decline, as is a check that may fail where no row is
@@ -135,8 +140,8 @@ rule = Rule(
                 and y.shape == x.shape
             ):
                 # All rows, of which the mask keeps its own: how many it chooses depends on the data.
-                y = (
-                    _mean_under(mask, (_rows_under(mask, x) - _rows_under(mask, y)).abs())
+                y = _mean_under(
+                    mask, (_rows_under(mask, x) - _rows_under(mask, y)).abs()
                 )
             else:
                 y = (x[mask] - y[mask]).abs().mean()
@@ -182,7 +187,7 @@ def _is_worth_asking(node: ast.stmt) -> bool:
     return value is not None and next(_reads(value), None) is not None
 
 
-@rule.on(ast.Assign, ast.AugAssign, ast.Return, words={INDEXED}, here=True, when=_is_worth_asking)
+@rule.on(ast.Assign, ast.AugAssign, ast.Return, words={INDEXED, "masked_select"}, here=True, when=_is_worth_asking)
 def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> Verdict | None:
     """`y[mask] = f(x[mask])`, `return (x[mask] - y[mask]).abs().mean()`."""
     assert node.value is not None
@@ -192,7 +197,9 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
         return None
     body, position = site.place.blocks[-1]
     parts = [part for each in body[position:] for part in walk(each)]
-    if not any(_writes(part, mask) or _reduces(part) for part in parts) or _is_plain_reduction(node):
+    behind = (part for block, at in site.place.blocks[:-1] for each in block[at + 1 :] for part in walk(each))
+    written = any(_writes(part, mask) or _reduces(site, part) for part in parts)
+    if _is_plain_reduction(node) or not (written or any(_reduces(site, part) for part in behind)):
         return None
     if _has_known_size(site, node, found):
         return None
@@ -239,13 +246,11 @@ def _is_chosen(site: Site, node: ast.expr) -> bool:
     return chosen(site, node) is not None or chosen_anywhere(site, node) is not None
 
 
-def _reduces(node: ast.AST) -> bool:
-    """True for `x.mean()`, `F.mse_loss(x, y)`."""
-    from graphmend_codemod.rules.proofs.rowwise.masked_reads import REDUCTIONS
+def _reduces(site: Site, node: ast.AST) -> bool:
+    """True for `x.mean()`, `F.mse_loss(x, y)`, and for `self.loss(x, y)` of a layer that is a loss."""
+    from graphmend_codemod.rules.proofs.rowwise.masked_losses import is_loss
 
-    function = node.func if isinstance(node, ast.Call) else None
-    name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-    return name in REDUCTIONS
+    return isinstance(node, ast.Call) and is_loss(site, node)
 
 
 def _is_plain_reduction(node: ast.stmt) -> bool:

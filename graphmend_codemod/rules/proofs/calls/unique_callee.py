@@ -113,6 +113,11 @@ def sure_calls(site: Site) -> SureCalls:
     return SureCalls(calls_in(text), assigned_outside(tree_of(text)))
 
 
+def bound_to(calls: ModuleCalls, owner: str, attribute: str) -> list[ast.expr]:
+    """What a class, its bases and its heirs in the module bind `self.attribute` to."""
+    return [value for function, value in _assigned(calls, attribute) if calls.related(function.owner, owner)]
+
+
 def _assigned(calls: ModuleCalls, attribute: str) -> list[_Bound]:
     """The methods that bind `self.attribute`, with the value, or the attribute itself where that is not plain."""
     return calls.remembered("bound attributes", None, lambda: _bound_attributes(calls)).get(attribute, [])

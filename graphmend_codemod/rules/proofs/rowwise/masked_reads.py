@@ -19,17 +19,19 @@ from graphmend_codemod.rules.proofs.rowwise.row_values import (
     elementwise,
     rows,
 )
-from graphmend_codemod.rules.proofs.rowwise.selectors import Selection, is_expression, masked_by, selection
-
-_REDUCED = {"sum": "_sum_under", "mean": "_mean_under"}
-_LOSSES = frozenset(
-    "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits".split()
+from graphmend_codemod.rules.proofs.rowwise.selectors import (
+    Selection,
+    is_expression,
+    is_item,
+    is_part,
+    is_viewed,
+    masked_by,
+    on_any_device,
+    same_mask,
+    selection,
 )
+
 _TENSORS = frozenset({"weight", "bias", "data", "grad"})
-_NUMBERS = frozenset({"beta", "delta"})
-_CLASSES = frozenset({"cross_entropy", "nll_loss"})
-REDUCTIONS = _LOSSES | _CLASSES | _REDUCED.keys()
-"""What makes one element of the rows that a mask chooses."""
 
 
 class MaskedReads(RowFunctions):
@@ -56,7 +58,7 @@ class MaskedReads(RowFunctions):
         self.single: set[int] = set()
         self.lifted: int | None = None
         self.choice, self.chooser = site.text(mask), site.operand(mask)
-        self.own = {part.id for part in walk_in_layers(mask) if isinstance(part, ast.Name)}
+        self.own = {part.id for part in walk_in_layers(on_any_device(mask)) if isinstance(part, ast.Name)}
 
     # what stands outside
 
@@ -66,6 +68,9 @@ class MaskedReads(RowFunctions):
     def value(self, node: ast.expr) -> Held:
         if self.lifted is not None and isinstance(node, ast.Name) and node.id in self.env:
             raise NotRowwise(f"`{node.id}` has no name before the statement; assign it to a variable first")
+        if self.lifted is not None and is_part(node) and self.site.judge(node).impure is None:
+            self.tensor(node, self.lifted)
+            return rows(self.lifted, boolean=self.site.value(node).dtype == BOOL)
         return super().value(node)
 
     def outside(self, node: ast.expr) -> Held:
@@ -89,12 +94,13 @@ class MaskedReads(RowFunctions):
     def is_mask(self, node: ast.AST) -> bool:
         """True for what the mask selects."""
         found = masked_by(node)
-        return found is not None and same(found, self.mask)
+        return found is not None and same_mask(found, self.mask)
 
     def tensor(self, base: ast.expr, rank: int) -> str:
         """The text of a tensor that the mask selects from, of which the compile path asks for the shape."""
         name = dotted(base)
-        if name is None or name.partition(".")[0] in self.env:
+        inside = {part.id for part in walk_in_layers(base) if isinstance(part, ast.Name)}
+        if (name is None and not is_viewed(base) and not is_item(base)) or not inside.isdisjoint(self.env):
             raise NotRowwise(f"`{short(base)}` has no name before the statement; assign it to a variable first")
         text = self.site.text(base)
         if text == self.choice:
@@ -179,16 +185,21 @@ class MaskedReads(RowFunctions):
             self.bare[base] = None
         rank = 1 + found.more if found.more or found.by_element else self.ranks.get(base, 1)
         boolean = self.site.value(found.base).dtype == BOOL
-        if dotted(found.base) is None:
+        if (is_viewed(found.base) or is_item(found.base)) and self.site.judge(found.base).impure is None:
+            self.tensor(found.base, rank)
+        elif dotted(found.base) is None:
             if is_expression(self.mask) and self.site.judge(found.base).impure is not None:
                 raise NotRowwise(f"`{short(found.base)}` may change what `{self.choice}` is computed from")
             boolean = self._lift(found.base, rank).boolean
             base = self.text(found.base)
         else:
             self.tensor(found.base, rank)
+        if not same(found.mask, self.mask):
+            # The same mask on the device of another tensor.
+            self.conditions[f"{self.site.operand(found.mask)}.device == {self.chooser}.device"] = None
         self.changes[id(node)] = (node, f"_rows_under({self.choice}, {base})")
         self.reads = True
-        return rows(rank, boolean=boolean)
+        return rows(rank, boolean=boolean)._replace(spelled=base)
 
     def _lift(self, node: ast.expr, rank: int) -> Held:
         """`(a - b).abs()[mask]`: elementwise work has the shape of the tensors that it begins with."""
@@ -198,60 +209,6 @@ class MaskedReads(RowFunctions):
         if held.what is not What.ROWS or held.rank != rank or len(self.looked) > looked:
             raise NotRowwise(f"cannot infer the shape of `{short(node)}`; assign it to a variable first")
         return held
-
-    def operator(self, node: ast.Call, name: str, first: Held, rest: list[Held], words: dict[str, Held]) -> Held:
-        if name in REDUCTIONS and first.what is What.ROWS and name not in self.env:
-            made = self._each_loss(node, name, [first, *rest], words)
-            made = made or (self._reduced(node, name, [first, *rest], words) if self.lifted is None else None)
-            if made is not None:
-                return made
-        return super().operator(node, name, first, rest, words)
-
-    def _each_loss(self, node: ast.Call, name: str, given: list[Held], words: dict[str, Held]) -> Held | None:
-        """`F.mse_loss(x, y, reduction="none")`, which looks at each element alone."""
-        options = {word: held for word, held in words.items() if word != "reduction"}
-        plain = name in _LOSSES and words.get("reduction", OTHER).constant == "none" and options.keys() <= _NUMBERS
-        if not plain or len(given) != 2:
-            return None
-        return elementwise([*given, *map(self.as_number, options.values())], short(node))
-
-    def _reduced(self, node: ast.Call, name: str, given: list[Held], words: dict[str, Held]) -> Held | None:
-        """`rows.mean()`, `F.mse_loss(rows, others)`: one element, made of the rows that the mask chooses."""
-        mask = self.choice
-        if name in _REDUCED:
-            if len(given) + len(words) > 1:
-                return None
-            owner = node.func.value if isinstance(node.func, ast.Attribute) and not node.args else node.args[0]
-            return self._make(node, f"{_REDUCED[name]}({mask}, {self.text(owner)})")
-        options = {word.arg or "": word.value for word in node.keywords}
-        kind = getattr(options.pop("reduction", ast.Constant("mean")), "value", None)
-        ranks = [each.rank for each in given if each.what is What.ROWS]
-        if len(node.args) != 2 or len(ranks) != 2 or kind not in _REDUCED:
-            return None
-        texts = list(map(self.text, node.args))
-        texts += [f"{word}={self.text(value)}" for word, value in options.items()]
-        function = self.text(node.func)
-        if name in _CLASSES:
-            ignored = options.get("ignore_index", ast.Constant(-100))
-            plain = isinstance(ignored, (ast.Constant, ast.UnaryOp, ast.Name, ast.Attribute))
-            if ranks != [2, 1] or not plain or not options.keys() <= {"ignore_index", "label_smoothing", "weight"}:
-                return None
-            self.looked.append(node)
-            texts[1] = f"{self.site.torch}.where({self.chooser}.flatten(), {texts[1]}, {ast.unparse(ignored)})"
-            texts += [] if kind == "mean" else ['reduction="sum"']
-            return self._make(node, f"{function}({', '.join(texts)})")
-        if not options.keys() <= _NUMBERS:
-            return None
-        elementwise([*given, *map(self.as_number, words.values())], short(node))
-        # Eager mode divides before it multiplies, which matters where a gradient is near the largest number.
-        self.fused = True
-        texts.append('reduction="none"')
-        return self._make(node, f"{_REDUCED[str(kind)]}({mask}, {function}({', '.join(texts)}))")
-
-    def _make(self, node: ast.expr, text: str) -> Held:
-        self.changes[id(node)] = (node, text)
-        self.single.add(id(node))
-        return OTHER
 
     def followed(self, node: ast.Call, given: list[Held], words: dict[str, Held]) -> Held:
         root = (dotted(node.func) or "").partition(".")[0]

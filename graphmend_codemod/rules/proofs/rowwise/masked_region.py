@@ -20,7 +20,7 @@ from graphmend_codemod.core.findings import Edit, Original, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
-from graphmend_codemod.rules.proofs.rowwise.masked_reads import REDUCTIONS, MaskedReads
+from graphmend_codemod.rules.proofs.rowwise.masked_losses import REDUCTIONS, MaskedLosses
 from graphmend_codemod.rules.proofs.rowwise.row_helpers import helpers_in
 from graphmend_codemod.rules.proofs.rowwise.row_values import (
     ELEMENTWISE,
@@ -30,7 +30,13 @@ from graphmend_codemod.rules.proofs.rowwise.row_values import (
     What,
     elementwise,
 )
-from graphmend_codemod.rules.proofs.rowwise.selectors import is_expression
+from graphmend_codemod.rules.proofs.rowwise.selectors import (
+    gives_bool,
+    is_expression,
+    is_viewed,
+    of_same_shape,
+    viewed_name,
+)
 from graphmend_codemod.rules.proofs.untraced.evidence import is_array
 
 _MOST_TRIED = 4
@@ -55,16 +61,19 @@ def region_at(site: Site, statements: Sequence[ast.stmt], mask: ast.expr) -> Reg
     """
     bare: dict[str, None] = {}
     try:
-        return _Rewriter(site, mask, {}, bare).region(statements)
+        return Rewriter(site, mask, {}, bare).region(statements)
     except NotRowwise as why:
         first = why
-    for ranks in product((1, 2), repeat=min(len(bare), _MOST_TRIED)):
-        with suppress(NotRowwise):
-            return _Rewriter(site, mask, dict(zip(bare, ranks, strict=False)), {}).region(statements)
+    from graphmend_codemod.rules.proofs.rowwise.ignored_labels import LabelsIgnored  # it needs this module
+
+    for kind in (Rewriter, LabelsIgnored):
+        for ranks in product((1, 2), repeat=min(len(bare), _MOST_TRIED)):
+            with suppress(NotRowwise):
+                return kind(site, mask, dict(zip(bare, ranks, strict=False)), {}).region(statements)
     raise first
 
 
-class _Rewriter(MaskedReads):
+class Rewriter(MaskedLosses):
     """Follows the statements of a region and writes them anew."""
 
     def region(self, statements: Sequence[ast.stmt]) -> Region:
@@ -76,7 +85,7 @@ class _Rewriter(MaskedReads):
             if site is not None and not any(map(site.live_after, live)):
                 if not self.reads or not (self.written or self.single):
                     break
-                return Region(tuple(statements[:count]), self._edit(statements[:count]))
+                return Region(tuple(statements[:count]), self.edit(statements[:count]))
             if is_expression(self.mask) and not _only_computes(statement):
                 raise NotRowwise(f"`{short(statement)}` may change what `{self.choice}` is computed from")
         raise NotWritten(f"what `{self.choice}` selects is not written back under it")
@@ -87,7 +96,7 @@ class _Rewriter(MaskedReads):
         if isinstance(node, ast.If):
             return self._if(node)
         if isinstance(node, ast.Return) and node.value is not None and not self.enter([self.value(node.value)]):
-            self._emit_value("return ", node.value)
+            self.emit_value("return ", node.value)
             return False
         if not isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr, ast.Assert)):
             raise NotRowwise(f"`{short(node)}` comes before what is selected is written back")
@@ -112,14 +121,14 @@ class _Rewriter(MaskedReads):
         if not written or not self.enter([held]):
             if self.enter([held]) or any(isinstance(each, ast.Name) for each in parts):
                 self._bind_all(target, held, node)
-            self._emit_value(f"{self.text(target)} = ", node.value)
+            self.emit_value(f"{self.text(target)} = ", node.value)
             return
         if held.what is What.TUPLE and len(held.parts) == len(parts) and isinstance(target, ast.Tuple):
             names = [
                 each.id if isinstance(each, ast.Name) else self.site.free_name(f"rows_{number}")
                 for number, each in enumerate(parts, 1)
             ]
-            self._emit_value(f"{', '.join(names)} = ", node.value)
+            self.emit_value(f"{', '.join(names)} = ", node.value)
             for each, name, part in zip(parts, names, held.parts, strict=True):
                 if isinstance(each, ast.Name):
                     self.env[each.id] = part
@@ -181,9 +190,13 @@ class _Rewriter(MaskedReads):
     def _emit(self, text: str) -> None:
         self.lines += ["    " * self.level + line for line in text.split("\n")]
 
-    def _emit_value(self, before: str, value: ast.expr) -> None:
-        """A statement on several lines where one would be too long."""
-        if not isinstance(value, ast.Call) or id(value) in self.changes:
+    def emit_value(self, before: str, value: ast.expr) -> None:
+        """Add a statement on several lines where one would be too long."""
+        if id(value) in self.called:
+            function, texts = self.called[id(value)]
+            self._emit(self._call(f"{before}{function}(", texts))
+            return
+        if not isinstance(value, ast.Call) or id(value) in self.changes or not (value.args or value.keywords):
             text = f"{before}{self.text(value)}"
             long = "\n" not in text and self.site.is_too_long(self.site.indentation(1 + self.level) + len(text))
             self._emit(f"{before}(\n    {self.text(value)}\n)" if long else text)
@@ -200,7 +213,8 @@ class _Rewriter(MaskedReads):
         margin = "\n" + "    " * (1 + self.level)
         return self.site.call(before, arguments, deeper=1 + self.level).replace(margin, "\n")
 
-    def _edit(self, statements: Sequence[ast.stmt]) -> Edit:
+    def edit(self, statements: Sequence[ast.stmt]) -> Edit:
+        """The statements with what was written for them in front."""
         site, first, last = self.site, statements[0], statements[-1]
         both = [each for each in self.numbers if each in {self.choice, *self.tensors}]
         if both:
@@ -225,14 +239,16 @@ class _Rewriter(MaskedReads):
         site, node = self.site, self.mask
         while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
             node = node.operand  # of the same shape, and bool where this one is
+        asked, node = node, of_same_shape(node)
         text, mask = site.text(node), site.operand(node)
         array = next((name for name in (text, *self.tensors) if name.isidentifier() and is_array(site, name)), None)
         if array is not None:
             raise NotRowwise(f"`{array}` is an array of NumPy, not a tensor")
         value, tensor = site.value(node), f"{site.torch}.is_tensor({{}})"
-        facts = [tensor.format(text)] if not value.is_tensor or value.hint else []
-        if not isinstance(node, ast.Compare) and (value.dtype != BOOL or value.hint):
-            facts.append(f"{mask}.dtype == {site.torch}.bool")
+        facts = [tensor.format(site.text(viewed_name(node)))] if not value.is_tensor or value.hint else []
+        known = site.value(asked)
+        if not gives_bool(asked) and (known.dtype != BOOL or known.hint):
+            facts.append(f"{site.operand(asked)}.dtype == {site.torch}.bool")
         facts += [f"{mask}.dim() > 0", f"{mask}.numel() > 0"]
         facts += self._shapes(f"{site.torch}.is_tensor({{}})", mask)
         facts += self._all(f"{{}}.dtype != {site.torch}.float16", list(self.tensors)) if self.fused else []
@@ -245,7 +261,8 @@ class _Rewriter(MaskedReads):
         known = {text: self.site.value(node) for text, (node, _) in self.tensors.items()}
         if len(ranks) == 1 and not self.looked:
             first, *others = self.tensors
-            facts = [] if known[first].is_tensor and not known[first].hint else [tensor.format(first)]
+            base = self.site.text(viewed_name(self.tensors[first][0]))
+            facts = [] if known[first].is_tensor and not known[first].hint else [tensor.format(base)]
             facts.append(f"{first}.shape[: {mask}.dim()] == {mask}.shape")
             groups = [(f"{{}}.shape == {first}.shape", others)]
         else:
@@ -257,9 +274,15 @@ class _Rewriter(MaskedReads):
                 for rank in sorted(ranks)
             ]
         for shape, names in groups:
+            for each in [each for each in names if self._is_part(each)]:
+                names.remove(each)
+                facts += [tensor.format(self.site.text(viewed_name(self.tensors[each][0]))), shape.format(each)]
             sure = all(known[each].is_tensor and not known[each].hint for each in names)
             facts += self._all(shape if sure else f"{tensor} and {shape}", names)
         return facts
+
+    def _is_part(self, text: str) -> bool:
+        return is_viewed(self.tensors[text][0])
 
     def _all(self, question: str, names: Sequence[str]) -> list[str]:
         """One condition for each name, or one for all of them, broken where it would be too long."""

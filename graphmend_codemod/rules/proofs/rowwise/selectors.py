@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from copy import deepcopy
+from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.rules.framework.site import Site
 
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+_CASTS = frozenset("to bool contiguous detach cpu cuda float long int logical_not".split())
+_TESTS = frozenset("eq ne gt lt ge le".split())
+_VIEWS = frozenset("view reshape flatten squeeze unsqueeze expand_as".split())
+_SAME = _CASTS | _TESTS | _VIEWS | {"type_as"}
 _ORDERS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+class _Method(ast.Call):
+    func: ast.Attribute
 
 
 class Selection(NamedTuple):
@@ -49,8 +62,111 @@ def _may_be_mask(node: ast.expr) -> bool:
     return isinstance(node, (ast.Name, ast.Attribute)) or is_expression(node)
 
 
+def is_viewed(node: ast.expr) -> bool:
+    """True for `x.view(-1, n)`, `x[..., :-1, :].float()`: parts and casts of a tensor that has a name."""
+    if isinstance(node, ast.Subscript):
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return _is_named(node.value) and all(map(_is_basic, parts)) and not is_item(node)
+    if not _is_call_of(node, _SAME):
+        return False
+    given = [*node.args, *(word.value for word in node.keywords)]
+    return _is_named(node.func.value) and all(map(_is_size, given))
+
+
+def is_part(node: ast.expr) -> bool:
+    """True for `x[..., 0]` and `x.view(-1)`, which have a shape of their own; `x[0]` rather broadcasts."""
+    if isinstance(node, ast.Subscript) and is_viewed(node):
+        first = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+        return isinstance(first, ast.Slice) or (isinstance(first, ast.Constant) and first.value is Ellipsis)
+    return is_viewed(node) and _is_call_of(node, _VIEWS)
+
+
+def viewed_name(node: ast.expr) -> ast.expr:
+    """`x` for `x[..., 1:].view(-1)`."""
+    while is_viewed(node):
+        node = node.value if isinstance(node, ast.Subscript) else node.func.value  # type: ignore[attr-defined]
+    return node
+
+
+def of_same_shape(mask: ast.expr) -> ast.expr:
+    """`x` for `x.to(device) != 0`, which has the same shape."""
+    while True:
+        if isinstance(mask, ast.Compare) and isinstance(mask.comparators[0], (ast.Constant, ast.UnaryOp)):
+            mask = mask.left
+        elif _is_call_of(mask, _CASTS) or (_is_call_of(mask, _TESTS) and isinstance(mask.args[0], ast.Constant)):
+            mask = mask.func.value
+        else:
+            return mask
+
+
+def gives_bool(mask: ast.expr) -> bool:
+    """True for `x != 0` and `x.bool()`, where `x` is a tensor."""
+    return isinstance(mask, ast.Compare) or _is_call_of(mask, _TESTS | {"bool", "logical_not"})
+
+
+def _is_call_of(node: ast.expr, names: frozenset[str]) -> TypeGuard[_Method]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
+
+
+def _is_named(node: ast.expr) -> bool:
+    return dotted(node) is not None or is_viewed(node) or is_item(node)
+
+
+def is_item(node: ast.expr) -> bool:
+    """True for `batch["labels"]`."""
+    key = node.slice if isinstance(node, ast.Subscript) and dotted(node.value) is not None else None
+    return isinstance(key, ast.Constant) and isinstance(key.value, str)
+
+
+def _is_basic(part: ast.expr) -> bool:
+    """True for a slice, an ellipsis, a number, `None`."""
+    if isinstance(part, ast.Slice):
+        return all(each is None or _is_size(each) for each in (part.lower, part.upper, part.step))
+    return isinstance(part, (ast.Constant, ast.UnaryOp)) and _is_size(part)
+
+
+def _is_size(node: ast.expr) -> bool:
+    """True for a number, a name, `x.shape[1] - 1`, `x.size(0)`, `x.device`."""
+    if isinstance(node, (ast.Constant, ast.Name, ast.Attribute)):
+        return isinstance(node, ast.Constant) or dotted(node) is not None
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.USub) and _is_size(node.operand)
+    if isinstance(node, ast.BinOp):
+        return _is_size(node.left) and _is_size(node.right)
+    if isinstance(node, ast.Subscript):
+        shape = isinstance(node.value, ast.Attribute) and node.value.attr == "shape" and dotted(node.value) is not None
+        return shape and isinstance(node.slice, (ast.Constant, ast.UnaryOp))
+    sized = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in {"size", "dim"}
+    return sized and dotted(node.func) is not None and all(map(_is_size, node.args))  # type: ignore[attr-defined]
+
+
+def same_mask(one: ast.expr, other: ast.expr) -> bool:
+    """True for two spellings of one mask, wherever it is: `mask.to(x.device) != 0` and `mask.to(y.device) != 0`."""
+    return same(one, other) or same(on_any_device(one), on_any_device(other))
+
+
+def on_any_device(mask: ast.expr) -> ast.expr:
+    """The mask without `.to(x.device)`."""
+    return _Moved().visit(deepcopy(mask)) if any(map(_is_moved, ast.walk(mask))) else mask
+
+
+class _Moved(ast.NodeTransformer):
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        return node.func.value if _is_moved(node) and isinstance(node.func, ast.Attribute) else node
+
+
+def _is_moved(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "to":
+        return False
+    given = [*node.args, *(word.value for word in node.keywords if word.arg == "device")]
+    return len(given) == len(node.args) + len(node.keywords) == 1 and (dotted(given[0]) or "").endswith(".device")
+
+
 def is_expression(mask: ast.expr) -> bool:
-    """True for `x > 0`, `~mask` and `a & b`, which give the same wherever they are evaluated."""
+    """True for `x > 0`, `~mask`, `a & b` and `mask.view(-1)`, which give the same wherever they are evaluated."""
+    if isinstance(mask, ast.Call):
+        return is_viewed(mask)
     if isinstance(mask, ast.UnaryOp):
         return isinstance(mask.op, ast.Invert) and _may_be_mask(mask.operand)
     if isinstance(mask, ast.BinOp):
@@ -59,9 +175,10 @@ def is_expression(mask: ast.expr) -> bool:
         return False
     number = mask.comparators[0]
     number = number.operand if isinstance(number, ast.UnaryOp) else number
-    return isinstance(mask.left, (ast.Name, ast.Attribute)) and isinstance(
-        number, (ast.Constant, ast.Name, ast.Attribute)
+    left = isinstance(mask.left, (ast.Name, ast.Attribute)) or (
+        isinstance(mask.left, ast.Call) and is_viewed(mask.left)
     )
+    return left and isinstance(number, (ast.Constant, ast.Name, ast.Attribute))
 
 
 def where_of(site: Site, node: ast.expr) -> tuple[ast.expr, int | None] | None:

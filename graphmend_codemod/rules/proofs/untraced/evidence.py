@@ -15,8 +15,9 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 
 _REGISTERS = re.compile(r"self\.register_buffer\(\s*[\"'](\w+)[\"']\s*,(?!\s*None\b)")
-_COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin".split())
+_COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin isnan isinf isfinite".split())
 _SPEAKS_OF_MASK = re.compile(r"(?:^|_)(?:mask|masks|valid)$|^mask_")
+_MOVES = frozenset("view reshape flatten squeeze unsqueeze contiguous clone detach expand expand_as cpu cuda".split())
 _LARGEST = frozenset({"builtins.min", "builtins.max", "builtins.abs"})
 
 
@@ -79,12 +80,12 @@ def may_be_mask(site: Site, node: ast.expr) -> bool:
     value = site.value(node)
     known = value.dtype is not None and value.dtype.startswith("torch.")
     if not isinstance(node, ast.Name) or value.is_python or value.is_single or known:
-        return is_mask(site, node)
+        return is_mask(site, node) or (not known and _is_moved_mask(node))
     values = assigned(site, node.id)
     before = [each for each in values if each.lineno < site.place.statement.lineno]
     before = before or (values if site.place.in_loop else [])
     if before:
-        return _looks_like_mask(before[-1])
+        return _looks_like_mask(before[-1]) or _is_moved_mask(before[-1])
     # A hint for what to ask: whatever is written asks on the compile path whether the dtype is bool.
     return _SPEAKS_OF_MASK.search(node.id) is not None
 
@@ -130,6 +131,17 @@ def _looks_like_mask(node: ast.expr) -> bool:
     if isinstance(node, ast.Call) and dotted(keyword(node, "dtype") or node) == "torch.bool":
         return True
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COMPARES
+
+
+def _is_moved_mask(node: ast.expr) -> bool:
+    """True for `mask.view(-1)`, `valid_mask.to(x.device)`, by the name alone."""
+    moved = False
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        device = node.func.attr == "to" and [(dotted(each) or "").endswith(".device") for each in node.args] == [True]
+        if not device and node.func.attr not in _MOVES:
+            return False
+        node, moved = node.func.value, True
+    return moved and isinstance(node, ast.Name) and _SPEAKS_OF_MASK.search(node.id) is not None
 
 
 def is_number(site: Site, node: ast.expr) -> bool:
