@@ -7,14 +7,18 @@ from graphmend_codemod.analysis.scope import Scope
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.scripted import scriptable
+from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.exceptions import caught
 
 
-def applicable(verdict: Verdict, rule: Rule, site: Site) -> Verdict:
+def applicable(verdict: Verdict, rule: Rule, site: Site, reached: ReachedFunction) -> Verdict:
     """The verdict, without its edit and with the reason where something forbids to write it."""
+    if verdict.edit is not None and rule.for_own and reached.offered:
+        reason = "nothing in this project that is compiled calls the function, and it takes no tensors"
+        return verdict._replace(edit=None, declined=reason)
     verdict = _uncaught(_uncontradicted(_within_target(verdict, site), site), rule, site)
     return scriptable(_importable(verdict, site), site)
 

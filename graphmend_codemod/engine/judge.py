@@ -191,7 +191,7 @@ def _findings_in(
             from graphmend_codemod.engine.applicable import applicable  # a commit hook that finds nothing does without
 
             rule, verdict = found
-            verdict = applicable(verdict, rule, site)
+            verdict = applicable(verdict, rule, site, unit.reached)
             safety = rule.safety_of(verdict)
             finding = Finding(
                 code=rule.code,

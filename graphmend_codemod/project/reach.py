@@ -16,6 +16,7 @@ from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.definitions import CONSTRUCTORS, Module
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
+from graphmend_codemod.project.summary.candidates import TENSORS
 from graphmend_codemod.project.summary.records import FunctionSummary, Value
 from graphmend_codemod.project.wrappers import wrappers
 
@@ -43,6 +44,9 @@ class Search:
         self._modules = sorted(modules, key=lambda module: module.summary.path)
         self._receivers = Receivers(index)
         self._todo: deque[Step] = deque()
+        self._later: deque[Step] = deque()
+        self._offering = False
+        self._only_offered: set[tuple[str, str, int]] = set()
         self._seen: set[tuple[str, str, int, str | None]] = set()
         self._found: dict[tuple[str, str, int], tuple[Step, set[str | None]]] = {}
         self._heirs: dict[str, list[str]] = {}
@@ -65,8 +69,10 @@ class Search:
                     self._definers.setdefault(name, []).append(qualified)
         for module in self._modules:
             self._roots(module)
+        self._offering = True
         for step in self._offered():
             self._add(*step)
+        self._offering = False
 
     def _follows_layers(self) -> bool:
         """True where a layer in an attribute counts: here its `forward` is reached whoever calls it."""
@@ -79,13 +85,20 @@ class Search:
         """Follow everything to its end."""
         while self._todo:
             self._expand(self._todo.popleft())
+        self._offering = True
+        while self._later:
+            self._expand(self._later.popleft())
+        self._offering = False
 
     def result(self) -> dict[str, tuple[ReachedFunction, ...]]:
         """What is reached so far, by path and in order of line."""
         paths: dict[str, list[ReachedFunction]] = {}
-        for (path, qualname, line), (step, owners) in self._found.items():
+        for place, (step, owners) in self._found.items():
+            path, qualname, line = place
             owner = next(iter(owners)) if len(owners) == 1 and _takes_self(step.function) else None
-            paths.setdefault(path, []).append(ReachedFunction(qualname, line, owner, step.via))
+            aside = place in self._only_offered and TENSORS not in step.function.returned
+            reached = ReachedFunction(qualname, line, owner, step.via, aside)
+            paths.setdefault(path, []).append(reached)
         return {
             path: tuple(sorted(found, key=lambda each: (each.line, each.qualname))) for path, found in paths.items()
         }
@@ -110,12 +123,19 @@ class Search:
 
     def _add(self, module: Module, function: FunctionSummary, own: str | None, via: str) -> None:
         place = (module.summary.path, function.qualname, function.line)
-        if (*place, own) in self._seen or self._is_stopped(place, module, function):
+        first = place not in self._found
+        again = (*place, own) in self._seen and (self._offering or place not in self._only_offered)
+        if again or self._is_stopped(place, module, function):
             return
         self._seen.add((*place, own))
         step = Step(module, function, own, via)
+        if self._offering and first:
+            self._only_offered.add(place)
+        elif not self._offering and place in self._only_offered:
+            self._only_offered.remove(place)
+            self._found[place] = (step, self._found[place][1])
         self._found.setdefault(place, (step, set()))[1].add(own)
-        self._todo.append(step)
+        (self._later if self._offering else self._todo).append(step)
 
     def _is_stopped(self, place: tuple[str, str, int], module: Module, function: FunctionSummary) -> bool:
         stopped = self._stops.get(place)

@@ -19,11 +19,14 @@ from graphmend_codemod.project.summary.records import ModuleSummary
 Reached = Mapping[str, Sequence[ReachedFunction]]
 
 
+_Row = tuple[int, "str | None", str, bool]
+
+
 class _Known(NamedTuple):
-    """Files as (path, digest, outline), and reached functions by path as (position, class of `self`, via)."""
+    """Files as (path, digest, outline), and reached functions by path as (position, class of `self`, via, offered)."""
 
     files: list[tuple[str, str, str]]
-    reached: dict[str, list[tuple[int, str | None, str]]]
+    reached: dict[str, list[_Row]]
 
 
 class ReachMemory:
@@ -52,7 +55,7 @@ class ReachMemory:
         found: dict[str, tuple[ReachedFunction, ...]] = {}
         for path in set(wanted) & known.reached.keys():
             now, rows = summary(path), known.reached[path]
-            if now is None or not all(0 <= place < len(now.functions) for place, _, _ in rows):
+            if now is None or not all(0 <= place < len(now.functions) for place, *_ in rows):
                 return None
             found[path] = tuple(_reached(now, *row) for row in rows)
         return found
@@ -60,13 +63,14 @@ class ReachMemory:
     def write(self, digest: Callable[[str], str], loaded: Mapping[str, Loaded], reached: Reached) -> None:
         """Remember what was reached in these files, those included that were asked for by name only."""
         files = [(path, each.digest or digest(path), _outline(each)) for path, each in sorted(loaded.items())]
-        rows: dict[str, list[tuple[int, str | None, str]]] = {}
+        rows: dict[str, list[_Row]] = {}
         for path, functions in reached.items():
             summary = loaded[path].summary
             if summary is not None:
                 positions = {(each.qualname, each.line): place for place, each in enumerate(summary.functions)}
                 rows[path] = [
-                    (positions[each.qualname, each.line], each.class_qualified, each.via) for each in functions
+                    (positions[each.qualname, each.line], each.class_qualified, each.via, each.offered)
+                    for each in functions
                 ]
         self._cache.write("reach", self._name, self._key(), [files, rows])
 
@@ -85,9 +89,9 @@ def _outline(loaded: Loaded) -> str:
     return outline_of(loaded.summary) if loaded.summary is not None else ""
 
 
-def _reached(summary: ModuleSummary, position: int, owner: str | None, via: str) -> ReachedFunction:
+def _reached(summary: ModuleSummary, position: int, owner: str | None, via: str, offered: bool) -> ReachedFunction:
     function = summary.functions[position]
-    return ReachedFunction(function.qualname, function.line, owner, via)
+    return ReachedFunction(function.qualname, function.line, owner, via, offered)
 
 
 def _decoded(data: Any) -> _Known:
@@ -95,7 +99,10 @@ def _decoded(data: Any) -> _Known:
     return _Known(
         [(str(path), str(digest), str(outline)) for path, digest, outline in files],
         {
-            str(path): [(int(place), None if owner is None else str(owner), str(via)) for place, owner, via in rows]
+            str(path): [
+                (int(place), None if owner is None else str(owner), str(via), bool(offered))
+                for place, owner, via, offered in rows
+            ]
             for path, rows in reached.items()
         },
     )

@@ -444,6 +444,24 @@ def test_functions_that_a_package_exports_are_traced_if_they_take_tensors(tmp_pa
     assert found == {"solve", "checked", "Solver.__init__", "Solver.integrate", "Plan.sample", "Plan._hidden"}
 
 
+def test_what_only_others_call_is_told_from_what_a_module_calls(tmp_path: Path) -> None:
+    part = """
+        import torch
+        from torch import nn
+        def solve(y):
+            noted()
+            return step(y.detach())
+        def step(y): return both(y)
+        def both(y): return y
+        def noted(): print("solved")
+        class A(nn.Module):
+            def forward(self, y): return step(y)
+    """
+    files = {"lib/__init__.py": "from ._impl import A, solve\n", "lib/_impl.py": part}
+    found = {each.qualname: each.offered for _, each in reach_of(write(tmp_path, files))}
+    assert found == {"A.forward": False, "step": False, "both": False, "solve": False, "noted": True}
+
+
 def test_a_method_of_something_unknown_is_that_of_the_only_family_that_has_it(tmp_path: Path) -> None:
     found = in_module(
         tmp_path,

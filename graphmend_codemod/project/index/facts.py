@@ -122,9 +122,14 @@ class IndexView(Protocol):
 
 
 class ReachedFunction(NamedTuple):
-    """A function in which Dynamo can meet a break site. `via` says why, for people (`forward of T5Stack`)."""
+    """A function in which Dynamo can meet a break site. `via` says why, for people (`forward of T5Stack`).
+
+    `offered` is true where nothing in the project compiles it, and it takes no tensors: it is there for others to
+    call, and more often around their models than in them.
+    """
 
     qualname: str  # inside the module: `T5Stack.forward`, nested functions dotted: `outer.inner`
     line: int  # of the `def`
     class_qualified: str | None = None  # the class whose `self` it gets, also for nested functions that take `self`
     via: str = ""
+    offered: bool = False

@@ -119,7 +119,8 @@ class Rule:
 
     `title` is an imperative phrase for commits ("select with torch.where instead of branching"). `documentation` is the
     docstring of the rule's module: `slug (CODE): one line.`, a blank line, paragraphs. `yields` is true for a rule that
-    leaves a break in some runs: any other rule with a safe fix for the site goes first.
+    leaves a break in some runs: any other rule with a safe fix for the site goes first. `for_own` is true for a rule
+    that fixes only what something in the project compiles, and not what is there for models of others.
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class Rule:
         examples: tuple[Example | Declined | Clean, ...],
         *,
         yields: bool = False,
+        for_own: bool = False,
     ) -> None:
         self.code = code
         self.slug = slug
@@ -142,6 +144,7 @@ class Rule:
         self.contract = contract
         self.examples = examples
         self.yields = yields
+        self.for_own = for_own
         self.matches: dict[type[ast.AST], list[Asked]] = {}
         if contract.cost is Cost.MULTIPLIED and safety is Safety.SAFE:
             raise ValueError(f"{code} multiplies work, so its fix cannot be safe")

@@ -13,6 +13,9 @@ through a helper that Dynamo runs as it traces; with `log-calls = "warnings"`, o
 be asked for, since the decorator of the helper (`torch.compiler.assume_constant_result`) imports the compiler: about
 1.5 s for everyone who imports the file. Messages that are not known while tracing (a size would specialise the graph
 on it), and those in code that TorchScript compiles as well, are left out all the same.
+
+A function that takes no tensors, and that nothing compiled in the project calls, keeps its messages: what a package
+merely offers to others (`load_image`, `save`) is called around their models more often than in them.
 """
 
 from __future__ import annotations
@@ -105,6 +108,7 @@ rule = Rule(
             setup=_SETUP,
         ),
     ),
+    for_own=True,
 )
 
 

@@ -83,6 +83,7 @@ rule = Rule(
             setup=_SETUP,
         ),
     ),
+    for_own=True,
 )
 
 

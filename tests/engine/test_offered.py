@@ -1,0 +1,55 @@
+"""Messages in functions that nothing compiled calls stay as they are, with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.engine import api
+from tests.project.tools import write
+
+_PART = """
+    import logging
+
+    import torch
+    from torch import nn
+
+    logger = logging.getLogger(__name__)
+
+    def load(path):
+        logger.warning("slow")
+        return Picture(path)
+
+    def told(x):
+        logger.warning("told")
+        return x
+
+    def scaled(picture, by: torch.Tensor):
+        return told(load(picture).pixels) * by
+
+    class Picture:
+        def __init__(self, path):
+            self.path = path
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return told(x)
+"""
+
+
+def test_a_message_is_left_out_of_compiled_code_only_where_something_is_compiled(tmp_path: Path) -> None:
+    write(tmp_path, {"lib/__init__.py": "from ._impl import Model, scaled\n", "lib/_impl.py": _PART})
+    found = {each.function: each for each in api.check([tmp_path], Settings(tmp_path), cache=False).findings}
+    assert set(found) == {"load", "told"}
+    assert found["told"].edit is not None
+    assert found["load"].edit is None
+    assert "nothing in this project that is compiled calls the function" in (found["load"].declined or "")
+
+
+def test_the_answer_is_the_same_from_the_cache(tmp_path: Path) -> None:
+    write(tmp_path, {"lib/__init__.py": "from ._impl import Model, scaled\n", "lib/_impl.py": _PART})
+    settings = Settings(tmp_path)
+    first = api.check([tmp_path], settings)
+    write(tmp_path, {"lib/_impl.py": _PART.replace('"slow"', '"very slow"')})
+    second = api.check([tmp_path], settings)
+    assert [each.declined for each in first.findings] == [each.declined for each in second.findings]
