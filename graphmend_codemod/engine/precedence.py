@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from graphmend_codemod.core.findings import Finding, Safety, Span
+from graphmend_codemod.rules.framework.edits import with_inner
 from graphmend_codemod.rules.framework.rule import Match, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 
@@ -14,11 +15,12 @@ def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Ver
 
     A site belongs to one rule whatever is selected: ignoring a rule does not hand its sites to a more general one.
     Opaque operators come last: where they are not asked for, the reason why nothing else fixes the site says more.
-    A rule that `yields` speaks only where no other one has a safe fix.
+    A rule that `yields` speaks only where no other one has a safe fix; where the header of that fix asks what it would
+    ask first, it speaks for the author's statement behind the compile path.
     """
     found: dict[int, tuple[Rule, Verdict]] = {}
     waiting: tuple[Rule, Verdict] | None = None
-    for rule, match in asked:
+    for number, (rule, match) in enumerate(asked):
         verdict = match(site, site.node)
         if verdict is None:
             continue
@@ -26,9 +28,22 @@ def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Ver
             if rule.yields:
                 waiting = waiting or (rule, verdict)
             elif waiting is None or rule.safety_of(verdict) is Safety.SAFE:
-                return rule, verdict
+                behind = waiting or _yielding(site, asked[number + 1 :])
+                return rule, _both(verdict, behind[1]) if behind else verdict
         found.setdefault(_rank(rule, verdict, site.settings.opaque), (rule, verdict))
     return waiting or (found[min(found)] if found else None)
+
+
+def _yielding(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:
+    """The first fix of a rule that yields."""
+    found = ((rule, match(site, site.node)) for rule, match in asked if rule.yields)
+    return next(((rule, each) for rule, each in found if each is not None and each.edit is not None), None)
+
+
+def _both(verdict: Verdict, behind: Verdict) -> Verdict:
+    """A fix with another one in the author's statement that stays behind its compile path, where they fit together."""
+    assert verdict.edit is not None and behind.edit is not None
+    return verdict._replace(edit=with_inner(verdict.edit, behind.edit) or verdict.edit)
 
 
 def _rank(rule: Rule, verdict: Verdict, asked: bool) -> int:

@@ -167,3 +167,38 @@ def test_what_a_test_raises_is_raised_where_its_flag_is_not_set() -> None:
 def test_a_draw_that_is_not_traced_under_its_own_name_is_left_alone() -> None:
     source = _MODEL.format(body="if random() < self.layerdrop:\n            x = x * 2")
     declined(source.replace("import random", "from random import random"), "import `random` itself")
+
+
+_FLAGGED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, flag=True):
+        super().__init__()
+        self.flag = flag
+
+    def forward(self, x: torch.Tensor):
+        if x.isnan().any() or self.flag:
+            x = x * 2.0
+        x = x * 3.0 if self.flag or x.sum() > 0 else x
+        if x.isnan().any() or (
+            self.flag
+        ):
+            x = x - 1.0
+        return x
+
+
+def make_unset():
+    return Model(flag=False)
+"""
+
+
+def test_what_python_knows_is_asked_behind_a_compile_path_whose_header_it_may_fail() -> None:
+    after, _ = fixed(_FLAGGED)
+    behaves(_FLAGGED, after, ["torch.ones(2, 4)", "torch.full((2, 4), float('nan'))"])
+    for made in ("Model", "make_unset"):
+        compiles(after, ["torch.ones(2, 4)"], name=made)
+    assert "or x.isnan().any() or self.flag" in after
+    assert fixed(after)[0] == after

@@ -8,7 +8,8 @@ Under `torch.compile` what Python knows is asked first, in front of the test, wh
 it while it traces, and where it decides nothing, the test breaks the graph as before. Numbers are drawn as often as in
 eager mode: a draw inside the test stays. What is skipped may have no effects; an exception that it would raise is not
 raised. A draw has to come from `torch.rand`, `random.random()` or `random.uniform(0, 1)`, through a name that holds
-nothing else.
+nothing else. Where another rule writes a compile path whose header asks for such a flag, the test stays behind that
+path, and asks the flag first as well: with the flag on the other side, the path is not taken.
 """
 
 from __future__ import annotations
@@ -173,7 +174,8 @@ def _edit(site: Site, test: ast.expr, found: Decision) -> Edit:
         return _replaced(site, start, end, (f"(\n    {below}\n    {word} ", *original, "\n)"))
     if found.around is test and test.lineno == test.end_lineno:
         return _on_lines_of_their_own(site, test, (start, end), f"{below}\n    {word} ", word)
-    between = _new_line(site, test, end.end_line) if test.lineno != test.end_lineno else " "
+    broken = test.lineno != test.end_lineno and _in_brackets(site, test)
+    between = _new_line(site, test, end.end_line) if broken else " "
     return _replaced(site, start, end, (f"{first}{between}{word} ", *original))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Span
@@ -30,6 +31,40 @@ def two_paths(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = Fal
 def before_if(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = False) -> Edit:
     """The edit that puts the header and the lines of `path` before an `if`, whose own text follows as `elif`."""
     return beside(site, site.span(node), (*path, "\nel", site.original(node)), scriptable=scriptable)
+
+
+def with_inner(edit: Edit, inner: Edit) -> Edit | None:
+    """`edit` with what `inner` writes in the author's statement that it keeps behind a compile path.
+
+    None where the header of that path asks nothing of what `inner` asks first, or where `inner` lies elsewhere.
+    """
+    if len(edit.replacements) != 1 or len(inner.replacements) != 1:
+        return None
+    (span, parts), (place, written) = edit.replacements[0], inner.replacements[0]
+    header = re.split(r":\n| else ", "".join(part for part in parts if isinstance(part, str)), maxsplit=1)[0]
+    asked = "".join(part for part in written if isinstance(part, str))
+    if not (_names(asked) & _names(header)) or (place.start_line != span.start_line and "\n" in asked):
+        return None
+    for number, part in enumerate(parts):
+        if isinstance(part, Original) and part.span[:2] <= place[:2] and place[2:] <= part.span[2:]:
+            before = Original(part.span._replace(end_line=place.start_line, end_column=place.start_column), part.deeper)
+            after = Original(part.span._replace(start_line=place.end_line, start_column=place.end_column), part.deeper)
+            line = "\n" + "    " * part.deeper
+            within = [
+                Original(each.span, part.deeper) if isinstance(each, Original) else each.replace("\n", line)
+                for each in written
+            ]
+            whole = (*parts[:number], before, *within, after, *parts[number + 1 :])
+            return edit._replace(replacements=(Replacement(span, whole),))
+    return None
+
+
+_EVERYWHERE = frozenset("torch.compiler.is_compiling isinstance torch.Tensor and or not is None True False".split())
+
+
+def _names(text: str) -> set[str]:
+    """Names and attributes in a condition, but for those that every header has."""
+    return set(re.findall(r"[^\W\d][\w.]*", text)) - _EVERYWHERE
 
 
 def line_of(site: Site, node: ast.stmt) -> str:
