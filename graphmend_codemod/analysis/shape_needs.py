@@ -63,7 +63,7 @@ def _one_sign(numbers: list[int]) -> bool:
 
 
 def of_index(index: ast.expr, tensor: Value) -> frozenset[ShapeNeed] | None:
-    """What `x[1]` and `x[:, -1]` need in order not to raise; None where the index is not spelled out."""
+    """What `x[1]`, `x[:, -1]` and `x[i, :n]` need in order not to raise; None where the index is not spelled out."""
     if tensor.shape is None or not tensor.is_tensor:
         return None
     parts = list(index.elts) if isinstance(index, ast.Tuple) else [index]
@@ -85,8 +85,11 @@ def of_index(index: ast.expr, tensor: Value) -> frozenset[ShapeNeed] | None:
 def _in_range(place: int, node: ast.expr) -> list[str] | None:
     if isinstance(node, ast.Slice):
         bounds = [each for each in (node.lower, node.upper) if each is not None]
-        plain = node.step is None and all(_whole(each) is not None for each in bounds)
-        return [] if plain else None
+        names = [each.id for each in bounds if isinstance(each, ast.Name)]
+        plain = node.step is None and all(_whole(each) is not None or isinstance(each, ast.Name) for each in bounds)
+        return [f"type({name}) is int" for name in names] if plain else None
+    if isinstance(node, ast.Name):
+        return [f"type({node.id}) is int", f"-{{0}}.shape[{place}] <= {node.id} < {{0}}.shape[{place}]"]
     number = _whole(node)
     if number is None:
         return None

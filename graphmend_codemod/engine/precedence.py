@@ -42,8 +42,8 @@ def _yielding(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Ve
 
 def _both(verdict: Verdict, behind: Verdict) -> Verdict:
     """A fix with another one in the author's statement that stays behind its compile path, where they fit together."""
-    assert verdict.edit is not None and behind.edit is not None
-    return verdict._replace(edit=with_inner(verdict.edit, behind.edit) or verdict.edit)
+    edit = with_inner(verdict.edit, behind.edit) if verdict.edit is not None and behind.edit is not None else None
+    return verdict if edit is None else verdict._replace(edit=edit)
 
 
 def _rank(rule: Rule, verdict: Verdict, asked: bool) -> int:

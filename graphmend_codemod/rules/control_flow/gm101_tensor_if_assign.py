@@ -14,6 +14,11 @@ parameter that was not used None, and a select would make it zero. A test of mor
 of exception when compiled. Tensors of 8-bit floats, for which torch lacks most operations, raise when compiled where
 eager mode skips the operation.
 
+A branch that writes elements (`x[i] = v`, `x[i] += v`) still writes in place when compiled, so that whoever shares the
+memory sees it: elements get the values that they have where eager mode skips the write, and `x[mask] = v` writes under
+`mask & test`. The test is computed before the first write. Indices have to be in range, and what is written has to fit,
+where eager mode skips it. A tensor that the function did not make must not require gradients.
+
 With the setting `one-path = true`, a select that eager mode cannot tell from the branch takes its place (an unsafe
 fix). That saves a device sync in eager mode as well. It assumes that annotations and the layers that a constructor
 makes are right, that no hook or subclass changes them, and that the sign of a zero gradient does not matter.
@@ -40,6 +45,7 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, reads_tensor, split
+from graphmend_codemod.rules.proofs.select import element_writes
 from graphmend_codemod.rules.proofs.select.select_proof import judge
 from graphmend_codemod.rules.proofs.select.select_text import select_verdict, values_of, where
 from graphmend_codemod.rules.proofs.select.selection import expression_selection, selection_of
@@ -132,6 +138,36 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.ones(2, 4)", "-torch.ones(2, 4)"),
         ),
+        Example(
+            before="""
+            out = torch.zeros_like(x)
+            if x.mean() > 0.5:
+                out[0] = 1.0
+            else:
+                out[0, -1] += 2.0
+            x = out
+            """,
+            after="""
+            out = torch.zeros_like(x)
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and x.dim() > 0 and x.shape[0] > 0
+                and x.dim() > 1 and x.shape[1] > 0
+                and out.is_floating_point()
+            ):
+                condition = x.mean() > 0.5
+                out[0] = torch.where(condition, 1.0, out[0])
+                out[0, -1] = torch.where(condition, out[0, -1], out[0, -1] + 2.0)
+            elif x.mean() > 0.5:
+                out[0] = 1.0
+            else:
+                out[0, -1] += 2.0
+            x = out
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)", "torch.zeros(2, 4) - 3"),
+        ),
         Declined(
             source="""
             if x.sum() > 0:
@@ -168,6 +204,8 @@ def branch(site: Site, node: ast.If) -> Verdict | None:
     if site.torch is None:
         return Verdict(message, declined=name_taken())
     try:
+        if element_writes.writes_elements(node):
+            return element_writes.verdict(message, site, node)
         selection = selection_of(site, node)
         return select_verdict(message, selection, judge(selection))
     except NotProven as reason:

@@ -9,7 +9,8 @@ path, which Dynamo folds while it traces.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.callgraph import calls_in
@@ -27,6 +28,7 @@ from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leav
 from graphmend_codemod.rules.proofs.select.identity import asked_of_names, shown_names
 from graphmend_codemod.rules.proofs.select.selection import VALUE, Arm, Assignment, Selection
 
+J = TypeVar("J", bound="Judge")
 _ROUNDS = 6
 _NAMELESS = {VALUE: "the conditional expression", "the result": "the returned value"}
 _NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
@@ -34,17 +36,22 @@ _NUMBERS = frozenset({Origin.CONFIG, Origin.OTHER})
 
 def judge(selection: Selection) -> Facts:
     """The facts under which the select means the same; NotProven if there are none."""
+    return judged(selection, Judge).result()
+
+
+def judged(selection: Selection, judging: Callable[[Selection, tuple[Assumption, ...]], J]) -> J:
+    """What judges the selection, `judging` some assumptions, once these are enough; NotProven if none are."""
     assumed: tuple[Assumption, ...] = ()
     for _ in range(_ROUNDS):
-        attempt = _Judge(selection, assumed)
+        attempt = judging(selection, assumed)
         needs = attempt.run()
         if not needs:
-            return attempt.result()
+            return attempt
         assumed += needs
     raise NotProven("cannot infer the dtypes and shapes of the values in its branches")
 
 
-class _Judge:
+class Judge:
     """Judges all branches under some assumptions."""
 
     def __init__(self, selection: Selection, assumed: tuple[Assumption, ...]) -> None:
@@ -65,7 +72,7 @@ class _Judge:
             self._judge_condition(position, arm)
             env = self._assume(arm.env)
             for item in arm.assignments:
-                self._judge_value(position, item, env)
+                self.judge_value(position, item, env)
                 value = self.site.evaluator.value(item.value, env)
                 env[item.name] = value._replace(roots=self.site.roots(item.value, env))
             for name, branches in results.items():
@@ -76,7 +83,7 @@ class _Judge:
         if self.verdict.impure:
             raise NotProven(self.verdict.impure)
         for text in sorted(self.verdict.needs_floating):
-            self._need(Assumption("floating", text))
+            self._need(Assumption("floating", self._tensor_of(text)))
         self.shapes = [self._asked_of_shape(each) for each in sorted(self.verdict.needs_shapes)]
         for name, found in results.items():
             self._compare(name, found)
@@ -101,7 +108,7 @@ class _Judge:
         for tensor in arm.condition.tensors if position else ():
             self.verdict = self.verdict & self.site.judge(tensor)._replace(finite=True)
 
-    def _judge_value(self, position: int, item: Assignment, env: Env) -> None:
+    def judge_value(self, position: int, item: Assignment, env: Env) -> None:
         found = speculation.judge(self.site.evaluator, item.value, env)
         self.verdict = self.verdict & found._replace(finite=True)
         if found.finite:
@@ -134,6 +141,14 @@ class _Judge:
             raise NotProven("what a branch computes may raise for some shapes where eager mode skips it")
         return asked
 
+    def _tensor_of(self, text: str) -> str:
+        """`x` for `x[0]`, which has the same dtype."""
+        node = ast.parse(text, mode="eval").body if "..." not in text else None
+        env = self.selection.arms[0].env
+        while isinstance(node, ast.Subscript) and self.site.evaluator.value(node.value, env).is_tensor:
+            node = node.value
+        return text if node is None else ast.unparse(node)
+
     def _need(self, assumption: Assumption) -> None:
         parsed = [ast.parse(text, mode="eval") for text in (assumption.one,) if "..." not in text]
         made = {item.name for item in self.selection.temporaries}
@@ -150,6 +165,8 @@ class _Judge:
             if value.kind is not Kind.TENSOR or value.dtype is None:
                 raise NotProven(f"cannot infer the dtype of `{one}`; convert it first: `.to(dtype)`")
             if what == "floating":
+                if value.dtype.startswith("torch.") and not value.is_floating:
+                    raise NotProven(f"`{one}` is not floating point")
                 rename_dtype(env, value.dtype, f"float:{value.dtype}")
             else:
                 equate(env, what, getattr(value, what), self._named(what, other, env))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -70,8 +70,17 @@ def _why_no_assignment(statement: ast.stmt) -> str:
     return f"the branch contains a nested `{kind}` statement"
 
 
-def arms(site: Site, node: ast.If) -> tuple[Arm, ...]:
-    """The branches of `node` and of the `elif`s after it; the last one is the `else`, empty if there is none."""
+def _assigned(_site: Site, body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
+    return assignments(body)
+
+
+def arms(
+    site: Site, node: ast.If, read: Callable[[Site, Sequence[ast.stmt]], tuple[Assignment, ...]] = _assigned
+) -> tuple[Arm, ...]:
+    """The branches of `node` and of the `elif`s after it; the last one is the `else`, empty if there is none.
+
+    `read` says what a branch assigns.
+    """
     found: list[Arm] = []
     current, where = node, site
     while True:
@@ -80,11 +89,11 @@ def arms(site: Site, node: ast.If) -> tuple[Arm, ...]:
             raise NotProven(
                 f"`{site.text(current.test)}` does not test a value that graphmend can infer to be a Tensor"
             )
-        found.append(Arm(condition, assignments(current.body), _env_of(where, current.body)))
+        found.append(Arm(condition, read(where, current.body), _env_of(where, current.body)))
         inner = current.orelse
         following = site.at(inner[0]) if len(inner) == 1 else None
         if following is None or not isinstance(inner[0], ast.If):
-            found.append(Arm(None, assignments(inner), _env_of(where, inner)))
+            found.append(Arm(None, read(where, inner), _env_of(where, inner)))
             return under_static(site, found)
         current, where = inner[0], following
 

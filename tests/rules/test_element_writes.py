@@ -1,0 +1,76 @@
+"""GM101: branches that write elements write them in place when compiled, too, and change nothing where eager does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.behaviour import behaves
+from tests.tools.compiled import compiles
+from tests.tools.fixes import declined, fixed
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor):
+        out = x * 1.0
+        shared = out.view(-1)
+        {body}
+        return out, shared
+"""
+
+
+def model(body: str) -> str:
+    return _MODEL.format(body=body.strip().replace("\n", "\n        "))
+
+
+def test_rows_of_a_loop_and_masks_are_written_under_the_test() -> None:
+    source = model(
+        """
+for i in range(x.shape[0]):
+    if x[i].sum() > 0:
+        out[i] = x[i] * 2
+        out[i, -1] /= 4
+    elif x.sum() == 0:
+        out[x > 0.5] = -1
+flags = x > 0
+if flags[0, 0]:
+    flags[0, 0] = False
+    out[0] = out[1]
+    out[1] = 0.5
+"""
+    )
+    after, result = fixed(source)
+    assert not result.remaining
+    inputs = ["torch.ones(2, 4)", "-torch.ones(2, 4)", "torch.eye(2, 4) - torch.eye(2, 4).flip(0)", "torch.zeros(2, 4)"]
+    behaves(source, after, inputs)
+    compiles(after, inputs)
+
+
+def test_a_test_that_the_branch_overwrites_is_kept() -> None:
+    after, _ = fixed(model("flags = x > 0\nif flags[0, 0]:\n    flags[0, 0] = False\n    out[0] = 2.0"))
+    assert "condition = flags[0, 0].reshape(()).clone()" in after
+
+
+def test_a_tensor_from_outside_may_not_require_gradients() -> None:
+    after, _ = fixed(model("if x.sum() > 0:\n    x[0] = 2.0"))
+    assert "and not (torch.is_grad_enabled() and x.requires_grad)" in after
+
+
+@pytest.mark.parametrize(
+    ("write", "because"),
+    [
+        ("out[0] = x.view(-1)[: x.numel()]", "may have a different shape"),
+        ("out[0] = 1j", "neither a Tensor nor a number"),
+        ("out[[0, 1]] = 1.0", "may be out of range"),
+        ("out[x > 0] += 1.0", "writes in place"),
+        ("row = x[0]\n    out[0] = row\n    x = out", "`x` is assigned beside elements"),
+        ("index = x.argmax()\n    out[index] = 1.0", "cannot infer that `index` is a mask"),
+        ("self.out[0] = 1.0", "cannot infer that `self.out`"),
+        ("shared = out > 0\n    shared[0] = 1.0", "cannot infer the dtype of `shared` before the branch"),
+    ],
+)
+def test_what_may_raise_where_eager_mode_skips_it_is_declined(write: str, because: str) -> None:
+    declined(model(f"if x.sum() > 0:\n    {write}\nshared = x"), because=because)
