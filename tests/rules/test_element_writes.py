@@ -1,4 +1,4 @@
-"""GM101: branches that write elements write them in place when compiled, too, and change nothing where eager does not."""
+"""GM101: branches that write elements write them in place when compiled, too; what eager mode skips stays as it is."""
 
 from __future__ import annotations
 
