@@ -137,9 +137,8 @@ def _self_call(evaluator: Evaluator, node: ast.Call, env: Env, name: str) -> Val
         function = evaluator.scope.index.function(facts.methods[name])
         return annotated.value_of(function.returns, evaluator.names) if function else UNKNOWN
     fact = evaluator.scope.attribute(name)
-    if fact is None or fact.callee is None:
-        return UNKNOWN
-    return _module_call(evaluator, fact.callee, node, env)
+    made = fact.callee if fact is not None and fact.callee is not None else evaluator.value(node.func, env).instance_of
+    return UNKNOWN if made is None else _module_call(evaluator, made, node, env)
 
 
 def _module_call(evaluator: Evaluator, qualified: str, node: ast.Call, env: Env) -> Value:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.analysis import annotated, gradients, narrowing
 from graphmend_codemod.analysis.escape import escaping_names
-from graphmend_codemod.analysis.given_values import annotation_text, given_values, hinted
+from graphmend_codemod.analysis.given_values import annotation_text, given_values
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.iterated import element_of
 from graphmend_codemod.analysis.likely_tensors import likely_tensors
@@ -33,7 +33,7 @@ class Flow:
     flow: rules ask `Site`, which says so. `answers` keeps what rules worked out about a node, by question, node and
     environment. `lists` are parameters that are tensors built from the list that another parameter is. `splits` is true
     where a name holds a tensor under torch.compile and something else in eager mode: then nothing that is known of a
-    value holds for both. `seen` are names that held tensors in a recorded run: a hint where nothing else is known.
+    value holds for both.
     """
 
     def __init__(
@@ -44,7 +44,6 @@ class Flow:
         follow_leaks: bool = True,
         origins: Origins | None = None,
         lists: Mapping[str, str] | None = None,
-        seen: frozenset[str] = frozenset(),
     ) -> None:
         self.scope = scope
         self.evaluator = evaluator
@@ -52,7 +51,6 @@ class Flow:
         self.follow_leaks = follow_leaks
         self.origins = origins
         self.lists: Mapping[str, str] = lists or {}
-        self.seen = seen
         self.places: dict[int, Place] = {}
         self.nested: dict[int, Env] = {}
         self.answers: dict[tuple[str, int, int], Any] = {}
@@ -67,7 +65,7 @@ class Flow:
         env: Env = dict(self.closure_env)
         for name in self.scope.locals:
             env.pop(name, None)
-        env.update(given_values(self.scope, self.evaluator, self._likely, self.seen))
+        env.update(given_values(self.scope, self.evaluator, self._likely))
         for name, source in self.lists.items():
             tensor = self.evaluator.names.tensor(INT64, grad=False, optional=not env[name].is_tensor)
             env[name] = tensor._replace(built_from=source)
@@ -158,7 +156,7 @@ class Flow:
 
     def _bind(self, target: ast.expr, value: Value, env: Env) -> None:
         if isinstance(target, ast.Name):
-            value = hinted(self.evaluator, self.seen, target.id, value)
+            value = self.evaluator.hinted(target.id, value)
             if value == UNKNOWN and target.id in self._likely:
                 value = self.evaluator.names.tensor(optional=self._likely[target.id], hint=True)
             env[target.id] = value

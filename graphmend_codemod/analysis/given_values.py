@@ -12,17 +12,17 @@ from graphmend_codemod.analysis.scope import FunctionNode, Scope, parameters
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, Value, python
 
 
-def given_values(scope: Scope, evaluator: Evaluator, likely: Mapping[str, bool], seen: frozenset[str]) -> Env:
-    """The parameters of a function. `likely` are names used as only tensors are, `seen` those that held tensors."""
+def given_values(scope: Scope, evaluator: Evaluator, likely: Mapping[str, bool]) -> Env:
+    """The parameters of a function. `likely` are names used as only tensors are."""
     function = scope.node
     env: Env = {}
     absent = _absent_by_default(function)
     for argument in parameters(function):
         text = "" if argument.annotation is None else annotation_text(evaluator, argument.annotation)
         value = annotated.value_of(text or None, evaluator.names)
+        value = evaluator.hinted(argument.arg, value)
         optional = argument.arg in absent and value.kind is Kind.TENSOR
-        value = value._replace(optional=True) if optional else value
-        env[argument.arg] = hinted(evaluator, seen, argument.arg, value, optional=argument.arg in absent)
+        env[argument.arg] = value._replace(optional=True) if optional else value
     for name, optional in guessed_parameters(function, likely).items():
         if env[name] == UNKNOWN:
             env[name] = evaluator.names.tensor(optional=optional, hint=True)
@@ -30,13 +30,6 @@ def given_values(scope: Scope, evaluator: Evaluator, likely: Mapping[str, bool],
         if starred is not None:
             env[starred.arg] = python()
     return env
-
-
-def hinted(evaluator: Evaluator, seen: frozenset[str], name: str, value: Value, *, optional: bool = False) -> Value:
-    """The value, or a tensor where nothing is known of it and a recorded run had one."""
-    if name in seen and value == UNKNOWN:
-        return evaluator.names.tensor(optional=optional, hint=True)
-    return value
 
 
 def annotation_text(evaluator: Evaluator, node: ast.expr) -> str:

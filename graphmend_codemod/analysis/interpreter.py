@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphmend_codemod.analysis import annotated, calls, torch_api
@@ -47,12 +47,14 @@ class Evaluator:
     """Evaluates expressions of one function. `env` maps local names, and `self.name` for attributes, to values.
 
     `first_arguments` keeps, with each expression by its id, the calls in it that say something about a name;
-    `argument_names` all the lines of such calls, with these names.
+    `argument_names` all the lines of such calls, with these names. `seen` are annotations for what names, and
+    attributes as `self.name`, were in a recorded run.
     """
 
-    def __init__(self, scope: Scope, names: Names) -> None:
+    def __init__(self, scope: Scope, names: Names, seen: Mapping[str, str] | None = None) -> None:
         self.scope = scope
         self.names = names
+        self.seen: Mapping[str, str] = seen or {}
         self.argument_names: tuple[list[int], list[str]] | None = None
         self.first_arguments: dict[int, tuple[ast.expr, list[tuple[ast.Call, str]]]] = {}
 
@@ -77,6 +79,12 @@ class Evaluator:
         module, _, last = value.callee.rpartition(".")
         del module, last
         return f"{value.callee}.{rest}"
+
+    def hinted(self, name: str, value: Value) -> Value:
+        """The value, or what a recorded run had there if nothing is known of it: a hint, as an annotation is."""
+        if self.seen and value == UNKNOWN and name in self.seen:
+            return annotated.value_of(self.seen[name], self.names)
+        return value
 
     # names
 
@@ -119,6 +127,9 @@ class Evaluator:
         assigned = env.get(f"self.{name}")
         if assigned is not None:
             return assigned
+        return self.hinted(f"self.{name}", self._attribute_by_its_class(name))
+
+    def _attribute_by_its_class(self, name: str) -> Value:
         fact = self.scope.attribute(name)
         if name == "training" and fact is None:
             return python(Origin.META)

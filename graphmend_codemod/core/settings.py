@@ -45,9 +45,9 @@ class Settings(NamedTuple):
     """Frozen settings of one run. `target_torch` is (major, minor).
 
     `trace` names the file of a recorded run. `only_sites` are the path, code, function and first line of the sites that
-    may be fixed, None for all; `seen_tensors` are the path, function and name of locals that held tensors in it, which
-    is a hint and no proof; `seen_functions` are path and name of functions that Dynamo traced. No project sets these,
-    but commands that are given a trace do. `see_suppressed` finds what comments suppress, too.
+    may be fixed, None for all; `seen_types` are what locals and attributes of `self` were in it: path, function,
+    name, and an annotation that says so, which is a hint and no proof. `seen_functions` are path and name of functions
+    that Dynamo traced. No project sets these, but commands that are given a trace do. `see_suppressed` finds what comments suppress, too.
     """
 
     root: Path
@@ -67,7 +67,7 @@ class Settings(NamedTuple):
     pull_request: PullRequestSettings = PullRequestSettings()
     trace: str | None = None
     only_sites: frozenset[tuple[str, str, str, str]] | None = None
-    seen_tensors: frozenset[tuple[str, str, str]] = frozenset()
+    seen_types: tuple[tuple[str, str, str, str], ...] = ()
     seen_functions: frozenset[tuple[str, str]] = frozenset()
     see_suppressed: bool = False
 

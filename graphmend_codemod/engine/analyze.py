@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from graphmend_codemod.project.index.project_index import ProjectIndex
 
 
+_CANDIDATES = ("test", "log", "value", "rows", "masked", "module")
 _LONGEST_FUNCTION = 150_000  # characters; the longest function of the models in transformers has 23,000
 
 
@@ -94,15 +95,33 @@ def _short_enough(
     return kept, Problem(summary.path, said, long.line)
 
 
-def with_candidates(summary: ModuleSummary, functions: Iterable[ReachedFunction]) -> tuple[ReachedFunction, ...]:
+def candidates(summary: ModuleSummary, settings: Settings) -> dict[tuple[str, int], tuple[str, ...]]:
+    """What there is for rules to look at in the functions of a module, by qualified name and line.
+
+    The cheap look of a summary takes some tests and calls for Python's. Where Dynamo traced a function, a run knows
+    better, and everything is looked at.
+    """
+    seen = {function for path, function in settings.seen_functions if path == summary.path}
+    found = {}
+    for each in summary.functions:
+        every = tuple(dict.fromkeys((*each.candidates, *_CANDIDATES))) if each.qualname in seen else each.candidates
+        if every:
+            found[each.qualname, each.line] = every
+    return found
+
+
+def with_candidates(
+    summary: ModuleSummary, functions: Iterable[ReachedFunction], settings: Settings
+) -> tuple[ReachedFunction, ...]:
     """Those of the functions that hold anything that a rule could look at."""
-    worth = {(function.qualname, function.line) for function in summary.functions if function.candidates}
+    worth = candidates(summary, settings)
     return tuple(function for function in functions if (function.qualname, function.line) in worth)
 
 
-def as_if_reached(summary: ModuleSummary) -> tuple[ReachedFunction, ...]:
+def as_if_reached(summary: ModuleSummary, settings: Settings) -> tuple[ReachedFunction, ...]:
     """Every function that holds candidates, for want of knowing which are reached."""
-    functions = [function for function in summary.functions if function.candidates and function.qualname]
+    worth = candidates(summary, settings)
+    functions = [each for each in summary.functions if each.qualname and (each.qualname, each.line) in worth]
     if not functions:
         return ()
     from graphmend_codemod.project.index.facts import ReachedFunction

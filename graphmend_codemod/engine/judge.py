@@ -16,6 +16,7 @@ from graphmend_codemod.analysis.values import Names
 from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import Settings, selects
 from graphmend_codemod.core.source import SourceFile
+from graphmend_codemod.engine.analyze import candidates
 from graphmend_codemod.engine.function_trees import functions_of, outermost, parse_function
 from graphmend_codemod.engine.other_breaks import Judged, breaking_tests, without_idle_fixes
 from graphmend_codemod.engine.precedence import first_of, uncovered
@@ -51,7 +52,7 @@ def find(
     settings: Settings,
 ) -> list[Finding]:
     """Findings in `functions` of the module that `summary` describes, in order of position."""
-    interesting = {(each.qualname, each.line): each.candidates for each in summary.functions if each.candidates}
+    interesting = candidates(summary, settings)
     wanted = {key: reached for reached in functions if (key := (reached.qualname, reached.line)) in interesting}
     if not wanted:
         return []
@@ -77,12 +78,12 @@ def _lists(source: SourceFile, summary: ModuleSummary, index: IndexView) -> Orig
     return origins(source.text, lambda: calls_in(source.text), lambda name: index.resolve(summary.name, name))
 
 
-def _seen(settings: Settings, path: str) -> Mapping[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for where, function, name in settings.seen_tensors:
+def _seen(settings: Settings, path: str) -> Mapping[str, Mapping[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for where, function, name, annotation in settings.seen_types:
         if where == path:
-            found.setdefault(function, set()).add(name)
-    return {function: frozenset(names) for function, names in found.items()}
+            found.setdefault(function, {})[name] = annotation
+    return found
 
 
 def _outermost(
@@ -103,15 +104,15 @@ def _outermost(
 
 class _Around(NamedTuple):
     """What all functions of one file have in common. `wanted` are the reached ones by qualname and line, `candidates`
-    what those hold that have anything that rules may look at. `seen` are names that held tensors in a recorded run, by
-    function."""
+    what those hold that have anything that rules may look at. `seen` are annotations for what names were in a
+    recorded run, by function."""
 
     module: str
     view: IndexView
     wanted: Mapping[tuple[str, int], ReachedFunction]
     candidates: Mapping[tuple[str, int], tuple[str, ...]]
     lists: Origins | None
-    seen: Mapping[str, frozenset[str]]
+    seen: Mapping[str, Mapping[str, str]]
 
 
 def _units(node: FunctionNode, qualname: str, around: _Around) -> Iterator[_Unit]:
@@ -132,10 +133,9 @@ def _units_in(
     if reached is not None and reached.class_qualified is not None:
         class_qualified = reached.class_qualified
     scope = Scope(around.module, around.view, node, class_qualified, outline(node), closure)
-    evaluator = Evaluator(scope, names)
+    evaluator = Evaluator(scope, names, around.seen.get(qualname))
     pairs = around.lists.lists.get((qualname, node.lineno), {}) if around.lists is not None else {}
-    seen = around.seen.get(qualname, frozenset())
-    flow = Flow(scope, evaluator, env, follow_leaks=False, origins=around.lists, lists=pairs, seen=seen)
+    flow = Flow(scope, evaluator, env, follow_leaks=False, origins=around.lists, lists=pairs)
     flow.run()
     if reached is not None:
         yield _Unit(reached, flow, evaluator, around.candidates[qualname, node.lineno])
@@ -149,9 +149,7 @@ def _units_in(
 def _with_leaks(unit: _Unit) -> _Unit:
     """The unit with a dataflow that knows who else refers to a tensor: few functions need it, and it costs most."""
     known = unit.flow
-    flow = Flow(
-        known.scope, unit.evaluator, known.closure_env, origins=known.origins, lists=known.lists, seen=known.seen
-    )
+    flow = Flow(known.scope, unit.evaluator, known.closure_env, origins=known.origins, lists=known.lists)
     flow.run()
     return unit._replace(flow=flow)
 

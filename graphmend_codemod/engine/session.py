@@ -193,7 +193,7 @@ class Checker:
         layout = Layout(self._root)
         self._keep_texts(files)
         summaries = [summary for path in files if (summary := self._load(path).placed(layout)) is not None]
-        functions: Reached = {summary.path: as_if_reached(summary) for summary in summaries}
+        functions: Reached = {summary.path: as_if_reached(summary, self._settings) for summary in summaries}
         if not any(functions.values()):
             return Found((), self._problems(files))
         index = self._index(layout, files)
@@ -270,7 +270,11 @@ class Checker:
         index = self._index(Layout(self._root, every), files)
         self._tell(files, reached)
         modules = self._modules(index, reached)
-        worth = {path: each for path, module in modules if (each := with_candidates(module.summary, reached[path]))}
+        worth = {
+            path: each
+            for path, module in modules
+            if (each := with_candidates(module.summary, reached[path], self._settings))
+        }
         try:
             found = self._find(worth, index, self._memory)
         except NeedsProject:
@@ -307,7 +311,11 @@ class Checker:
         """The functions that the search has reached in these files and that hold candidates."""
         reached = search.result()
         modules = self._modules(index, set(files).intersection(reached))
-        return {path: worth for path, module in modules if (worth := with_candidates(module.summary, reached[path]))}
+        return {
+            path: worth
+            for path, module in modules
+            if (worth := with_candidates(module.summary, reached[path], self._settings))
+        }
 
     def _modules(self, index: ProjectIndex, paths: Iterable[str]) -> Iterator[tuple[str, Module]]:
         for path in sorted(paths):

@@ -17,6 +17,7 @@ from graphmend_codemod.trace.document import (
     TORCH,
     Compilation,
     Fact,
+    Known,
     Place,
     Process,
     Recompiled,
@@ -75,6 +76,7 @@ class Collector:
         self._compilations: list[Compilation] = []
         self._recompiled: dict[Place, list[tuple[float, str]]] = {}
         self._skipped: Counter[tuple[Place, str]] = Counter()
+        self._known: dict[Place, list[Mapping[str, Any]]] = {}
 
     def add(self, process: Sequence[events.Event]) -> None:
         """All events of one process, in their order."""
@@ -114,6 +116,7 @@ class Collector:
             recompiled=tuple(sorted(recompiled, key=lambda each: (-each.seconds, each.place.path, each.place.line))),
             skipped=tuple(Skipped(place, reason, count) for (place, reason), count in self._skipped.items()),
             compilations=compilations,
+            known=tuple(Known(place, tuple(_facts(every))) for place, every in self._known.items()),
         )
 
     # -- what readers of processes tell --------------------------------------------------------------------------
@@ -155,6 +158,18 @@ class Collector:
             caller = above[-1]
             site.callers[paths.place(caller.path, caller.line, break_text.plain_function(caller.function))] = None
         return site
+
+    def known(self, site: _Site, text: break_text.BreakText, known: Sequence[events.Known], paths: Paths) -> None:
+        """What was known of the locals of the frames of a break: the innermost one's belong to the site, those of
+        other functions of the project are kept beside it."""
+        lines = {(each.path, break_text.plain_function(each.function)): each.line for each in text.frames}
+        for frame in known:
+            function = break_text.plain_function(frame.function)
+            place = paths.place(frame.path, lines.get((frame.path, function), 0), function)
+            if frame.facts and place == site.place:
+                site.facts.append(frame.facts)
+            elif frame.facts and place.line and place.where == OWN:
+                self._known.setdefault(place, []).append(frame.facts)
 
     def compiled(self, compilation: Compilation) -> None:
         """One more compilation."""
@@ -211,8 +226,7 @@ class _ProcessReader:
             return
         site.processes.add(self._number)
         site.skips |= text.skips
-        if event.facts:
-            site.facts.append(event.facts)
+        self._collector.known(site, text, event.known, self._paths)
         known = (self._number, event.frame) in site.frames
         site.frames.add((self._number, event.frame))
         here = self._broken.setdefault((event.frame, event.compilation), [])
@@ -315,11 +329,12 @@ def _facts(every: Sequence[Mapping[str, Any]]) -> Iterable[Fact]:
     for name, fact in every[0].items() if every else ():
         if not isinstance(fact, Mapping):
             continue
+        dtypes = [str(each[name].get("dtype") or "") for each in every if name in each]
         sizes = fact.get("sizes")
         yield Fact(
             name=str(name),
             type=" or ".join(dict.fromkeys(str(each[name].get("type")) for each in every if name in each)),
-            dtype=str(fact.get("dtype") or ""),
+            dtype=" or ".join(dict.fromkeys(filter(None, dtypes))),
             sizes=tuple(sizes) if isinstance(sizes, list) else None,
             device=str(fact.get("device") or ""),
             requires_grad=fact.get("requires_grad"),

@@ -56,6 +56,14 @@ class Fact:
 
 
 @dataclass(frozen=True)
+class Known:
+    """What Dynamo knew of the locals of a function of the project when a graph broke there, or in what it called."""
+
+    place: Place
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True)
 class Site:
     """A place that breaks the graph, once, however many frames and processes it broke.
 
@@ -181,7 +189,8 @@ class Totals:
 class Trace:
     """All of it. `command` is the program that was run, without its arguments, or where logs were read.
 
-    `arguments` is the whole command, and `folder` where it ran, from the project; empty unless asked for.
+    `arguments` is the whole command, and `folder` where it ran, from the project; empty unless asked for. `known` is
+    what rules take as hints, by function and the line it had got to.
     """
 
     graphmend: str
@@ -195,6 +204,7 @@ class Trace:
     compilations: tuple[Compilation, ...]
     arguments: tuple[str, ...] = ()
     folder: str = ""
+    known: tuple[Known, ...] = ()
 
 
 def as_json(trace: Trace) -> str:

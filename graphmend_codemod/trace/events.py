@@ -43,13 +43,21 @@ class Start(NamedTuple):
     stack: tuple[Frame, ...]
 
 
+class Known(NamedTuple):
+    """What was known of the locals of one frame, by name."""
+
+    path: str
+    function: str
+    facts: Mapping[str, Any]
+
+
 class Break(NamedTuple):
-    """A graph broke. `text` is torch's message, `facts` what was known of the locals."""
+    """A graph broke. `text` is torch's message, `known` what was known in the frames that were traced, outermost first."""
 
     frame: int | None
     compilation: int
     text: str
-    facts: Mapping[str, Any]
+    known: tuple[Known, ...]
 
 
 class Recompile(NamedTuple):
@@ -119,8 +127,7 @@ def _event(data: Mapping[str, Any]) -> Event | None:
         stack = tuple(Frame(str(path), int(line), str(name)) for path, line, name in data["stack"])
         return Start(data["f"], data["c"], stack)
     if kind == "break":
-        facts = data.get("locals") or {}
-        return Break(data["f"], data["c"], str(data["text"]), facts if isinstance(facts, dict) else {})
+        return Break(data["f"], data["c"], str(data["text"]), tuple(_known(data.get("locals") or ())))
     if kind == "recompile":
         return Recompile(data["f"], data["c"], str(data["text"]))
     if kind == "compiled":
@@ -128,6 +135,12 @@ def _event(data: Mapping[str, Any]) -> Event | None:
     if kind == "gap":
         return Gap(data["f"], data["c"], int(data["n"]), float(data["s"]))
     return End() if kind == "end" else None
+
+
+def _known(frames: Iterable[Any]) -> Iterator[Known]:
+    for path, function, facts in frames if isinstance(frames, list) else ():
+        if isinstance(facts, dict):
+            yield Known(str(path), str(function), facts)
 
 
 def _compiled(frame: int | None, compilation: int, metrics: Mapping[str, Any]) -> Compiled | None:
@@ -193,7 +206,7 @@ def _of_record(metadata: Mapping[str, Any], payload: str, strings: Mapping[int, 
     artifact = metadata.get("artifact")
     if isinstance(artifact, dict):
         if artifact.get("name") == BREAK:
-            yield Break(frame, compilation, payload, {})
+            yield Break(frame, compilation, payload, ())
         elif artifact.get("name") == RECOMPILE:
             yield Recompile(frame, compilation, payload)
     start = metadata.get("dynamo_start")

@@ -1,8 +1,9 @@
-"""What a recorded run knew of local variables, as hints for the rules.
+"""What a recorded run knew of local variables and attributes, as hints for the rules.
 
-A name that held a tensor at a break is taken for one where the source does not say what it is. It is a hint like an
-annotation: it chooses the compile path that is worth writing, which asks in its header whether it is so. A function
-that Dynamo traced is one that rules look at, whether or not the source shows who compiles it.
+Where the source does not say what a name is, it is taken for what it was at a break, as if its author had annotated it:
+a tensor, one of integers, or an object of a class. It is a hint like an annotation: it chooses the compile path that is
+worth writing, which asks in its header whether it is so. A function that Dynamo traced is one that rules look at,
+whether or not the source shows who compiles it.
 """
 
 from __future__ import annotations
@@ -10,27 +11,60 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from graphmend_codemod.analysis.torch_api import TYPED_TENSORS
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
-from graphmend_codemod.trace.document import OWN, Place, Trace
+from graphmend_codemod.trace.document import OWN, Fact, Known, Place, Trace
 
 _TENSORS = frozenset({"torch.Tensor", "torch.nn.parameter.Parameter"})
+_OF_DTYPE = {dtype.removeprefix("torch."): annotation for annotation, dtype in TYPED_TENSORS.items()}
+_LAYERS = "torch.nn.modules."
 
 
 def with_hints(trace: Trace, settings: Settings) -> Settings:
-    """The settings with the functions that Dynamo traced, and the locals that held tensors at the breaks of a trace."""
+    """The settings with the functions that Dynamo traced, and what their names were at the breaks of a trace."""
     functions = _Functions(str(settings.root))
-    tensors: set[tuple[str, str, str]] = set()
+    types: dict[tuple[str, str, str], set[str]] = {}
     reached: set[tuple[str, str]] = set()
     for place in (*(each.place for each in trace.compilations), *(site.place for site in trace.sites)):
         function = functions.around(place)
         if function is not None:
             reached.add((place.path, function))
-    for site in trace.sites:
-        function = functions.around(site.place) if site.facts else None
-        if function is not None:
-            tensors.update((site.place.path, function, fact.name) for fact in site.facts if fact.type in _TENSORS)
-    return settings._replace(seen_tensors=frozenset(tensors), seen_functions=frozenset(reached))
+    for known in (*trace.known, *(Known(site.place, site.facts) for site in trace.sites)):
+        function = functions.around(known.place) if known.facts else None
+        if function is None:
+            continue
+        for fact in known.facts:
+            annotation = _annotation(fact)
+            if annotation is not None:
+                types.setdefault((known.place.path, function, fact.name), set()).add(annotation)
+    seen = tuple((*key, annotation) for key, every in sorted(types.items()) if (annotation := _all_of(every)))
+    return settings._replace(seen_types=seen, seen_functions=frozenset(reached))
+
+
+def _annotation(fact: Fact) -> str | None:
+    """What the author would have written for a name that was this; None for what no rule asks about."""
+    kinds = set(fact.type.split(" or "))
+    optional = " | None" if "NoneType" in kinds else ""
+    kinds.discard("NoneType")
+    if kinds and kinds <= _TENSORS:
+        return _OF_DTYPE.get(fact.dtype, "torch.Tensor") + optional
+    if len(kinds) == 1 and not optional and fact.type.startswith(_LAYERS):
+        return f"torch.nn.{fact.type.rpartition('.')[2]}"
+    return None
+
+
+def _all_of(every: set[str]) -> str | None:
+    """One annotation for what a name was at several places; None where it was of several classes.
+
+    A tensor that became a number further down is one all the same, where nothing else is known of it.
+    """
+    tensors = {each for each in every if "Tensor" in each}
+    if not tensors:
+        return every.pop() if len(every) == 1 else None
+    plain = {each.partition(" ")[0] for each in tensors}
+    optional = any(each.endswith("None") for each in tensors)
+    return (plain.pop() if len(plain) == 1 else "torch.Tensor") + (" | None" if optional else "")
 
 
 class _Functions:

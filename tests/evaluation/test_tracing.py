@@ -222,6 +222,20 @@ def test_locals_are_known_where_the_outermost_function_branches() -> None:
     ]
 
 
+def test_locals_of_callers_are_known() -> None:
+    from graphmend_evaluation import trace
+
+    torch.compiler.reset()
+    with trace(root=counted_models.ROOT) as recorded:
+        torch.compile(counted_models.TensorIfInHelper().eval(), backend="eager")(torch.ones(3))
+    torch.compiler.reset()
+    result = recorded.result
+    assert {each.place.function for each in result.known} == {"forward"}
+    names = {fact.name: fact.type for each in result.known for fact in each.facts}
+    assert names["x"] == "torch.Tensor"
+    assert all(fact.name != "args" for site in result.sites for fact in site.facts)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="needs process groups")
 def test_ctrl_c_leaves_the_trace_of_a_program_that_never_compiles(folder: Path) -> None:
     command = [

@@ -81,17 +81,16 @@ def run(path: str = "model.py") -> list[events.Event]:
     """One call of `Model`: the frames that Dynamo compiles, in their order."""
     rest = "torch_dynamo_resume_in_forward_at_13"
     above = f'  File "{path}", line 13, in forward\n    y = helper(x + 1)\n        ^^^^^^^^^^^^^\n'
-    facts = {
-        "x": {"type": "torch.Tensor", "dtype": "float32", "sizes": [2, 4], "device": "cpu", "requires_grad": False}
-    }
+    x = {"type": "torch.Tensor", "dtype": "float32", "sizes": [2, 4], "device": "cpu", "requires_grad": False}
+    known = (events.Known(path, "helper", {"x": x}),)
     return [
         events.Process("train.py", "", "2.13.0", "3.11.7", None),
-        events.Break(0, 0, branch(path, above), facts),
+        events.Break(0, 0, branch(path, above), known),
         compiled(0, "forward", 12, 1, path),
-        events.Break(1, 0, branch(path), facts),
+        events.Break(1, 0, branch(path), known),
         compiled(1, "helper", 5, 2, path),
         compiled(2, "torch_dynamo_resume_in_helper_at_6", 6, 1, path),
-        events.Break(3, 0, message_print(path, rest), {}),
+        events.Break(3, 0, message_print(path, rest), ()),
         compiled(3, rest, 13, None, path),
         compiled(4, "torch_dynamo_resume_in_forward_at_14", 14, 1, path),
         events.Gap(0, 0, 9, 5.0),  # before the first graph of a call nothing was broken

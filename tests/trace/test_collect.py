@@ -37,6 +37,19 @@ def test_cost_is_what_was_compiled_for_a_break_and_what_was_thrown_away(tmp_path
     assert (printed.frames, printed.graphs, printed.seconds) == (1, 1, 1.0)
 
 
+def test_callers_locals_are_kept_beside_the_sites(tmp_path: Path) -> None:
+    path = str(project(tmp_path) / "model.py")
+    broken = run(path)[1]
+    assert isinstance(broken, events.Break)
+    caller = events.Known(path, "forward", {"x": {"type": "torch.Tensor", "dtype": "float16", "sizes": [2]}})
+    collector = Collector(tmp_path)
+    collector.add([run(path)[0], broken._replace(known=(caller, *broken.known))])
+    found = collector.trace("train.py")
+    (known,) = found.known
+    assert (known.place.line, known.place.function, known.facts[0].dtype) == (13, "forward", "float16")
+    assert [fact.dtype for fact in found.sites[0].facts] == ["float32"]
+
+
 def test_time_between_graphs_belongs_to_the_break_that_parted_them(tmp_path: Path) -> None:
     found = traced(project(tmp_path))
     branch, printed = found.sites

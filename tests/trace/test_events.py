@@ -34,7 +34,7 @@ class M(nn.Module):
 
 RECORDED = [
     {"e": "process", "program": "train.py", "cwd": "/tmp", "torch": "2.13.0", "python": "3.11.7", "rank": None},
-    {"e": "break", "f": 0, "c": 0, "a": 0, "text": "Graph break", "locals": {"x": {"type": "int"}}},
+    {"e": "break", "f": 0, "c": 0, "a": 0, "text": "Graph break", "locals": [["m.py", "f", {"x": {"type": "int"}}]]},
     {"e": "compiled", "f": 0, "c": 0, "co_name": "f", "co_filename": "a.py", "co_firstlineno": 3, "graph_op_count": 2},
 ]
 

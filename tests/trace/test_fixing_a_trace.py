@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,59 @@ def test_function_that_only_the_run_shows_to_be_compiled_is_looked_at(folder: Pa
     assert main(["check", "--no-cache", "--select", "GM1,GM2"]) == 0
     assert main(["fix", "--no-cache", "--trace", "trace.json"]) == 1
     assert "torch.where(x.sum() > 0, x * 2, x)" in fixed(folder)
+
+
+ATTRIBUTES = """\
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, gate, layer):
+        super().__init__()
+        self.gate = gate
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor):
+        if self.gate > 0:
+            x = x * 2
+        y = self.layer(x)[0]
+        return y + 1
+"""
+
+
+def seen(folder: Path, *facts: document.Fact) -> None:
+    """The model with attributes, and a trace in which its `forward` got to a break with these facts."""
+    (folder / "model.py").write_text(ATTRIBUTES)
+    trace = document.read(folder / "trace.json")
+    known = document.Known(document.Place("model.py", 12, "forward"), facts)
+    sites = tuple(
+        dataclasses.replace(site, place=place, own=place, own_source=source)
+        for site, place, source in zip(
+            trace.sites,
+            (document.Place("model.py", 12, "forward"), document.Place("model.py", 14, "forward")),
+            ("if self.gate > 0:", "y = self.layer(x)[0]"),
+            strict=True,
+        )
+    )
+    (folder / "trace.json").write_text(document.as_json(dataclasses.replace(trace, sites=sites, known=(known,))))
+
+
+def test_attribute_that_only_the_run_knows_as_a_tensor_is_asked_for(folder: Path) -> None:
+    seen(folder, document.Fact("self.gate", "torch.Tensor"))
+    (folder / "model.py").write_text(ATTRIBUTES.replace("self.layer(x)[0]", "x * 3"))
+    assert main(["check", "--no-cache", "--select", "GM1"]) == 0
+    main(["fix", "--no-cache", "--trace", "trace.json"])
+    assert "isinstance(self.gate, torch.Tensor)" in fixed(folder)
+
+
+def test_class_of_a_layer_that_only_the_run_knows_is_asked_for(folder: Path) -> None:
+    seen(folder, document.Fact("self.layer", "torch.nn.modules.rnn.LSTM"))
+    main(["fix", "--no-cache", "--opaque", "--trace", "trace.json"])
+    assert '_fits_recurrent(self, "layer", torch.nn.LSTM, x)' in fixed(folder)
+
+
+def test_layer_of_two_classes_is_no_hint(folder: Path) -> None:
+    seen(folder, document.Fact("self.layer", "torch.nn.modules.rnn.LSTM or torch.nn.modules.rnn.GRU"))
+    main(["fix", "--no-cache", "--opaque", "--trace", "trace.json"])
+    assert fixed(folder) == ATTRIBUTES

@@ -40,6 +40,7 @@ _METRICS = (
 )
 _TRACEBACK = "Traceback (most recent call last):"
 _LOCALS_KEPT = 40
+_FRAMES_KEPT = 12
 _SIZES_KEPT = 8
 
 
@@ -130,10 +131,11 @@ class Recorder(logging.Handler):
         artifact = metadata.get("artifact")
         if isinstance(artifact, dict) and isinstance(payload, str):
             if artifact.get("name") == BREAK:
-                facts: dict[str, Any] = {}
+                facts: list[tuple[str, str, dict[str, Any]]] = []
                 with contextlib.suppress(Exception):  # facts are hints: what goes wrong with them costs no event
-                    facts = _facts_at_break(sys.exc_info()[2])
-                yield {"e": "break", **place, "a": metadata.get("attempt", 0), "text": _shortened(payload)} | facts
+                    facts = list(_facts_at_break(sys.exc_info()[2]))
+                text = _shortened(payload)
+                yield {"e": "break", **place, "a": metadata.get("attempt", 0), "text": text, "locals": facts}
             elif artifact.get("name") == RECOMPILE:
                 yield {"e": "recompile", **place, "text": payload}
         if "dynamo_start" in metadata:
@@ -238,21 +240,31 @@ def _shortened(text: str) -> str:
 # -- what the source does not say: types of the locals where the graph breaks -----------------------------------------
 
 
-def _facts_at_break(traceback: TracebackType | None) -> dict[str, Any]:
-    """What Dynamo knows of the local variables in the innermost frame that it traced when the graph broke.
+def _facts_at_break(traceback: TracebackType | None) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """What Dynamo knows of the local variables in the frames that it traced when the graph broke, outermost first.
 
-    Nothing is computed for it: these are types, dtypes, sizes and classes that it holds while it compiles.
+    File and function of each, with the facts by name. Nothing is computed for it: these are types, dtypes, sizes and
+    classes that Dynamo holds while it compiles.
     """
-    tracer, frame = None, None
+    tracers: list[Any] = []
     while traceback is not None:
-        tracer = _tracer(traceback.tb_frame) or tracer
+        tracer = _tracer(traceback.tb_frame)
+        if tracer is not None and not any(tracer is each for each in tracers):
+            tracers.append(tracer)
         traceback = traceback.tb_next
-    if tracer is None:  # a branch in the outermost frame is told of without an exception
-        frame = sys._getframe()
-    while frame is not None and tracer is None:
+    frame = None if tracers else sys._getframe()  # a branch in the outermost frame is told of without an exception
+    while frame is not None and not tracers:
         tracer, frame = _tracer(frame), frame.f_back
-    if tracer is None:
-        return {}
+        tracers = [] if tracer is None else [tracer]
+    own = os.path.dirname(str(getattr(sys.modules.get("torch"), "__file__", ""))) + os.sep
+    for tracer in tracers[-_FRAMES_KEPT:]:
+        code = tracer.f_code
+        if not code.co_filename.startswith(own):
+            yield code.co_filename, code.co_name, _facts_of(tracer)
+
+
+def _facts_of(tracer: Any) -> dict[str, Any]:
+    """What Dynamo knows of the local variables of one frame."""
     facts = {}
     for name, variable in list(tracer.symbolic_locals.items())[:_LOCALS_KEPT]:
         try:
@@ -264,7 +276,7 @@ def _facts_at_break(traceback: TracebackType | None) -> dict[str, Any]:
         if name == "self":
             with contextlib.suppress(Exception):
                 facts.update(itertools.islice(_attributes(variable, tracer.f_code.co_names), _LOCALS_KEPT))
-    return {"locals": facts} if facts else {}
+    return facts
 
 
 def _attributes(variable: Any, names: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -24,11 +24,13 @@ def layers_in(site: Site, statement: ast.stmt) -> list[ast.Attribute]:
 
 
 def _attributes(site: Site) -> frozenset[str]:
-    """Attributes of the instance that are recurrent layers, among those that the function names."""
+    """Attributes of the instance that are recurrent layers: made by its class, or so in a recorded run."""
     facts = site.evaluator.scope.class_facts
     if facts is None:
         return frozenset()
-    made = {name: fact.callee for name, fact in facts.attributes.items() if fact.callee is not None}
+    seen = site.evaluator.seen.items()
+    made = {name.removeprefix("self."): kind for name, kind in seen if name.startswith("self.")}
+    made |= {name: fact.callee for name, fact in facts.attributes.items() if fact.callee is not None}
     return frozenset(name for name, callee in made.items() if torch_api.torch_module_class(callee) in NESTED)
 
 
