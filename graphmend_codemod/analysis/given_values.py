@@ -9,7 +9,7 @@ from graphmend_codemod.analysis import annotated
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.likely_tensors import guessed_parameters
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, parameters
-from graphmend_codemod.analysis.values import UNKNOWN, Kind, Value, python
+from graphmend_codemod.analysis.values import UNKNOWN, Kind, python
 
 
 def given_values(scope: Scope, evaluator: Evaluator, likely: Mapping[str, bool]) -> Env:

@@ -47,7 +47,8 @@ class Settings(NamedTuple):
     `trace` names the file of a recorded run. `only_sites` are the path, code, function and first line of the sites that
     may be fixed, None for all; `seen_types` are what locals and attributes of `self` were in it: path, function,
     name, and an annotation that says so, which is a hint and no proof. `seen_functions` are path and name of functions
-    that Dynamo traced. No project sets these, but commands that are given a trace do. `see_suppressed` finds what comments suppress, too.
+    that Dynamo traced. No project sets these, but commands that are
+    given a trace do. `see_suppressed` finds what comments suppress, too.
     """
 
     root: Path

@@ -52,7 +52,7 @@ class Known(NamedTuple):
 
 
 class Break(NamedTuple):
-    """A graph broke. `text` is torch's message, `known` what was known in the frames that were traced, outermost first."""
+    """A graph broke. `text` is torch's message, `known` what was known in the traced frames, outermost first."""
 
     frame: int | None
     compilation: int

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphmend_codemod.core.discovery import is_generated
 from graphmend_codemod.core.findings import Finding, Safety, Span
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
@@ -110,7 +111,9 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     finding = None if site.own is None else matching(site.own, by_path.get(site.own.path, ()), settings)
     if finding is None:
         verdict = Verdict.NONE if site.where == OWN else Verdict.LIBRARY
-        return Answer(verdict, steps=tuple(_steps(site)))
+        generated = site.own is not None and _is_generated(settings.root, site.own.path)
+        first = ("The file says that it is generated: change what it is made from.",) if generated else ()
+        return Answer(verdict, steps=(*first, *_steps(site)))
     diff = _diff(finding, settings) if finding.edit is not None else ""
     reason = finding.declined or ""
     if finding.safety is Safety.ADVICE:
@@ -123,6 +126,14 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
         verdict = Verdict.FIX if finding.is_applied(False) else verdict
     steps = () if diff else tuple(_steps(site))
     return Answer(verdict, finding.code, finding.slug, finding.message, reason, diff, steps, finding)
+
+
+def _is_generated(root: Path, path: str) -> bool:
+    """Whether a file says that a program wrote it, for which graphmend leaves it alone."""
+    try:
+        return is_generated(SourceFile.below(str(root), path).raw)
+    except SourceError:
+        return False
 
 
 def _diff(finding: Finding, settings: Settings) -> str:
