@@ -93,7 +93,6 @@ _SIZES: Mapping[str, _Sizes] = {
     "GM302": _Sizes(("torch.randn(1024, 256), [[16, 32], [16, 32]]",)),
     "GM401": _Sizes(("torch.randn(256, 512), torch.ones(2, dtype=torch.long)",)),
     "GM402": _Sizes(("[torch.ones(32, 48), torch.ones(64, 16)]",)),
-    "GM403": _Sizes(("torch.randn(256, 512), torch.zeros(256, dtype=torch.bool)",)),
     "GM404": _Sizes(("torch.randn(256, 512), torch.rand(256) > 0.5",)),
     "GM405": _Sizes(("torch.randn(512)",)),
     "GM406": _Sizes(("torch.randn(64, 512)",)),

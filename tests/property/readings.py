@@ -14,8 +14,8 @@ NUMBERS = (
     "masked = bool({m}.any())\nif masked:\n    {t} = {t} * 2.0",
     "shapes = torch.as_tensor(pairs, dtype=torch.long)\nfor rows, columns in shapes:\n"
     "    {t} = {t} + torch.arange(columns).sum() * rows",
-    "shapes = torch.tensor(pairs)\nfor i, (rows, columns) in enumerate(shapes):\n    {t} = {t} * (columns + i)\n"
-    "    other = torch.zeros(rows)",
+    "shapes = torch.tensor(pairs)\nscale = torch.ones(1)\nfor i, (rows, columns) in enumerate(shapes):\n"
+    "    scale = scale * (columns + i)\n    other = torch.zeros(rows)\n{t} = {t} * scale",
     "counts = [1, {t}.shape[0] - 1]\nlengths = torch.tensor(counts)\n{t} = torch.cat({t}.split(lengths.tolist()))",
     "{t} = {t} + segments({t}.long())",
     "rows = torch.where({m})[0]\n{t} = self.part({t}, rows)",

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM403", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM703", "GM801", "GM802")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM703", "GM801", "GM802")
 
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
@@ -51,7 +51,6 @@ QUESTIONS = {
         ("readback.gm407_size_tensor", 1, "value", "empty ones zeros"),
         ("readback.gm406_integer_buffer", 0, "", "pad"),
         ("readback.gm404_tensor_offset_arange", 0, "", "arange"),
-        ("readback.gm403_flag_of_tensor", 0, "", "bool item"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
         ("readback.gm401_item_in_arithmetic", 0, "", "float int item"),
         ("side_effects.gm203_requires_grad", 0, "", "requires_grad requires_grad_"),

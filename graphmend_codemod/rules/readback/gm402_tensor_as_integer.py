@@ -7,7 +7,7 @@ before.
 
 The list is found across the calls of a module: where every call gives a function both the tensor and the list, and
 nothing changes either. A function that gets the tensor alone and does nothing but iterate over it is given the list by
-its callers, unless a subclass replaces it. Numbers that may be used as tensors (`height.float()`) are left alone, and
+its callers, unless a subclass replaces it. Numbers that may be needed as tensors (`height.float()`) are left alone, and
 so is everything where another file of the project uses the class that is given both: it may give two that differ.
 """
 
@@ -24,9 +24,11 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, Link
+from graphmend_codemod.rules.proofs.calls.unique_callee import sure_calls
 from graphmend_codemod.rules.proofs.numbers.known_callers import KnownCallers, is_parameter
 from graphmend_codemod.rules.proofs.numbers.list_changes import ListChanges
-from graphmend_codemod.rules.proofs.numbers.list_elements import Numbers, iterated_name, why_not_a_list
+from graphmend_codemod.rules.proofs.numbers.loops import iterated
+from graphmend_codemod.rules.proofs.numbers.uses import Uses
 
 _SETUP = """
 import torch
@@ -115,7 +117,7 @@ rule = Rule(
                 rows.append(torch.arange(height) * width.float())
             return torch.cat(rows)
             """,
-            because="may use `width` as a tensor",
+            because="`width.float` does not exist on a Python number",
             setup=_SETUP,
         ),
         Clean(
@@ -147,18 +149,29 @@ def _known(site: Site, built: Mapping[str, str]) -> dict[str, str]:
 @rule.on(ast.For, candidate="list")
 def loop_over_tensor(site: Site, node: ast.For) -> Verdict | None:
     """`for height, width in shapes`."""
-    found = iterated_name(node, built) if (built := _built(site)) else None
-    if found is None:
-        return None
-    name, element = found
-    numbers = Numbers(site.evaluator.scope.node, node, element)
-    if not numbers.are_sizes:
+    built = _built(site)
+    head = walk_in_layers(node.iter) if built else ()
+    name = next((part for part in head if isinstance(part, ast.Name) and part.id in built), None)
+    uses = _elements(site, node, name.id) if name is not None else None
+    if name is None or uses is None or not uses.slices:
         return None
     message = (
         "iterates over a tensor built from a Python list and uses its elements as sizes: "
         f"`{speculation.short(node.iter)}`"
     )
-    return _verdict(site, message, [name], built, numbers.why_not_python, [])
+    return _verdict(site, message, [name], built, _why_not(uses), [])
+
+
+def _elements(site: Site, node: ast.For, name: str) -> Uses | None:
+    """What a loop does with the elements of what a name holds; None where it does not go through them."""
+    sure = sure_calls(site)
+    function = sure.calls.at(site.evaluator.scope.node.lineno)
+    inside = walk_scope(function.node) if function is not None else ()
+    loop = next((each for each in inside if isinstance(each, ast.For) and site.span(each) == site.span(node)), None)
+    if function is None or loop is None:
+        return None
+    target = iterated(loop.target, loop.iter, name, lambda call: site.resolve(call.func))
+    return Uses(sure, site.resolve_global).elements(function, target) if target is not None else None
 
 
 @rule.on(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, candidate="list")
@@ -178,15 +191,22 @@ def call_with_tensor(site: Site, node: ast.stmt) -> Verdict | None:
         taken = origins.lists.get((callee.qualname, callee.node.lineno), {})
         for parameter, argument in callee.arguments(call).items():
             if isinstance(argument, ast.Name) and argument.id in built and parameter not in taken:
-                found = why_not_a_list(callee.node, parameter)
-                if found != "":
+                uses = Uses(sure_calls(site), site.resolve_global, swapped=True).several(callee, parameter)
+                if uses.slices:
                     given.append(argument)
                     links.append(Link(caller, call, callee))
-                    reason = reason or found
+                    reason = reason or _why_not(uses)
     if not given:
         return None
     message = f"passes a tensor built from a Python list to a function that uses its elements as sizes: `{given[0].id}`"
     return _verdict(site, message, given, built, reason, links)
+
+
+def _why_not(uses: Uses) -> str | None:
+    """Why the elements may be needed as tensors, or are handed to functions that nobody asks about."""
+    if uses.reason is None and uses.sure.links:
+        return f"`{speculation.short(uses.sure.links[0].call)}` gets them as well; use them as sizes here"
+    return uses.reason
 
 
 def _verdict(

@@ -19,16 +19,28 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls, local_names
 from graphmend_codemod.rules.proofs.calls.unique_callee import SureCalls, beside_compile_paths
+from graphmend_codemod.rules.proofs.numbers.loops import behind, iterated, loop_around
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 COMPARED = (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq, ast.NotEq)
 _TESTED = (ast.If, ast.While, ast.IfExp, ast.Assert)
 _WHOLE = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod)
-_FILLS = frozenset({"arange", "empty", "full", "ones", "zeros"})
-_SIZED = frozenset({*(f"torch.{name}" for name in _FILLS), "numpy.arange", "builtins.int", "builtins.range"})
+_SCALED = (ast.Add, ast.Sub, ast.Mult)
+_FILLS = frozenset("arange empty eye full linspace ones rand randn zeros".split())
+_RESIZE = "torch.nn.functional.interpolate"
+_SIZED = frozenset(
+    {
+        *(f"torch.{name}" for name in _FILLS),
+        _RESIZE,
+        "numpy.arange",
+        "builtins.int",
+        "builtins.range",
+    }
+)
 _METHODS = frozenset(
     """expand narrow new_empty new_full new_ones new_zeros repeat reshape split unflatten view""".split()
 )
+_IN_PYTHON = frozenset("dim element_size get_device item nelement ndimension numel numpy size stride tolist".split())
 _BOUNDS = frozenset({"builtins.max", "builtins.min"})
 Parents = Mapping[int, ast.AST]
 Resolve = Callable[[ast.expr], "str | None"]
@@ -61,7 +73,7 @@ class Uses:
     reason: str | None = None
     _first: Definition | None = None
     _length: int | None = None
-    _seen: set[tuple[Definition, str, bool]] = field(default_factory=set)
+    _seen: set[tuple[Definition, str, bool, ast.AST | None]] = field(default_factory=set)
 
     def several(self, function: Definition, name: str, length: int | None = None) -> Uses:
         """Follow a tensor of numbers (`length` of them, where that is known) that a function binds to a name."""
@@ -73,6 +85,12 @@ class Uses:
         """Follow one number that a function binds to a name, or gets by that name."""
         self._first = function
         self._name(function, name, whole=False)
+        return self
+
+    def elements(self, function: Definition, target: ast.expr) -> Uses:
+        """Follow the numbers that a loop of a function binds to its `target`, or to the names in it."""
+        self._first = function
+        self._elements(function, target, self._parents(function))
         return self
 
     @property
@@ -99,19 +117,24 @@ class Uses:
         """The statements and expressions whose test a number decides."""
         return [read.where for read in self.reads if isinstance(read.where, _TESTED)]
 
+    def _parents(self, function: Definition) -> Parents:
+        return self.sure.calls.remembered("parents", function.node, lambda: parents_in(function.node))
+
     def _fail(self, reason: str) -> None:
         self.reason = self.reason or reason
 
-    def _name(self, function: Definition, name: str, *, whole: bool) -> None:
-        if (function, name, whole) in self._seen:
+    def _name(self, function: Definition, name: str, *, whole: bool, loop: ast.AST | None = None) -> None:
+        """Follow what a name holds; where a `loop` binds it, inside of that and behind it."""
+        followed = (function, name, whole, loop)
+        if followed in self._seen:
             return
-        self._seen.add((function, name, whole))
-        parents = self.sure.calls.remembered("parents", function.node, lambda: parents_in(function.node))
+        self._seen.add(followed)
+        parents = self._parents(function)
         own, first = {id(node) for node in walk_scope(function.node)}, function is self._first
         skipped = beside_compile_paths(function.node) if whole and first and not self.swapped else frozenset()
-        if not (whole and first and self.swapped) and not _is_bound_once(function, name):
+        if not (whole and first and self.swapped) and not _is_bound_once(loop or function.node, name, parents):
             self._fail(f"`{function.qualname}` binds `{name}` again")
-        for node in walk(function.node):
+        for node in walk(function.node) if loop is None else behind(function.node, loop):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 self._fail(f"`{name}` is not a local name of `{function.qualname}`")
             if not isinstance(node, ast.Name) or node.id != name or id(node) in skipped:
@@ -120,7 +143,7 @@ class Uses:
                 self._fail(f"a function nested in `{function.qualname}` uses `{name}`")
             elif isinstance(node.ctx, ast.Load):
                 (self._several if whole else self._number)(function, node, parents)
-            elif not isinstance(parents[id(node)], (ast.Assign, ast.AnnAssign)):
+            elif whole and not isinstance(parents[id(node)], (ast.Assign, ast.AnnAssign)):
                 self._fail(f"`{function.qualname}` binds `{name}` again")
 
     def _several(self, function: Definition, node: ast.Name, parents: Parents) -> None:
@@ -129,12 +152,32 @@ class Uses:
             return
         if isinstance(parent, ast.Call) and node in parent.args and self._named(function, parent) == "builtins.len":
             return
-        if isinstance(parent, ast.Subscript) and parent.value is node and self._is_inside(parent):
+        if (target := self._iterated(function, node, parents)) is not None:
+            if function is self._first:
+                self.nodes.append(node)
+            self._elements(function, target, parents)
+        elif isinstance(parent, ast.Subscript) and parent.value is node and self._is_inside(parent):
             if function is self._first:
                 self.nodes.append(parent)
             self._number(function, parent, parents)
         elif not self._is_handed(function, node, parents, whole=True):
             self._unknown(function, node, parents)
+
+    def _iterated(self, function: Definition, node: ast.Name, parents: Parents) -> ast.expr | None:
+        """The part of a loop's target that gets the elements: `(h, w)` of `for i, (h, w) in enumerate(name)`."""
+        parent = parents[id(node)]
+        loop = parent if isinstance(parent, (ast.For, ast.comprehension)) else parents[id(parent)]
+        if not isinstance(loop, (ast.For, ast.comprehension)) or loop.iter not in (node, parent):
+            return None
+        return iterated(loop.target, loop.iter, node.id, lambda call: self._named(function, call))
+
+    def _elements(self, function: Definition, target: ast.expr, parents: Parents) -> None:
+        loop = loop_around(target, parents)
+        for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+            if isinstance(each, ast.Name):
+                self._name(function, each.id, whole=False, loop=loop)
+            else:
+                self._fail(f"cannot infer what `{short(target)}` takes out of a Tensor")
 
     def _is_inside(self, element: ast.Subscript) -> bool:
         if not isinstance(element.ctx, ast.Load) or not is_integer(element.slice):
@@ -145,25 +188,75 @@ class Uses:
         parent = parents[id(node)]
         if (where := self._read(function, node, parents)) is not None:
             self.reads.append(Read(node, where))
+        elif isinstance(parent, ast.BinOp) and self._is_tensor(function, _other(parent, node)):
+            return  # a Tensor, whichever the number is
         elif isinstance(parent, ast.expr) and self._makes_number(function, parent, node):
             self._number(function, parent, parents)
         elif isinstance(parent, ast.Assign) and all(isinstance(each, ast.Name) for each in parent.targets):
             for target in parent.targets:
                 self._name(function, target.id, whole=False)  # type: ignore[attr-defined]
+        elif (
+            isinstance(parent, ast.AugAssign) and isinstance(parent.op, _SCALED) and isinstance(parent.target, ast.Name)
+        ):
+            self._name(function, parent.target.id, whole=False)
         elif isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is node:
             self._fail(f"`{short(parent)}` does not exist on a Python number")
         elif not self._is_handed(function, node, parents, whole=False):
             self._unknown(function, node, parents)
 
     def _makes_number(self, function: Definition, node: ast.expr, known: ast.expr) -> bool:
-        """True for `-n`, `max(n, 2)`, and arithmetic with literals, sizes, and numbers that are followed as well."""
+        """True for `-n`, `max(n, 2)`, and arithmetic with literals, sizes, and numbers that are followed as well.
+
+        A sum or product with a name may be a Tensor or a number: it is followed as if it were a number.
+        """
         if isinstance(node, ast.Call):
             return known in node.args and self._named(function, node) in _BOUNDS
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, _WHOLE):
+        if not isinstance(node, ast.BinOp):
             return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
-        other = node.right if node.left is known else node.left
-        followed = isinstance(other, ast.Name) and (function, other.id, False) in self._seen
-        return followed or is_integer(other) or is_size(other)
+        return self._is_operand(function, _other(node, known), node.op)
+
+    def _is_operand(self, function: Definition, node: ast.expr, op: ast.operator) -> bool:
+        if isinstance(op, _SCALED) and (isinstance(node, ast.Name) or _is_float(node)):
+            return True
+        if isinstance(node, ast.BinOp):
+            return isinstance(op, _WHOLE) and all(
+                self._is_operand(function, each, node.op) for each in (node.left, node.right)
+            )
+        followed = isinstance(node, ast.Name) and any(
+            (by, name, whole) == (function, node.id, False) for by, name, whole, _ in self._seen
+        )
+        return isinstance(op, _WHOLE) and (followed or is_integer(node) or is_size(node))
+
+    def _is_tensor(self, function: Definition, node: ast.expr, names: frozenset[str] = frozenset()) -> bool:
+        """True for what functions and operators of torch make, and for an index that only tensors have: `x[:, None]`.
+
+        `names` are local names of which that is asked already.
+        """
+        while isinstance(node, ast.Subscript):
+            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else ()
+            if any(isinstance(part, (ast.Slice, ast.Constant)) for part in parts):
+                return True
+            node = node.value
+        if isinstance(node, ast.BinOp):
+            return any(self._is_tensor(function, each, names) for each in (node.left, node.right))
+        if isinstance(node, ast.Name):
+            bound = self._bound(function, node.id)
+            more = names | {node.id}
+            return node.id in names or (bound != [] and all(self._is_tensor(function, each, more) for each in bound))
+        if not isinstance(node, ast.Call):
+            return False
+        if isinstance(node.func, ast.Attribute) and self._named(function, node) is None:
+            return node.func.attr not in _IN_PYTHON and self._is_tensor(function, node.func.value, names)
+        return (self._named(function, node) or "").startswith("torch.")
+
+    def _bound(self, function: Definition, name: str) -> list[ast.expr]:
+        """The values that assignments give a local name, and None for other ways; nothing for a parameter."""
+        parents = self._parents(function)
+        named = [part for part in walk(function.node) if isinstance(part, ast.Name) and part.id == name]
+        above = [parents[id(part)] for part in named if not isinstance(part.ctx, ast.Load)]
+        if name in {each.arg for each in parameters(function.node)}:
+            return []
+        return [each.value if isinstance(each, ast.Assign) else ast.Constant(None) for each in above]
 
     def _read(self, function: Definition, node: ast.expr, parents: Parents) -> ast.AST | None:
         """What needs a Python number in place of the node."""
@@ -178,11 +271,13 @@ class Uses:
             return self._read(function, parent, parents) if inside else None
         call = parents[id(parent)] if isinstance(parent, ast.keyword) else parent
         if isinstance(call, ast.Call) and call.func is not node:
-            return call if self._takes_sizes(function, call) else None
+            return call if self._takes_sizes(function, call, node) else None
         return _decided(node, parents)
 
-    def _takes_sizes(self, function: Definition, call: ast.Call) -> bool:
+    def _takes_sizes(self, function: Definition, call: ast.Call, node: ast.expr) -> bool:
         named = self._named(function, call)
+        if named == _RESIZE and node in call.args[:1]:
+            return False
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         return named in _SIZED if named is not None else method in _METHODS
 
@@ -218,11 +313,30 @@ class Uses:
             self.unless.append(unless)
 
 
-def _is_bound_once(function: Definition, name: str) -> bool:
-    """True for a parameter that nothing binds again, and for a local name that one statement binds."""
-    bound = [node for node in walk(function.node) if isinstance(node, ast.Name) and node.id == name]
-    given = name in {each.arg for each in parameters(function.node)}
-    return sum(not isinstance(node.ctx, ast.Load) for node in bound) == (0 if given else 1)
+def _other(node: ast.BinOp, known: ast.expr) -> ast.expr:
+    return node.right if node.left is known else node.left
+
+
+def _is_float(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is float
+
+
+def _is_bound_once(where: ast.AST, name: str, parents: Parents) -> bool:
+    """True for a parameter that nothing binds again, and for a local name that one statement binds.
+
+    `end = 0` and `end += n` count as one: what is added tells whether it is a number.
+    """
+    bound = [node for node in walk(where) if isinstance(node, ast.Name) and node.id == name]
+    stored = [parents.get(id(node)) for node in bound if not isinstance(node.ctx, ast.Load)]
+    given = isinstance(where, (ast.FunctionDef, ast.AsyncFunctionDef)) and name in {
+        each.arg for each in parameters(where)
+    }
+    if not given and any(isinstance(each, ast.AugAssign) for each in stored):
+        return all(
+            isinstance(each, ast.AugAssign) or (isinstance(each, ast.Assign) and is_integer(each.value))
+            for each in stored
+        )
+    return len(stored) == (0 if given else 1)
 
 
 def _asks_for_none(node: ast.Compare) -> bool:
