@@ -165,15 +165,15 @@ PREDICATES_ELSEWHERE = name_set("is_compiling is_dynamo_compiling is_torchdynamo
 """What packages call their own wrappers of these, which nobody looks into."""
 
 SINCE = {
-    "compiler.is_compiling(": (2, 1),
+    "compiler.is_compiling": (2, 1),
     "compiler.assume_constant_result": (2, 1),
-    "_assert_async(": (2, 1),
-    "compiler.is_dynamo_compiling(": (2, 1),
-    "nn.attention.sdpa_kernel(": (2, 3),
-    "library.custom_op(": (2, 4),
-    "library.register_fake(": (2, 4),
-    "compiler.is_exporting(": (2, 7),
-    "_library.fake_impl.allocate_size(": (2, 6),
+    "_assert_async": (2, 1),
+    "compiler.is_dynamo_compiling": (2, 1),
+    "nn.attention.sdpa_kernel": (2, 3),
+    "library.custom_op": (2, 4),
+    "library.register_fake": (2, 4),
+    "compiler.is_exporting": (2, 7),
+    "_library.fake_impl.allocate_size": (2, 6),
 }
 """The first torch release with what the rules write; anything older than 2.0 has no torch.compile at all."""
 

@@ -57,13 +57,15 @@ class Helper(NamedTuple):
 
     `source` is dedented text with `\\n` newlines and four spaces a level, without blank lines around it. It is placed
     after the imports and after the last top-level statement that binds one of `after`, before the first use. Helpers
-    that name each other get their numbers together, but for those that are `shared` by edits of all kinds.
+    that name each other get their numbers together, but for those that are `shared` by edits of all kinds. `since` is
+    a function of torch that it calls and `torch_api.SINCE` lists, if that is newer than `torch.compiler.is_compiling`.
     """
 
     name: str
     source: str
     after: tuple[str, ...] = ()
     shared: bool = False
+    since: str = ""
 
 
 class Form(enum.Enum):
@@ -81,7 +83,8 @@ class Edit(NamedTuple):
     """What a fix writes. `imports` are modules that must be bound by their own dotted name (`import torch`).
 
     `scriptable` says that TorchScript compiles the compile path as well: each name keeps the type that it has in the
-    author's text, and nothing is written that it does not know.
+    author's text, and nothing is written that it does not know. `since` names the newest function of torch that is
+    written outside of helpers, as `torch_api.SINCE` lists it; it is empty where that is nothing of torch's.
     """
 
     replacements: tuple[Replacement, ...]
@@ -89,6 +92,12 @@ class Edit(NamedTuple):
     helpers: tuple[Helper, ...] = ()
     form: Form = Form.BESIDE
     scriptable: bool = False
+    since: str = "compiler.is_compiling"
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The functions of torch that decide which torch the edit needs."""
+        return frozenset(filter(None, (self.since, *(helper.since for helper in self.helpers))))
 
     @property
     def writes_path(self) -> bool:

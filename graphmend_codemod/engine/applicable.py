@@ -28,17 +28,15 @@ def _within_target(verdict: Verdict, site: Site) -> Verdict:
     settings = site.settings
     if verdict.edit is None or settings.target_torch is None:
         return verdict
-    written = _written(verdict.edit)
-    for name, since in torch_api.SINCE.items():
-        if settings.target_torch < since and any(name in text for text in written):
-            needed, supported = ".".join(map(str, since)), ".".join(map(str, settings.target_torch))
-            api = name.rstrip("(")
-            reason = (
-                f"the fix needs `torch.{api}` (torch {needed}), and the project supports torch {supported}; "
-                "raise `target-torch` if you can"
-            )
-            return verdict._replace(edit=None, declined=reason)
-    return verdict
+    newest = max(verdict.edit.needs, key=torch_api.SINCE.__getitem__, default=None)
+    if newest is None or settings.target_torch >= torch_api.SINCE[newest]:
+        return verdict
+    needed, supported = (".".join(map(str, each)) for each in (torch_api.SINCE[newest], settings.target_torch))
+    reason = (
+        f"the fix needs `torch.{newest}` (torch {needed}), and the project supports torch {supported}; "
+        "raise `target-torch` if you can"
+    )
+    return verdict._replace(edit=None, declined=reason)
 
 
 def _uncontradicted(verdict: Verdict, site: Site) -> Verdict:

@@ -202,21 +202,23 @@ def _edit_to_json(edit: Edit) -> list[Any]:
     return [
         replacements,
         edit.imports,
-        [[helper.name, helper.source, helper.after, helper.shared] for helper in edit.helpers],
+        [[helper.name, helper.source, helper.after, helper.shared, helper.since] for helper in edit.helpers],
         edit.form.value,
         edit.scriptable,
+        edit.since,
     ]
 
 
 def _edit(row: Sequence[Any]) -> Edit:
-    replacements, imports, helpers, form, scriptable = row
-    _require_text(*imports)
+    replacements, imports, helpers, form, scriptable, since = row
+    _require_text(since, *imports)
     return Edit(
         tuple(Replacement(_span(span), tuple(_part(part) for part in parts)) for span, parts in replacements),
         tuple(imports),
         tuple(_helper(*helper) for helper in helpers),
         Form(form),
         bool(scriptable),
+        since,
     )
 
 
@@ -227,6 +229,6 @@ def _part(part: Any) -> str | Original:
     return Original(_span(span), int(deeper))
 
 
-def _helper(name: str, source: str, after: Sequence[str], shared: bool) -> Helper:
-    _require_text(name, source, *after)
-    return Helper(name, source, tuple(after), bool(shared))
+def _helper(name: str, source: str, after: Sequence[str], shared: bool, since: str) -> Helper:
+    _require_text(name, source, since, *after)
+    return Helper(name, source, tuple(after), bool(shared), since)

@@ -151,7 +151,7 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
     if site.settings.one_path and not (facts or condition.static or site.flow.splits) and write.copies:
         comments = [part for text in site.comments(node, (node.body[0],)) for part in (text, "\n")]
         alone: tuple[str | Original, ...] = (*comments, site.original(node.body[0], -1))
-        edit = Edit((Replacement(site.span(node), alone),), form=Form.ONE_PATH, scriptable=True)
+        edit = Edit((Replacement(site.span(node), alone),), form=Form.ONE_PATH, scriptable=True, since="")
         return Verdict(message, edit=edit, safety=Safety.UNSAFE)
     if facts:
         static = [site.operand_of_and(operand) for operand in condition.static]

@@ -20,7 +20,7 @@ def beside(site: Site, span: Span, parts: Parts, *, scriptable: bool = False) ->
 
 def one_path(site: Site, span: Span, parts: Parts) -> Edit:
     """The edit after which eager mode runs what is written as well."""
-    return Edit((Replacement(span, tuple(parts)),), imports=site.imports, form=Form.ONE_PATH, scriptable=True)
+    return Edit((Replacement(span, tuple(parts)),), imports=site.imports, form=Form.ONE_PATH, scriptable=True, since="")
 
 
 def two_paths(site: Site, node: ast.stmt, path: Parts, *, scriptable: bool = False) -> Edit:

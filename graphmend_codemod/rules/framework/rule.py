@@ -84,8 +84,8 @@ class Clean(NamedTuple):
 class Verdict(NamedTuple):
     """A match's answer: a message with an edit, or with the condition that failed.
 
-    `safety` and `cost` override the rule's own; `node` moves the finding away from the node that was matched. A fix
-    that multiplies work is never safe, whatever `safety` says.
+    `safety` overrides the rule's own; `node` moves the finding away from the node that was matched. A fix that multiplies
+    work is never safe, whatever `safety` says.
     """
 
     message: str
@@ -93,7 +93,6 @@ class Verdict(NamedTuple):
     declined: str | None = None
     safety: Safety | None = None
     node: ast.AST | None = None
-    cost: Cost | None = None
 
 
 Match = Callable[["Site", Any], "Verdict | None"]
@@ -152,7 +151,7 @@ class Rule:
     def safety_of(self, verdict: Verdict) -> Safety:
         """How safe the fix of one verdict is: one that multiplies work is unsafe at best."""
         safety = verdict.safety or self.safety
-        if safety is Safety.SAFE and (verdict.cost or self.contract.cost) is Cost.MULTIPLIED:
+        if safety is Safety.SAFE and self.contract.cost is Cost.MULTIPLIED:
             return Safety.UNSAFE
         return safety
 

@@ -83,12 +83,12 @@ Make = Callable[[Site, ast.stmt, ast.Call], "Twin | None"]
 """Makes the twin of a call in a statement; None where the call is none of its kind, NotProven where none is right."""
 
 
-def _called(name: str, text: str) -> Make:
+def _called(name: str, text: str, since: str = "") -> Make:
     """What is called becomes a helper of the module."""
 
     def make(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
         source = text.format(torch=site.torch).strip("\n")
-        return _either(site, statement, call, name, (Helper(name, source),))
+        return _either(site, statement, call, name, (Helper(name, source, since=since),))
 
     return make
 
@@ -305,7 +305,7 @@ BY_NAME: dict[str, Make] = {
         (f"tqdm.{where}trange" for where in ("", "auto.", "std.", "notebook.", "autonotebook.", "asyncio.")),
         _iterated(_called("_trange_while_tracing", _TRANGE)),
     ),
-    "torch.backends.cuda.sdp_kernel": _called("_sdp_kernel_while_tracing", _SDP_KERNEL),
+    "torch.backends.cuda.sdp_kernel": _called("_sdp_kernel_while_tracing", _SDP_KERNEL, "nn.attention.sdpa_kernel"),
     "torch.jit.isinstance": _class_asked,
     "torch._C._is_tracing": _tracing_asked,
     "random.random": _uniform,

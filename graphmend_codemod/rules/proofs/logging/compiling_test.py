@@ -27,11 +27,15 @@ _WITHOUT_TORCH = Helper(
 
 
 class Predicate(NamedTuple):
-    """How the file asks whether torch.compile traces, and what has to be imported and defined for it."""
+    """How the file asks whether torch.compile traces, and what has to be imported and defined for it.
+
+    `since` is the function of torch that answers; it is empty where the project has one of its own.
+    """
 
     text: str
     imports: tuple[str, ...] = ()
     helpers: tuple[Helper, ...] = ()
+    since: str = "compiler.is_compiling"
 
 
 def predicate(site: Site) -> Predicate | None:
@@ -39,7 +43,7 @@ def predicate(site: Site) -> Predicate | None:
     if not site.scripted:
         for binding in site.summary.bindings:
             if binding.kind == "import" and binding.name in PREDICATES_ELSEWHERE and _is_predicate(site, binding.name):
-                return Predicate(f"{binding.name}()")
+                return Predicate(f"{binding.name}()", since="")
         if _is_without_torch(site):
             return Predicate(f"{_WITHOUT_TORCH.name}()", ("sys",), (_WITHOUT_TORCH,))
     return None if site.torch is None else Predicate(site.compiling, site.imports)

@@ -144,7 +144,13 @@ def guard_test(site: Site, node: ast.If) -> Edit:
 
 
 def _beside(asked: Predicate, span: Span, parts: tuple[str | Original, ...]) -> Edit:
-    return Edit((Replacement(span, parts),), imports=asked.imports, helpers=asked.helpers, scriptable=not asked.helpers)
+    return Edit(
+        (Replacement(span, parts),),
+        imports=asked.imports,
+        helpers=asked.helpers,
+        scriptable=not asked.helpers,
+        since=asked.since,
+    )
 
 
 def _predicate(site: Site) -> Predicate:

@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN
 
 _NAMING = '''\
 def _operator_name(name: str) -> str:
@@ -54,7 +55,18 @@ def tensor(site: Site, name: str) -> Argument:
 def naming(site: Site) -> Helper:
     """The function that operators of a file get their names from; it has to come before them in an edit."""
     source = _NAMING if site.torch == "torch" else _NAMING.replace("torch.ops", f"{site.torch}.ops")
-    return Helper("_operator_name", source, shared=True)
+    return Helper("_operator_name", source, shared=True, since="library.custom_op")
+
+
+def one_operator(site: Site, *between: Helper) -> tuple[Helper, ...]:
+    """The functions that make an operator of a function of the file; `between` come before the last one."""
+    return (
+        naming(site),
+        Helper("_holds_plain_parts", PLAIN, shared=True),
+        Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True, since="compiler.is_exporting"),
+        *between,
+        Helper("_one_operator", ONE_OPERATOR, after=("_operator_name", "_fits_an_operator"), shared=True),
+    )
 
 
 def decorator(site: Site, operator: str, schema: str, changed: Sequence[str] = ()) -> list[str]:

@@ -15,9 +15,8 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, moved, naming, test
+from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, moved, one_operator, test
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
-from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN
 from graphmend_codemod.rules.proofs.outlining.result_shapes import READ_DATA
 
 _COMMENT = "# torch.compile cannot trace this loop: it calls it as one operator."
@@ -147,10 +146,7 @@ def _helpers(site: Site, loop: ast.While, rounds: str, bound: list[str], names: 
     ]
     before = definition_before(site)
     return (
-        naming(site),
-        Helper("_holds_plain_parts", PLAIN, shared=True),
-        Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True),
-        Helper("_one_operator", ONE_OPERATOR, after=("_operator_name", "_fits_an_operator"), shared=True),
+        *one_operator(site),
         Helper("_have_one_form", _SAME, shared=True),
         Helper(once, "\n".join(one_round), after=before),
         Helper(operator, "\n".join(whole), after=(*before, "_one_operator")),

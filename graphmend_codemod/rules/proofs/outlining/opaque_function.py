@@ -13,9 +13,8 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import state_updates
-from graphmend_codemod.rules.proofs.outlining.custom_op import call, naming
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
-from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes
 
 _COMMENT = "# torch.compile cannot trace this function: it calls it as one operator."
@@ -44,10 +43,7 @@ def edit(site: Site) -> Edit:
     replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))
     made = _shapes(shapes, operator, names)
     helpers = (
-        naming(site),
-        Helper("_holds_plain_parts", PLAIN, shared=True),
-        Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True),
-        Helper("_one_operator", ONE_OPERATOR, after=("_operator_name", "_fits_an_operator"), shared=True),
+        *one_operator(site),
         Helper(f"{operator}_shapes", made, after=(function.name, "_one_operator")),
         Helper(
             operator,

@@ -14,8 +14,8 @@ from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scop
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, naming
-from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN, RECURRENT
+from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, one_operator
+from graphmend_codemod.rules.proofs.outlining.outlined_text import RECURRENT
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import NESTED, kind_of
 
 _NUMBERS = frozenset("num_layers hidden_size input_size proj_size bidirectional batch_first bias dropout mode".split())
@@ -155,10 +155,7 @@ def common(site: Site) -> tuple[Helper, ...]:
     for name in ("_is_recurrent", "_number_of_layer", "_fits_recurrent", "_recurrent_shapes"):
         each[name] = part(RECURRENT, name)
     return (
-        naming(site),
-        Helper("_holds_plain_parts", PLAIN, shared=True),
-        Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True),
-        Helper("_one_operator", ONE_OPERATOR, after=("_operator_name", "_fits_an_operator"), shared=True),
+        *one_operator(site),
         *(Helper(name, text, after=("_one_operator",), shared=True) for name, text in each.items()),
     )
 

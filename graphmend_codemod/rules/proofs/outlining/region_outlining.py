@@ -19,8 +19,8 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement, Span
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, naming, test
-from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, HOLDS_ONLY, ONE_OPERATOR, PLAIN
+from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, one_operator, test
+from graphmend_codemod.rules.proofs.outlining.outlined_text import HOLDS_ONLY
 from graphmend_codemod.rules.proofs.outlining.region_effects import RegionEffects
 from graphmend_codemod.rules.proofs.outlining.region_layers import WHOLE, check_children, check_layers, is_container
 
@@ -218,11 +218,7 @@ def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:
     replacement = Replacement(whole, (region.site.call(f"{result} = {function}(", [*own, *given]),))
     operator, after = f"{function}_operator", definition_before(site)
     helpers = (
-        naming(site),
-        Helper("_holds_plain_parts", PLAIN, shared=True),
-        Helper("_fits_an_operator", FITS, after=("_holds_plain_parts",), shared=True),
-        *((Helper("_holds_only", HOLDS_ONLY, shared=True),) if region.classes else ()),
-        Helper("_one_operator", ONE_OPERATOR, after=("_operator_name", "_fits_an_operator"), shared=True),
+        *one_operator(site, *((Helper("_holds_only", HOLDS_ONLY, shared=True),) if region.classes else ())),
         Helper(function, _function(region, function, own, given, parts, about), after=after),
         Helper(
             operator,

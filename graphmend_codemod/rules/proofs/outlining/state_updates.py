@@ -270,7 +270,7 @@ def _helpers(site: Site, operator: str, owner: str, names: Sequence[str], change
     return (
         naming(site),
         Helper("_are_apart", apart, shared=True),
-        Helper("_fits_an_update", fits, after=("_are_apart",), shared=True),
+        Helper("_fits_an_update", fits, after=("_are_apart",), shared=True, since="compiler.is_exporting"),
         Helper("_one_update", made, after=("_operator_name",), shared=True),
         Helper(operator, "\n".join(text), after=("_one_update",)),
     )

@@ -98,7 +98,8 @@ def helpers(site: Site, names: set[str]) -> tuple[Helper, ...]:
         if name in needed:
             lines = decorator(site, name.strip("_"), SCHEMAS[name]) if name in SCHEMAS else []
             source = text.format(torch=site.torch, operator="\n".join(lines)).strip("\n")
-            found.append(Helper(name, source, shared=True))
+            since = "_library.fake_impl.allocate_size" if name == "_nonzero_fake" else ""
+            found.append(Helper(name, source, shared=True, since=since))
     return tuple(found)
 
 
