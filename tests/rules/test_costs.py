@@ -25,16 +25,8 @@ def test_a_safe_rule_that_multiplies_work_cannot_be_made() -> None:
         made(Safety.SAFE, Cost.MULTIPLIED)
 
 
-@pytest.mark.parametrize("asked", [None, Safety.SAFE])
-def test_a_verdict_that_multiplies_work_is_unsafe_in_a_safe_rule(asked: Safety | None) -> None:
-    rule = made(Safety.SAFE, Cost.NONE)
-    assert rule.safety_of(Verdict("found", safety=asked)) is Safety.SAFE
-    assert rule.safety_of(Verdict("found", safety=asked, cost=Cost.MULTIPLIED)) is Safety.UNSAFE
-    assert rule.safety_of(Verdict("found", safety=Safety.ADVICE, cost=Cost.MULTIPLIED)) is Safety.ADVICE
-
-
-def test_a_verdict_that_multiplies_nothing_may_be_safe_in_an_unsafe_rule() -> None:
+def test_a_rule_that_multiplies_work_is_unsafe_whatever_a_verdict_says() -> None:
     rule = made(Safety.UNSAFE, Cost.MULTIPLIED)
     assert rule.safety_of(Verdict("found")) is Safety.UNSAFE
     assert rule.safety_of(Verdict("found", safety=Safety.SAFE)) is Safety.UNSAFE
-    assert rule.safety_of(Verdict("found", safety=Safety.SAFE, cost=Cost.OUTLINED)) is Safety.SAFE
+    assert rule.safety_of(Verdict("found", safety=Safety.ADVICE)) is Safety.ADVICE

@@ -84,8 +84,8 @@ class Clean(NamedTuple):
 class Verdict(NamedTuple):
     """A match's answer: a message with an edit, or with the condition that failed.
 
-    `safety` overrides the rule's own; `node` moves the finding away from the node that was matched. A fix that multiplies
-    work is never safe, whatever `safety` says.
+    `safety` overrides the rule's own; `node` moves the finding away from the node that was matched. A fix that
+    multiplies work is never safe, whatever `safety` says.
     """
 
     message: str

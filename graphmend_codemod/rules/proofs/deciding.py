@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.aliasing import RANDOM
+from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR, torch_function
 from graphmend_codemod.analysis.values import Kind
@@ -60,22 +61,34 @@ def _found(site: Site, node: ast.expr, around: ast.expr | None, reasons: list[st
         for each in node.values:
             yield from _found(site, each, node, reasons)
     elif isinstance(node, ast.Compare) and (bound := _bound(site, node, reasons)) is not None:
-        asked, outcome = bound
-        if _asked_before(site, node, around, asked[0].removesuffix(" <= 0")):
+        number, asked, outcome = bound
+        if _asked_before(site, node, around, number):
             return
         fits = ast.Or if outcome else ast.And
         inside = around if isinstance(around, ast.BoolOp) and isinstance(around.op, fits) else None
         yield Decision(node, asked, outcome, around=inside, alone=around is not None and inside is None)
 
 
-def _asked_before(site: Site, node: ast.Compare, around: ast.expr | None, number: str) -> bool:
+def _asked_before(site: Site, node: ast.Compare, around: ast.expr | None, number: ast.expr) -> bool:
     """True where the number is known to be above 0, from an operand before this one or a statement around it."""
     operands = around.values if isinstance(around, ast.BoolOp) else []
-    before = operands[: next((number for number, each in enumerate(operands) if each is node), 0)]
+    before = operands[: next((place for place, each in enumerate(operands) if each is node), 0)]
     tests = [parent.test for parent in site.place.parents if isinstance(parent, ast.If)]
     asked = [part for test in (*before, *tests) for part in _conjuncts(test)]
-    known = {f"{number} > 0", f"{number} > 0.0", number}
-    return any(site.text(part) in known for part in asked)
+    return any(same(part, number) or _is_above_0(part, number) for part in asked)
+
+
+def _is_above_0(test: ast.expr, number: ast.expr) -> bool:
+    """True for `number > 0`."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Gt):
+        return False
+    least = test.comparators[0]
+    return (
+        same(test.left, number)
+        and isinstance(least, ast.Constant)
+        and type(least.value) in (int, float)
+        and not least.value
+    )
 
 
 def _conjuncts(test: ast.expr) -> Iterator[ast.expr]:
@@ -253,8 +266,8 @@ def _is_known(site: Site, node: ast.expr) -> bool:
     return value.is_python or (value.is_tensor and not value.hint) or site.resolve(node) is not None
 
 
-def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[tuple[str, ...], bool] | None:
-    """The condition on the other side that decides a comparison with a draw, and the draw itself; then the outcome."""
+def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[ast.expr, tuple[str, ...], bool] | None:
+    """The number that a draw is compared with, the conditions on it and the draw that decide; then the outcome."""
     if len(node.ops) != 1 or type(node.ops[0]) not in _MIRRORED:
         return None
     order, draw, number = type(node.ops[0]), node.left, node.comparators[0]
@@ -274,7 +287,8 @@ def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[tuple[str
         reasons.append(_NOT_TRACED)
         return None
     # A number is drawn, whatever decides: who draws next must get what it gets in eager mode.
-    return (text,) if made is None else (text, f"{_drawn(site, made)} is not None"), _BELOW_0[order]
+    asked = (text,) if made is None else (text, f"{_drawn(site, made)} is not None")
+    return number, asked, _BELOW_0[order]
 
 
 def _drawn(site: Site, draw: ast.expr) -> str:

@@ -369,8 +369,8 @@ def _edit(site: Site, integers: Integers, way: Way, asked: list[str]) -> Edit:
         if quotient is not None:
             helpers = [Helper(_EXACT, _HELPER.format(torch=site.torch), after=(site.torch or "torch",))]
         replacements.append(_two_paths(inside, group, quotient, asked))
-        if any("math." in text for each in group for _, text in way.written[id(each)][1].values()):
-            imports.append("math")
+        if any(isinstance(node, ast.Call) for each in group for node, _ in way.written[id(each)][1].values()):
+            imports.append("math")  # the only calls that are written anew round a quotient
     return Edit(tuple(replacements), imports=tuple(dict.fromkeys(imports)), helpers=tuple(helpers))
 
 
