@@ -8,6 +8,10 @@ What only an annotation calls a tensor is asked for while tracing.
 A 0-dim tensor means the same where it is compared to decide an error (GM301 then checks it on the device), or is in
 arithmetic with a tensor of its own dtype: with another one, a Python number would leave the other's dtype alone and a
 tensor might not. Numbers that are used as sizes, in Python arithmetic or as arguments of functions are left alone.
+
+The position of a queue is the exception: `at = int(self.at)`, `self.queue[:, at : at + n] = keys.T`, and then
+`self.at[0] = (at + n) % self.size`. In the compile path the position stays in its tensor, and `at + torch.arange(n)` says
+where to write. Where eager mode would cut the slice off at the end of the queue, compiled code raises.
 """
 
 from __future__ import annotations
@@ -45,13 +49,34 @@ class Model(nn.Module):
         return x
 """
 
+_QUEUE = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.size = 4
+        self.register_buffer("queue", torch.zeros(4))
+        self.register_buffer("at", torch.zeros(1, dtype=torch.long))
+
+    def forward(self, x: torch.Tensor):
+        ...
+        return self.queue.clone()
+"""
+
 rule = Rule(
     code="GM401",
     slug="item-in-arithmetic",
     title="keep the 0-dim tensor instead of its number",
     documentation=__doc__,
     safety=Safety.SAFE,
-    contract=Contract(cost=Cost.NONE, compiled_logs=FLOAT_WARNING),
+    contract=Contract(
+        cost=Cost.NONE,
+        compiled_logs=FLOAT_WARNING,
+        compiled_exceptions="kept; a slice of a queue that eager mode would cut off raises",
+    ),
     examples=(
         Example(
             before="""
@@ -85,6 +110,37 @@ rule = Rule(
                 raise ValueError(f"{tokens} tokens")
             """,
             setup=_SETUP,
+        ),
+        Example(
+            before="""
+            n = x.shape[0]
+            at = int(self.at)
+            self.queue[at : at + n] = x
+            self.at[0] = (at + n) % self.size
+            """,
+            after="""
+            n = x.shape[0]
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(self.at, torch.Tensor)
+                and self.at.dtype == torch.int64
+                and self.at.numel() == 1
+                and isinstance(x, torch.Tensor)
+                and isinstance(n, int)
+                and isinstance(self.queue, torch.Tensor)
+                and isinstance(self.size, int)
+            ):
+                # The position stays in its tensor: its number would have to be read back to Python.
+                at = self.at.reshape(()).clone()
+                self.queue[at + torch.arange(n, device=self.queue.device)] = x.to(self.queue)
+                self.at[0] = (at + n) % self.size
+            else:
+                at = int(self.at)
+                self.queue[at : at + n] = x
+                self.at[0] = (at + n) % self.size
+            """,
+            setup=_QUEUE,
+            inputs=("torch.randn(2)",),
         ),
         Declined(
             source="""
@@ -143,7 +199,13 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(node.value)}`"
     reason = _why_not(site, node, target.id, tensor)
     if reason is not None:
-        return Verdict(message, declined=reason)
+        from graphmend_codemod.rules.proofs.numbers.kept_positions import position_kept  # a commit hook waits for it
+
+        try:
+            edit = position_kept(site, node, target.id, tensor) if site.torch is not None else None
+        except NotProven as unsure:
+            return Verdict(message, declined=str(unsure))
+        return Verdict(message, edit=edit) if edit is not None else Verdict(message, declined=reason)
     try:
         facts = dict.fromkeys([*tensor_facts(site, tensor), *_facts_of_others(site, target.id)])
     except NotProven as unproven:
