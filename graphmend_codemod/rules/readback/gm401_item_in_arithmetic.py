@@ -10,7 +10,7 @@ arithmetic with a tensor of its own dtype: with another one, a Python number wou
 tensor might not. Numbers that are used as sizes, in Python arithmetic or as arguments of functions are left alone.
 
 The position of a queue is the exception: `at = int(self.at)`, `self.queue[:, at : at + n] = keys.T`, and then
-`self.at[0] = (at + n) % self.size`. In the compile path the position stays in its tensor, and `at + torch.arange(n)` says
+`self.at[0] = (at + n) % self.size`. In the compile path the position stays a tensor, and `at + torch.arange(n)` says
 where to write. Where eager mode would cut the slice off at the end of the queue, compiled code raises.
 """
 
