@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import torch
 
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
@@ -144,3 +147,53 @@ def test_a_constant_requires_a_gradient_without_being_a_leaf(body: str) -> None:
 )
 def test_a_constant_that_is_used_as_a_leaf_stays_one(use: str, because: str) -> None:
     declined(model(f"total = torch.tensor(0.0, requires_grad=True, device=x.device)\n        {use}"), because)
+
+
+_RETURNED = """
+import torch
+from torch import nn
+
+
+def nothing(query):
+    if query.dim() > 1:
+        return torch.zeros_like(query).requires_grad_()
+    return query
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.query, self.out = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        return x + self.out(nothing(self.query(x)))
+"""
+
+
+def test_a_constant_that_a_function_returns_requires_a_gradient_as_before() -> None:
+    after, _ = fixed(_RETURNED)
+    assert "return torch.zeros_like(query) + query.flatten()[:0].sum()" in after
+    calls = ["torch.randn(2, 4)", "torch.full((2, 4), float('inf'))"]
+    behaves(_RETURNED, after, calls, scenarios=(Scenario(), Scenario(training=True, gradients="inner")))
+    namespace: dict[str, Any] = {}
+    exec(compile(after, "returned", "exec"), namespace)
+    model = namespace["Model"]()
+    x = torch.randn(2, 4, requires_grad=True)
+    expected = torch.autograd.grad(model(x).square().sum(), [x, *model.out.parameters()])
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    found = torch.autograd.grad(compiled(x).square().sum(), [x, *model.out.parameters()])
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("zeros_like(query)", "zeros_like(query, dtype=torch.float64)"),
+        ("return x +", "self.query.weight.grad = None\n        return x +"),
+        ("torch.zeros_like(query)", "torch.zeros(2, 4)"),
+    ],
+)
+def test_a_constant_that_may_have_to_be_a_leaf_is_left_alone(old: str, new: str) -> None:
+    source = _RETURNED.replace(old, new)
+    assert new in source
+    assert fixed(source, select=("GM203",))[0] == source

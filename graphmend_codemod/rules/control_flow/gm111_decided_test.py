@@ -10,6 +10,12 @@ eager mode: a draw inside the test stays. What is skipped may have no effects; a
 raised. A draw has to come from `torch.rand`, `random.random()` or `random.uniform(0, 1)`, through a name that holds
 nothing else. Where another rule writes a compile path whose header asks for such a flag, the test stays behind that
 path, and asks the flag first as well: with the flag on the other side, the path is not taken.
+
+Where the bound is above 0 and the model trains, the draw does decide, and nothing is written for it, for no form of it
+computes the same: under `torch.cond` dropout inside of the layer is drawn anew for the gradient, which is wrong then
+(torch 2.13), and a layer that always runs, of which the result is selected, draws numbers that eager mode does not
+draw, fills its caches and running statistics, takes the time that skipping it would save, and gets a gradient of zeros
+in place of none, after which optimizers with momentum or weight decay change its weights.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
@@ -13,7 +14,8 @@ from graphmend_codemod.rules.framework.edits import two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 
-_CREATES = frozenset("tensor zeros ones full zeros_like ones_like full_like".split())
+_LIKE = frozenset({"zeros_like", "ones_like", "full_like"})
+_CREATES = _LIKE | {"tensor", "zeros", "ones", "full"}
 _TOLD_BY = frozenset({"device", "dtype"})
 _OF_LEAVES = frozenset(
     {"grad", "is_leaf", "grad_fn", "retain_grad", "register_hook", "requires_grad_", "requires_grad"}
@@ -43,21 +45,9 @@ def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
     for part in walk(site.evaluator.scope.node):
         if (use := _of_leaf(part, target.id)) is not None:
             raise NotProven(f"`{short(use)}` needs a leaf; manually make it without `requires_grad`")
-    tensor = next((each for each in _tensors(call) if not site.value(each).is_python), None)
-    if tensor is None:
-        raise NotProven(
-            "no tensor that may require a gradient is named in it; manually make it without `requires_grad`, "
-            "or pass `device=x.device` of one"
-        )
-    x, name = site.text(tensor), target.id
+    conditions, x = _conditions(site, call)
+    name = target.id
     arguments = [*call.args, *(word for word in call.keywords if not _is_flag(word))]
-    conditions = [
-        site.compiling,
-        f"isinstance({x}, {site.torch}.Tensor)",
-        f"{x}.is_floating_point()",
-        f"{x}.requires_grad",
-        f"{site.torch}.is_grad_enabled()",
-    ]
     lines = [
         site.header("if", conditions),
         f"    {name} = {site.text(call.func)}({', '.join(site.text(each) for each in arguments)})",
@@ -65,6 +55,68 @@ def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
         f"    {name}.add_({x}.flatten()[:0].sum().to({name}.device))",
     ]
     return two_paths(site, node, ("\n".join(lines),))
+
+
+def leaf_made(site: Site, node: ast.Assign | ast.Return) -> ast.Call | None:
+    """The call `torch.zeros_like(x)` in `return torch.zeros_like(x).requires_grad_()`."""
+    call = node.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "requires_grad_":
+        return None
+    made = call.func.value
+    plain = not call.keywords and (not call.args or _is_true(call.args[0])) and len(call.args) < 2
+    # With a dtype or a device of its own the sum would have another one.
+    if not plain or not isinstance(made, ast.Call) or made.keywords:
+        return None
+    if torch_function(site.resolve(made.func)) not in _LIKE:
+        return None
+    named = isinstance(node, ast.Return) or (len(node.targets) == 1 and isinstance(node.targets[0], ast.Name))
+    return made if named else None
+
+
+def _is_true(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def kept_in_the_graph(site: Site, node: ast.Assign | ast.Return, made: ast.Call) -> Edit:
+    """The statement with a sum of no elements for `requires_grad_()`, if compiled; NotProven with the reason."""
+    if site.torch is None:
+        raise NotProven(name_taken())
+    for part in walk(tree_of(site.source.text)):
+        if isinstance(part, ast.Attribute) and part.attr in _OF_LEAVES - {"requires_grad", "requires_grad_"}:
+            raise NotProven(f"`{short(part)}` in this file may need a leaf; manually leave `requires_grad_()` out")
+    if isinstance(node, ast.Assign):
+        assert isinstance(node.targets[0], ast.Name)
+        name = node.targets[0].id
+        uses = (part for part in walk(site.evaluator.scope.node) if part is not node.value)
+        if (use := next((each for each in uses if _of_leaf(each, name) is not None), None)) is not None:
+            raise NotProven(f"`{short(use)}` needs a leaf; manually make it without `requires_grad`")
+    conditions, x = _conditions(site, made)
+    begins = "return" if isinstance(node, ast.Return) else f"{site.text(node.targets[0])} ="
+    lines = [
+        site.header("if", conditions),
+        f"    {_COMMENT.format(x)}",
+        f"    {begins} {site.text(made)} + {x}.flatten()[:0].sum()",
+    ]
+    return two_paths(site, node, ("\n".join(lines),))
+
+
+def _conditions(site: Site, call: ast.Call) -> tuple[list[str], str]:
+    """What has to hold for a tensor named in the call to bring its gradient, and that tensor."""
+    tensor = next((each for each in _tensors(call) if not site.value(each).is_python), None)
+    if tensor is None:
+        raise NotProven(
+            "no tensor that may require a gradient is named in it; manually make it without `requires_grad`, "
+            "or pass `device=x.device` of one"
+        )
+    x = site.text(tensor)
+    asked = [
+        site.compiling,
+        f"isinstance({x}, {site.torch}.Tensor)",
+        f"{x}.is_floating_point()",
+        f"{x}.requires_grad",
+        f"{site.torch}.is_grad_enabled()",
+    ]
+    return asked, x
 
 
 def _of_leaf(part: ast.AST, name: str) -> ast.AST | None:

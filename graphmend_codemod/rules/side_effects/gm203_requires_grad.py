@@ -10,7 +10,8 @@ require gradients take the tensor next, and nothing else reads it, what they mak
 statement is left out under `torch.compile` as well. Where the tensor goes to anything else under a condition, such as
 `self.gradient_checkpointing`, that condition has to be false. Eager mode keeps the statement, word for word.
 
-`total = torch.tensor(0.0, requires_grad=True, device=x.device)` makes a leaf whose gradient nobody reads. Where `x`
+`total = torch.tensor(0.0, requires_grad=True, device=x.device)` makes a leaf whose gradient nobody reads, and so does
+`return torch.zeros_like(x).requires_grad_()` in a file that asks no tensor for `.grad` or `.is_leaf`. Where `x`
 requires a gradient, the compile path makes it without the flag and adds the sum of no elements of `x`: it is 0, and the
 result requires a gradient as before, of which `x` gets zeros; it is no leaf, so it has no `.grad` of its own. Where `x`
 requires none, or gradients are off, the graph breaks as before.
@@ -27,7 +28,12 @@ from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.constant_leaves import constant_leaf, made_of_no_elements
+from graphmend_codemod.rules.proofs.constant_leaves import (
+    constant_leaf,
+    kept_in_the_graph,
+    leaf_made,
+    made_of_no_elements,
+)
 from graphmend_codemod.rules.proofs.deciding import is_guard
 from graphmend_codemod.rules.proofs.next_readers import conditions_of_next_readers, is_new
 
@@ -124,6 +130,27 @@ rule = Rule(
                 total = torch.tensor(0.0, requires_grad=True, device=x.device)
             total = total + x.sum()
             x = x * total
+            """,
+            setup=_SETUP,
+        ),
+        Example(
+            before="""
+            nothing = torch.zeros_like(x).requires_grad_()
+            x = x + nothing * 2
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and x.is_floating_point()
+                and x.requires_grad
+                and torch.is_grad_enabled()
+            ):
+                # No elements of `x`: the sum is 0, and what it is added to requires a gradient.
+                nothing = torch.zeros_like(x) + x.flatten()[:0].sum()
+            else:
+                nothing = torch.zeros_like(x).requires_grad_()
+            x = x + nothing * 2
             """,
             setup=_SETUP,
         ),
@@ -227,6 +254,19 @@ def _backward_after(site: Site, node: ast.stmt) -> ast.Call | None:
         if isinstance(part, ast.Call) and isinstance(called, ast.Attribute) and called.attr == "backward":
             return part
     return None
+
+
+@rule.on(ast.Return, ast.Assign, words=("requires_grad_",), candidate="value")
+def leaf_returned(site: Site, node: ast.Return | ast.Assign) -> Verdict | None:
+    """`return torch.zeros_like(x).requires_grad_()`."""
+    made = leaf_made(site, node)
+    if made is None:
+        return None
+    message = f"makes a constant that requires a gradient while `forward` runs: `{speculation.short(made)}`"
+    try:
+        return Verdict(message, edit=kept_in_the_graph(site, node, made))
+    except NotProven as reason:
+        return Verdict(message, declined=str(reason))
 
 
 def _set(node: ast.Assign | ast.Expr) -> tuple[ast.expr, bool] | None:
