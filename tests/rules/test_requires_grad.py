@@ -180,7 +180,7 @@ def test_a_constant_that_a_function_returns_requires_a_gradient_as_before() -> N
     model = namespace["Model"]()
     x = torch.randn(2, 4, requires_grad=True)
     expected = torch.autograd.grad(model(x).square().sum(), [x, *model.out.parameters()])
-    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    compiled: Any = torch.compile(model, backend="aot_eager", fullgraph=True)
     found = torch.autograd.grad(compiled(x).square().sum(), [x, *model.out.parameters()])
     torch.testing.assert_close(found, expected)
 
