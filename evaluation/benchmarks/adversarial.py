@@ -9,20 +9,16 @@ difference, or compiled code is worse in a way that no page tells of.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import hashlib
 import inspect
 import json
 import logging
-import multiprocessing
 import os
 import pickle
 import re
-import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -33,7 +29,8 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "evaluation")]
 
-TIME_LIMIT = 240.0
+from benchmarks.forks import Fork, in_turn  # noqa: E402
+
 _HARNESS: list[str] = []
 EAGER, SCRIPT, EXPORT, DYNAMIC = "eager mode", "script", "export", "dynamic"
 
@@ -80,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     began = time.perf_counter()
     options.cache.mkdir(parents=True, exist_ok=True)
     results: list[Result] = []
-    for result in _in_turn(options.jobs, judge, cases, options.backend, options.cache):
+    for result in in_turn(options.jobs, judge, cases, options.backend, options.cache):
         results.append(result)
         if options.json is not None:
             with options.json.open("a", encoding="utf-8") as file:
@@ -132,60 +129,6 @@ def _warm(backends: Sequence[str]) -> None:
         torch._dynamo.reset()
 
 
-def _die_with_parent() -> None:
-    """Where Linux can: a child of a run that was killed must not go on."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)  # PR_SET_PDEATHSIG
-
-
-class _Fork:
-    """A function that runs in a fork of this process."""
-
-    def __init__(self, function: Callable[..., Any], *args: Any) -> None:
-        context = multiprocessing.get_context("fork")
-        self.pipe, theirs = context.Pipe(duplex=False)
-
-        def run() -> None:
-            _die_with_parent()
-            try:
-                value = (True, function(*args))
-            except BaseException:  # the child has nobody else to tell
-                value = (False, traceback.format_exc())
-            theirs.send_bytes(pickle.dumps(value))
-
-        self._process = context.Process(target=run)
-        self._process.start()
-        theirs.close()
-
-    def result(self, limit: float = TIME_LIMIT) -> Any:
-        """What the function returned; RuntimeError with the text of what it raised, or when it took too long."""
-        try:
-            if not self.pipe.poll(limit):
-                raise RuntimeError("took too long")
-            fine, value = pickle.loads(self.pipe.recv_bytes())
-        except EOFError:
-            self._process.join()
-            raise RuntimeError(f"ended with code {self._process.exitcode}") from None
-        finally:
-            self._process.kill()
-            self._process.join()
-            self.pipe.close()
-        if not fine:
-            raise RuntimeError(value)
-        return value
-
-
-def _in_turn(jobs: int, function: Callable[..., Any], cases: Sequence[Any], *args: Any) -> Iterator[Any]:
-    """Results of the function for each case, in order, from `jobs` forks at a time."""
-    running: list[_Fork] = []
-    for case in cases:
-        running.append(_Fork(function, case, *args))
-        if len(running) >= jobs:
-            yield running.pop(0).result(TIME_LIMIT * 8)
-    for fork in running:
-        yield fork.result(TIME_LIMIT * 8)
-
-
 # ---- one case ----
 
 
@@ -234,7 +177,7 @@ class _Runs:
         if path.is_file():
             return pickle.loads(path.read_bytes())
         try:
-            value = _Fork(_run, case, folder, way).result()
+            value = Fork(_run, case, folder, way).result()
         except RuntimeError as error:
             return str(error)
         path.with_suffix(f".{os.getpid()}").write_bytes(pickle.dumps(value))

@@ -16,6 +16,13 @@ INPUTS = (
 )
 """Positive, negative, zero, and not finite: one call each, on one instance."""
 
+TWO = (
+    "torch.tensor([[1.0, 2.0, 3.0], [4.0, 0.5, 1.0]])",
+    "torch.tensor([[-1.0, 2.0, -3.0], [-4.0, -0.5, 1.0]])",
+    "torch.zeros(2, 3)",
+)
+"""Of both signs and zero, for what is not asked about numbers that are not finite."""
+
 IMPORTS = """\
 import contextlib
 import logging

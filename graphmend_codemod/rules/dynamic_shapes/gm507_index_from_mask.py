@@ -21,7 +21,7 @@ from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
-from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
@@ -156,10 +156,6 @@ _LAST = "# Of the places in a row, the last one counts."
 _ROWS, _COLUMNS, _BOTH = "rows", "columns", "both"
 
 
-class _NotByMask(Exception):
-    """Why the mask cannot stand for the places; the text is the condition that failed."""
-
-
 @dataclass
 class _Places:
     """What `torch.where(mask)` or `mask.nonzero()` gave, under which names.
@@ -222,7 +218,7 @@ def found_places(site: Site, node: ast.Assign) -> Verdict | None:
     try:
         _check_reads(site, node, names, [user for user, write in zip(users, writes, strict=True) if write])
         return Verdict(message, edit=_edit(site, node, places, users))
-    except _NotByMask as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -267,15 +263,15 @@ def _check_reads(site: Site, node: ast.Assign, names: set[str], writes: list[ast
     allowed = {id(part) for statement in [node, *writes] for part in walk_in_layers(statement)}
     for part in walk_in_layers(site.evaluator.scope.node):
         if isinstance(part, ast.Name) and part.id in names and id(part) not in allowed:
-            raise _NotByMask(f"`{part.id}` is used for more than indexing the write")
+            raise NotProven(f"`{part.id}` is used for more than indexing the write")
 
 
 def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) -> Edit:
     mask = places.mask
     if site.torch is None:
-        raise _NotByMask(name_taken())
+        raise NotProven(name_taken())
     if site.value(mask).dtype != BOOL and not isinstance(mask, ast.Compare):
-        raise _NotByMask(
+        raise NotProven(
             f"cannot infer that `{speculation.short(mask)}` is a bool tensor; "
             "annotate it with `torch.BoolTensor`, or compare it: `!= 0`"
         )
@@ -308,10 +304,10 @@ def _is_path(node: ast.expr) -> bool:
 def _check_order(site: Site, mask: ast.expr, target: ast.Subscript, single: bool) -> None:
     """The mask must still hold when a later write uses it again."""
     if not isinstance(target.value, ast.Name):
-        raise _NotByMask(f"`{speculation.short(target.value)}` is not a variable; assign it to one first")
+        raise NotProven(f"`{speculation.short(target.value)}` is not a variable; assign it to one first")
     may_share = isinstance(mask, ast.Name) and not single and site.value(target.value).dtype in (None, BOOL)
     if may_share or target.value.id in _names(mask):
-        raise _NotByMask(f"the condition may read `{target.value.id}`, which the branch writes")
+        raise NotProven(f"the condition may read `{target.value.id}`, which the branch writes")
 
 
 def _shape_of(site: Site, mask: ast.expr, facts: dict[str, None]) -> str:
@@ -327,7 +323,7 @@ def _shape_of(site: Site, mask: ast.expr, facts: dict[str, None]) -> str:
                 facts[f"isinstance({site.text(other)}, int)"] = None
                 return mask.left.id
     if site.judge(mask).impure is not None:
-        raise _NotByMask(f"`{speculation.short(mask)}` may have side effects and would run twice")
+        raise NotProven(f"`{speculation.short(mask)}` may have side effects and would run twice")
     return f"({site.text(mask)})"
 
 
@@ -342,14 +338,14 @@ def _statement(
     x, role = site.text(target.value), places.role(target.slice)
     written = site.value(target.value)
     if not written.is_tensor:
-        raise _NotByMask(cannot_infer_tensor(site, target.value))
+        raise NotProven(cannot_infer_tensor(site, target.value))
     if places.role(value) == _COLUMNS and role == _ROWS:
         return _last(site, x, operator, mask, compiled, None if written.hint else written.dtype)
     if operator is not None:
-        raise _NotByMask(f"`{speculation.short(target)}` is both read and written")
+        raise NotProven(f"`{speculation.short(target)}` is both read and written")
     if plain_number(site, value) is None:
         if not _is_path(value) or not site.value(value).is_python:
-            raise _NotByMask(f"`{speculation.short(value)}` is not a Python number")
+            raise NotProven(f"`{speculation.short(value)}` is not a Python number")
         compiled.facts[f"isinstance({site.text(value)}, (int, float))"] = None
     if role == _BOTH:
         compiled.facts[f"{x}.shape[: {compiled.shape}.dim()] == {compiled.shape}.shape"] = None
@@ -362,9 +358,9 @@ def _statement(
 def _last(site: Site, x: str, operator: ast.operator | None, mask: str, compiled: _Compiled, dtype: str | None) -> str:
     """`x[rows] += columns`: of the columns of a row, the last."""
     if operator is not None and not isinstance(operator, (ast.Add, ast.Sub)):
-        raise _NotByMask("an operator other than `+=` and `-=` would change rows that the mask does not select")
+        raise NotProven("an operator other than `+=` and `-=` would change rows that the mask does not select")
     if is_floating_dtype(dtype):
-        raise _NotByMask(f"`{x}` is floating point, and each index would get a gradient")
+        raise NotProven(f"`{x}` is floating point, and each index would get a gradient")
     compiled.rank()
     compiled.facts[f"{compiled.shape}.numel() > 0"] = None
     compiled.facts[f"{x}.shape == {compiled.shape}.shape[:1]"] = None

@@ -16,7 +16,7 @@ from graphmend_codemod.analysis.patterns import counted, is_name
 from graphmend_codemod.analysis.scope import dotted, parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.literals import plain_number
@@ -121,10 +121,6 @@ rule = Rule(
 _COMMENT = "# All rows at once: the loop would read each number back to Python."
 
 
-class _NotAtOnce(Exception):
-    """Why the rows cannot be filled at once; the text is the condition that failed."""
-
-
 @dataclass(frozen=True)
 class _Fill:
     """`target[row, :bound] = value`; with `tail`, `target[row, bound:] = value`."""
@@ -148,7 +144,7 @@ def rows_filled(site: Site, node: ast.For) -> Verdict | None:
     message = f"loop over lengths read from a tensor (device sync): `{speculation.short(node.body[0])}`"
     try:
         return Verdict(message, edit=_edit(site, node, fill))
-    except _NotAtOnce as reason:
+    except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
 
@@ -212,20 +208,20 @@ def _lengths(
 
 def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
     if site.torch is None:
-        raise _NotAtOnce(name_taken())
+        raise NotProven(name_taken())
     target, lengths = fill.target.id, fill.lengths.id
     filled, given = site.value(fill.target), site.value(fill.lengths)
     if not filled.is_tensor and not _is_argument(site, target):
-        raise _NotAtOnce(cannot_infer_tensor(site, fill.target))
+        raise NotProven(cannot_infer_tensor(site, fill.target))
     number = plain_number(site, fill.value)
     if number is None:
-        raise _NotAtOnce(f"`{speculation.short(fill.value)}` is not a Python number")
+        raise NotProven(f"`{speculation.short(fill.value)}` is not a Python number")
     both = target != lengths and _is_argument(site, target) and _is_argument(site, lengths)
     if not both and (not site.is_fresh(filled) or not (site.is_fresh(given) or _is_argument(site, lengths))):
-        raise _NotAtOnce(f"`{target}` may share storage with `{lengths}`")
+        raise NotProven(f"`{target}` may share storage with `{lengths}`")
     for name in (part.id for part in walk(node.target) if isinstance(part, ast.Name)):
         if name in (target, lengths) or site.live_after(name):
-            raise _NotAtOnce(f"`{name}` is used after the loop")
+            raise NotProven(f"`{name}` is used after the loop")
     hinted = [f"isinstance({lengths}, {site.torch}.Tensor)"] if given.hint or not given.is_tensor else []
     if filled.hint or not filled.is_tensor:
         hinted.append(f"isinstance({target}, {site.torch}.Tensor)")
@@ -233,7 +229,7 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
     if fill.count is not None:
         conditions.append(f"{site.text(fill.count)} == {lengths}.shape[0]")
     if given.is_floating:
-        raise _NotAtOnce(f"`{lengths}` is floating")
+        raise NotProven(f"`{lengths}` is floating")
     if given.dtype != INT64 or given.hint:
         # In a smaller dtype, a length that counts from the end may leave its range with the size added.
         conditions.append(f"{lengths}.dtype in ({site.torch}.int32, {site.torch}.int64)")

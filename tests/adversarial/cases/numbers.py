@@ -2,12 +2,6 @@
 
 from tests.adversarial.case import Group
 
-_TWO = (
-    "torch.tensor([[1.0, 2.0, 3.0], [4.0, 0.5, 1.0]])",
-    "torch.tensor([[-1.0, 2.0, -3.0], [-4.0, -0.5, 1.0]])",
-    "torch.zeros(2, 3)",
-)
-
 items = Group("numbers of tensors")
 for name, body in {
     "written before the last use": "m = x.max()\ns = m.item()\nm.mul_(0.0)\nreturn x / s",

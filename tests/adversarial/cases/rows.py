@@ -1,13 +1,8 @@
 """Rows that data choose, loops over them, experts, states that a tensor decides, and masks that may be None."""
 
-from tests.adversarial.case import Group
+from tests.adversarial.case import TWO, Group
 
-_TWO = (
-    "torch.tensor([[1.0, 2.0, 3.0], [4.0, 0.5, 1.0]])",
-    "torch.tensor([[-1.0, 2.0, -3.0], [-4.0, -0.5, 1.0]])",
-    "torch.zeros(2, 3)",
-)
-_MORE = (*_TWO, "torch.zeros(0, 3)", "torch.tensor([[1.0, nan, 3.0], [4.0, 0.5, inf]])")
+_MORE = (*TWO, "torch.zeros(0, 3)", "torch.tensor([[1.0, nan, 3.0], [4.0, 0.5, inf]])")
 
 rows = Group("rows under a mask")
 for name, body in {
@@ -121,7 +116,7 @@ for name, body in {
         name,
         f"m = x > 0.7\n{body}",
         init="self.linear = nn.Linear(3, 3)\nself.bn = nn.BatchNorm1d(3)",
-        inputs=_MORE if "raises" not in name else _TWO,
+        inputs=_MORE if "raises" not in name else TWO,
         varied=name in {"sum", "mean", "copy", "write zero by where", "masked_select"},
     )
 
@@ -367,7 +362,7 @@ for name, body in {
             self.__dict__["_level"] = value
         """,
         top="BOX = {}\n\n\nclass Box:\n    value = None",
-        inputs=(*_TWO, "torch.full((2, 3), 4.0)"),
+        inputs=(*TWO, "torch.full((2, 3), 4.0)"),
         varied=name in {"attribute", "attribute, without else"},
     )
 

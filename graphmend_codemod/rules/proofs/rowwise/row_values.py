@@ -11,6 +11,7 @@ import enum
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.rules.framework.reasons import NotProven
 
 _ALONG = frozenset("softmax log_softmax softmin cumsum cumprod logcumsumexp".split())
 _REDUCES = frozenset("sum mean prod amax amin logsumexp any all argmax argmin count_nonzero".split())
@@ -35,8 +36,8 @@ WHOLE = frozenset("min max amin amax any all".split())
 BOOLEAN = torch_api.TO_BOOL | {"bool"}
 
 
-class NotRowwise(Exception):
-    """Why rows may depend on each other; the text is the condition that failed."""
+class NotRowwise(NotProven):
+    """Raised where rows may depend on each other; another form may still be proven."""
 
 
 class What(enum.Enum):
