@@ -21,6 +21,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory, overlap
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
+from graphmend_codemod.rules.proofs.memory.stores import bound_in
 
 _LAYERS = frozenset("Linear Conv1d Conv2d Conv3d LayerNorm".split())
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -166,8 +167,11 @@ class Memory(ModuleMemory):
                 continue
             earlier = {name: f"{name}@"}  # no name of Python
             for place, (part, targets, values) in enumerate(found):
-                bound = {earlier.get(each, each) for each in targets} if part not in given else targets
-                older = name in values and self._is_earlier(function, blocks, node, name, part)
+                if name not in targets | values:
+                    continue
+                older = self._is_earlier(function, blocks, node, name, part)
+                other = part not in given if _binds_name(part, name) else older
+                bound = {earlier.get(each, each) for each in targets} if other else targets
                 read = {earlier.get(each, each) for each in values} if older else values
                 found[place] = (part, bound, read)
         return found
@@ -184,7 +188,7 @@ class Memory(ModuleMemory):
         found: set[ast.AST | None] = set()
         while todo:
             bound = blocks.bindings_before(todo.pop(), name)
-            if bound is None or None in bound or any(len(each.targets) != 1 for each in bound if each is not None):
+            if bound is None or not all(each is not None and _binds_name(each, name) for each in bound):
                 return None
             fresh = [each for each in bound if each is not None and each not in found]
             found.update(fresh)
@@ -210,6 +214,11 @@ class Memory(ModuleMemory):
                 continue
             elif any(self.sources(caller, each) for each in [*call.args, *(word.value for word in call.keywords)]):
                 raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
+
+
+def _binds_name(part: ast.AST, name: str) -> bool:
+    """True for an assignment whose one target is the name, or has it among others."""
+    return isinstance(part, ast.Assign) and len(part.targets) == 1 and name in bound_in(part)
 
 
 def _last_line(function: Definition, loops: Sequence[ast.stmt], readers: Sequence[ast.stmt]) -> float:
