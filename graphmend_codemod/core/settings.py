@@ -383,6 +383,15 @@ def _read_toml(path: Path) -> dict[str, Any]:
     return data
 
 
+def named_trace(path: Path) -> str | None:
+    """The recorded run that a `pyproject.toml` names; None where it names none or cannot be read."""
+    try:
+        named = (_graphmend_table(path, _read_toml(path)) or {}).get("trace") if _mentions(path, b"trace") else None
+    except SettingsError:
+        return None
+    return named if isinstance(named, str) else None
+
+
 def _graphmend_table(path: Path, data: Mapping[str, Any]) -> Mapping[str, object] | None:
     tools = data.get("tool", {})
     table = tools.get("graphmend") if isinstance(tools, dict) else None

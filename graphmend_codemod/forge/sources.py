@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Iterator
+from pathlib import Path
 
+from graphmend_codemod.core.settings import named_trace
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.repository.git import Git, GitFailed
 from graphmend_codemod.repository.worktree import is_source
@@ -13,6 +16,7 @@ _READ_BY_GIT = frozenset({".gitattributes", ".gitmodules"})
 SPARSE = ("*.py", "*.pyi", "pyproject.toml", "setup.cfg", "requirements*.txt", "requirements/*.txt")
 """The files of `is_source`, as `info/sparse-checkout` names them."""
 
+_MOST_SETTINGS = 50
 _OLDEST_GIT = (2, 36)  # the first whose `worktree add` hands the sparse checkout on
 
 
@@ -37,6 +41,19 @@ def checked_out(git: Git, commit: str) -> frozenset[str]:
         if mode.startswith(("100", "120"))
         and (path.rpartition("/")[2] in _READ_BY_GIT or any(is_source(one) for one in _with_parents(path)))
     )
+
+
+def recorded_runs(git: Git, commit: str, scratch: Path) -> frozenset[str]:
+    """Ids of the recorded runs that settings in a commit name, which decide what is fixed. `scratch` is a folder."""
+    files = {path: oid for mode, oid, path in _entries(git, commit) if mode.startswith("100")}
+    found = set()
+    for path in [path for path in files if posixpath.basename(path) == "pyproject.toml"][:_MOST_SETTINGS]:
+        copy = scratch / "settings.toml"
+        copy.write_bytes(git.output("cat-file", "blob", files[path]))
+        named = named_trace(copy)
+        if named is not None:
+            found.add(files.get(posixpath.normpath(posixpath.join(posixpath.dirname(path), named))))
+    return frozenset(oid for oid in found if oid is not None)
 
 
 def _entries(git: Git, commit: str) -> Iterator[tuple[str, str, str]]:

@@ -14,7 +14,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -23,7 +23,7 @@ from urllib.parse import quote, urlsplit
 from graphmend_codemod.forge.base import ForgeError
 from graphmend_codemod.forge.credentials import Credential, scrubbed
 from graphmend_codemod.forge.retry import Patience
-from graphmend_codemod.forge.sources import checked_out, left_out
+from graphmend_codemod.forge.sources import checked_out, left_out, recorded_runs
 from graphmend_codemod.repository.git import OVERRIDES, Git
 
 _TRIES = 3
@@ -97,13 +97,21 @@ class Transfer:
         if not self.sources_only:
             return
         git = Git(self.folder)
-        wanted = sorted(checked_out(git, commit) & left_out(git, commit))
+        self._fetch_files(checked_out(git, commit) & left_out(git, commit))
+        self._fetch_files(recorded_runs(git, commit, self.scratch) & left_out(git, commit))
+
+    def _fetch_files(self, wanted: Collection[str]) -> None:
         if not wanted:
             return
         # Told what is here, the forge would believe that the files are, too.
         options = ("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head")
         self._patiently(
-            *options, "--filter=blob:none", "--stdin", "--", self.url, stdin="".join(f"{oid}\n" for oid in wanted)
+            *options,
+            "--filter=blob:none",
+            "--stdin",
+            "--",
+            self.url,
+            stdin="".join(f"{oid}\n" for oid in sorted(wanted)),
         )
         self._seal()
 

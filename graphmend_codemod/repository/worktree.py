@@ -76,8 +76,15 @@ class Worktree:
 
     def write(self, path: str) -> None:
         """Put one file on disk that may have been left out."""
-        if path in self.missing and not os.path.lexists(self.root / path):
+        if os.path.lexists(self.root / path) or path not in self.entries:
+            return
+        if path in self.missing:
             _write_files(self.git, self.commit, [path])
+        else:  # left out by a sparse checkout
+            with _told_of_space(self.commit, self.root):
+                content = self.git.output("cat-file", "blob", self.entries[path].oid)
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_bytes(content)
 
     def complete(self) -> Worktree:
         """The same with all files on disk. Raises `RepositoryError` when they cannot be written (no space)."""

@@ -162,10 +162,14 @@ class Collector:
     def known(self, site: _Site, text: break_text.BreakText, known: Sequence[events.Known], paths: Paths) -> None:
         """What was known of the locals of the frames of a break: the innermost one's belong to the site, those of
         other functions of the project are kept beside it."""
-        lines = {(each.path, break_text.plain_function(each.function)): each.line for each in text.frames}
-        for frame in known:
+        frames = list(text.frames)
+        for frame in reversed(known):  # from the innermost on: methods of one name call each other
             function = break_text.plain_function(frame.function)
-            place = paths.place(frame.path, lines.get((frame.path, function), 0), function)
+            line = 0
+            while frames and not line:
+                one = frames.pop()
+                line = one.line if (one.path, break_text.plain_function(one.function)) == (frame.path, function) else 0
+            place = paths.place(frame.path, line, function)
             if frame.facts and place == site.place:
                 site.facts.append(frame.facts)
             elif frame.facts and place.line and place.where == OWN:

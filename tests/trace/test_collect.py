@@ -50,6 +50,19 @@ def test_callers_locals_are_kept_beside_the_sites(tmp_path: Path) -> None:
     assert [fact.dtype for fact in found.sites[0].facts] == ["float32"]
 
 
+def test_methods_of_one_name_keep_their_locals_apart(tmp_path: Path) -> None:
+    path = str(project(tmp_path) / "model.py")
+    broken = run(path)[1]
+    assert isinstance(broken, events.Break)
+    known = tuple(events.Known(path, "forward", {name: {"type": "int"}}) for name in ("outer", "inner"))
+    collector = Collector(tmp_path)
+    text = broken.text.replace("in helper", "in forward")
+    collector.add([run(path)[0], broken._replace(text=text, known=known)])
+    found = collector.trace("train.py")
+    assert [(each.place.line, each.facts[0].name) for each in found.known] == [(13, "outer")]
+    assert [fact.name for fact in found.sites[0].facts] == ["inner"]
+
+
 def test_time_between_graphs_belongs_to_the_break_that_parted_them(tmp_path: Path) -> None:
     found = traced(project(tmp_path))
     branch, printed = found.sites
