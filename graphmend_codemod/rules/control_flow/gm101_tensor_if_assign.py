@@ -19,6 +19,9 @@ memory sees it: elements get the values that they have where eager mode skips th
 `mask & test`. The test is computed before the first write. Indices have to be in range, and what is written has to fit,
 where eager mode skips it. A tensor that the function did not make must not require gradients.
 
+Messages in a branch (`warnings.warn("cut off")`, also under `if self.verbose:`) are left out of the compile path, as
+GM201 leaves them out elsewhere.
+
 With the setting `one-path = true`, a select that eager mode cannot tell from the branch takes its place (an unsafe
 fix). That saves a device sync in eager mode as well. It assumes that annotations and the layers that a constructor
 makes are right, that no hook or subclass changes them, and that the sign of a zero gradient does not matter.
@@ -33,8 +36,8 @@ from graphmend_codemod.core.findings import Safety, Span
 from graphmend_codemod.rules.framework.edits import beside, one_path, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
+    BRANCH_MESSAGES,
     EIGHT_BITS,
-    FLOAT_WARNING,
     Clean,
     Contract,
     Cost,
@@ -75,7 +78,7 @@ rule = Rule(
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="both values are computed, and one is selected",
-        compiled_logs=FLOAT_WARNING,
+        compiled_logs=BRANCH_MESSAGES,
         compiled_exceptions=EIGHT_BITS,
     ),
     examples=(

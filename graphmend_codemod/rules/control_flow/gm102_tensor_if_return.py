@@ -2,7 +2,8 @@
 
 The frame ends in two places and Dynamo cannot know which, so the graph breaks at the test. `torch.where` selects
 between the two results on the device. The select goes in front of the original statements, under
-`torch.compiler.is_compiling()` and the same conditions as for GM101; eager mode runs what was there. So does the
+`torch.compiler.is_compiling()` and the same conditions as for GM101, and without messages that the branch sends; eager
+mode runs what was there. So does the
 setting `one-path = true`. A few assignments before the last `return` are computed in any case, and so they may have no
 effects either.
 """
@@ -19,8 +20,8 @@ from graphmend_codemod.core.findings import Safety, Span
 from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
+    BRANCH_MESSAGES,
     EIGHT_BITS,
-    FLOAT_WARNING,
     Clean,
     Contract,
     Cost,
@@ -31,6 +32,7 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
+from graphmend_codemod.rules.proofs.logging.left_out import without_messages
 from graphmend_codemod.rules.proofs.select.assumptions import Facts
 from graphmend_codemod.rules.proofs.select.gradient_sources import gradient_leaves
 from graphmend_codemod.rules.proofs.select.select_proof import judge
@@ -56,7 +58,7 @@ rule = Rule(
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="both results are computed, and one is selected",
-        compiled_logs=FLOAT_WARNING,
+        compiled_logs=BRANCH_MESSAGES,
         compiled_exceptions=EIGHT_BITS,
     ),
     examples=(
@@ -128,7 +130,10 @@ _LARGEST = 300
 @rule.on(ast.If, candidate="test")
 def early_return(site: Site, node: ast.If) -> Verdict | None:
     """`if t: return A` with `return B` in the `else` or right behind it."""
-    if not (len(node.body) == 1 and isinstance(node.body[0], ast.Return)):
+    *before, end = node.body
+    if not isinstance(end, ast.Return) or not all(isinstance(each, (ast.Expr, ast.If)) for each in before):
+        return None
+    if without_messages(site, before):
         return None
     if split(site, node.test) is None:
         return None
@@ -149,11 +154,12 @@ def _exits(site: Site, node: ast.If) -> tuple[list[Arm], list[ast.stmt]]:
     where_is: Site | None = site
     while isinstance(current, ast.If) and where_is is not None:
         condition = split(where_is, current.test)
-        if condition is None or len(current.body) != 1:
+        body = without_messages(where_is, current.body)
+        if condition is None or len(body) != 1:
             raise NotProven("the code after the branch is not a plain `return`")
         if found and condition.static:
             raise NotProven("a Python condition selects between later branches")
-        found.append(_exit(condition, current.body[0], where_is.at(current.body[0]) or where_is))
+        found.append(_exit(condition, body[0], where_is.at(body[0]) or where_is))
         rest = current.orelse or where_is.following()
         if not rest:
             raise NotProven("the function continues after the branch without a `return`")

@@ -30,6 +30,7 @@ class Cost(enum.Enum):
 
 
 FLOAT_WARNING = "kept, but for torch's own warning about `float()` of a tensor that needs gradients"
+BRANCH_MESSAGES = f"those of the branch are left out, others {FLOAT_WARNING}"
 ASKS_CLASSES = "kept; asking for the class of a layer reads its attribute once more"
 EIGHT_BITS = "kept; a gradient of 8-bit floats raises one: torch cannot add those of both arms"
 """What several contracts say."""

@@ -23,6 +23,7 @@ from graphmend_codemod.rules.framework.edits import in_front
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.rule import Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.logging.left_out import without_messages
 from graphmend_codemod.rules.proofs.select.assumptions import Assumption
 from graphmend_codemod.rules.proofs.select.select_proof import Judge, judged
 from graphmend_codemod.rules.proofs.select.select_text import where
@@ -105,7 +106,7 @@ class _Reader:
 
     def __call__(self, site: Site, body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
         found: list[Assignment] = []
-        for statement in body:
+        for statement in without_messages(site, body):
             inner = site.at(statement)
             write = _write(inner, statement) if inner is not None else None
             if write is None:

@@ -18,6 +18,7 @@ from graphmend_codemod.analysis.values import UNKNOWN
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, split
+from graphmend_codemod.rules.proofs.logging.left_out import without_messages
 
 VALUE = "the value"
 """Stands for the name that the value of a conditional expression does not have."""
@@ -70,8 +71,8 @@ def _why_no_assignment(statement: ast.stmt) -> str:
     return f"the branch contains a nested `{kind}` statement"
 
 
-def _assigned(_site: Site, body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
-    return assignments(body)
+def _assigned(site: Site, body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
+    return assignments(without_messages(site, body))
 
 
 def arms(
