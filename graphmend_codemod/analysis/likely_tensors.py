@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import FunctionNode, Outline, parameters, walk_scope
 
 _OF_PYTHON = {name for kind in (str, bytes, list, dict, set, tuple, int, float, range) for name in dir(kind)}
@@ -106,7 +107,7 @@ def _is_no_tensor(node: ast.AST, name: str) -> bool:
     """True for what nobody does to a tensor: `for a in x`, `x["key"]`, `x(...)`, `len(x)`, `f(*x)`, `x == "text"`."""
     if isinstance(node, ast.Subscript):
         index = node.slice
-        return _is(node.value, name) and isinstance(index, ast.Constant) and isinstance(index.value, str)
+        return is_name(node.value, name) and isinstance(index, ast.Constant) and isinstance(index.value, str)
     if isinstance(node, ast.Call):
         called = node.func
         asked = isinstance(called, ast.Name) and called.id in {
@@ -117,16 +118,16 @@ def _is_no_tensor(node: ast.AST, name: str) -> bool:
             "tuple",
             "enumerate",
         }
-        return _is(called, name) or (asked and any(_is(each, name) for each in node.args))
+        return is_name(called, name) or (asked and any(is_name(each, name) for each in node.args))
     if isinstance(node, (ast.For, ast.comprehension)):
-        return _is(node.iter, name)
+        return is_name(node.iter, name)
     if isinstance(node, ast.Compare):
-        return any(_is(each, name) for each in (node.left, *node.comparators))
-    return isinstance(node, (ast.Starred, ast.keyword)) and _is(node.value, name) and getattr(node, "arg", None) is None
-
-
-def _is(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
+        return any(is_name(each, name) for each in (node.left, *node.comparators))
+    return (
+        isinstance(node, (ast.Starred, ast.keyword))
+        and is_name(node.value, name)
+        and getattr(node, "arg", None) is None
+    )
 
 
 def guessed_parameters(function: FunctionNode, likely: Mapping[str, bool]) -> dict[str, bool]:

@@ -45,6 +45,11 @@ def is_none(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
+def is_whole(node: ast.AST) -> bool:
+    """True for `:`, all of a dimension."""
+    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
+
+
 def is_text(node: ast.AST, text: str) -> bool:
     """True for this literal string."""
     return isinstance(node, ast.Constant) and node.value == text

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
-from graphmend_codemod.analysis import gradients, speculation
+from graphmend_codemod.analysis import gradients, speculation, torch_api
 from graphmend_codemod.analysis.dataflow import Flow
 from graphmend_codemod.analysis.gradients import roots
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
@@ -131,6 +131,18 @@ class Site(SiteText):
         """The qualified name of what `node` spells at the top level of the module."""
         name = dotted(node)
         return self.evaluator.scope.resolve_global(name) if name is not None else None
+
+    def operation(self, call: ast.Call) -> tuple[str, list[ast.expr]]:
+        """The name of the function of torch that a call runs, or of a method, with the tensor first: `any`, `[x]`.
+
+        It is a method of whatever nothing imported names. Other calls have an empty name.
+        """
+        qualified = self.resolve(call.func)
+        if (name := torch_api.torch_function(qualified)) is not None:
+            return name, call.args
+        if qualified is None and isinstance(call.func, ast.Attribute):
+            return call.func.attr, [call.func.value, *call.args]
+        return "", []
 
     def judge(self, node: ast.expr) -> speculation.Verdict:
         """Whether `node` may be evaluated although eager would not."""

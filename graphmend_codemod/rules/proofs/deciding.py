@@ -9,7 +9,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis.aliasing import RANDOM
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
-from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR, torch_function
+from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import known_flag, negated, reads_tensor
@@ -227,10 +227,8 @@ def _without_effects(site: Site, node: ast.expr) -> list[str] | None:
     found: dict[str, None] = {}
     for part in ast.walk(node):
         if isinstance(part, ast.Call):
-            name = torch_function(site.resolve(part.func))
-            if name is None and isinstance(part.func, ast.Attribute) and site.resolve(part.func) is None:
-                name = part.func.attr
-                name = "sum" if name == "item" and not part.args else name
+            name, given = site.operation(part)
+            name = "sum" if name == "item" and len(given) == 1 else name
             if name not in RETURNS_TENSOR or name in RANDOM or name.endswith("_"):
                 return None
             if any(word.arg in (None, "out", "inplace") for word in part.keywords):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import asks_identity
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL, Kind, is_floating_dtype
@@ -118,12 +117,8 @@ def bool_checks(site: Site, nodes: list[ast.expr]) -> list[str]:
 
 def _reduced(site: Site, call: ast.Call) -> ast.expr | None:
     """`x` for `x.any()` and `torch.any(x)`."""
-    name = torch_api.torch_function(site.resolve(call.func))
-    if name in _OF_BYTES:
-        return call.args[0] if call.args else None
-    if name is None and isinstance(call.func, ast.Attribute) and call.func.attr in _OF_BYTES:
-        return call.func.value
-    return None
+    name, given = site.operation(call)
+    return given[0] if name in _OF_BYTES and given else None
 
 
 def _never_bytes(site: Site, node: ast.expr) -> bool:

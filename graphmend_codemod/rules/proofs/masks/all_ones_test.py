@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.mask_products import is_not_none
 
@@ -51,9 +50,7 @@ def asks_for_ones(site: Site, node: ast.expr) -> tuple[str, tuple[str, ...], boo
     call = node.operand if isinstance(node, ast.UnaryOp) and inverted else node
     if not isinstance(call, ast.Call) or call.keywords:
         return None
-    name, arguments = torch_function(site.resolve(call.func)), call.args
-    if name is None and isinstance(call.func, ast.Attribute):
-        name, arguments = call.func.attr, [call.func.value, *call.args]
+    name, arguments = site.operation(call)
     if name not in ("any", "all") or len(arguments) != 1:
         return None
     asked, for_ones = arguments[0], inverted == (name == "any")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import asks_identity, is_name
+from graphmend_codemod.analysis.patterns import asks_identity, is_name, is_none
 from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -259,12 +259,8 @@ def _given_none(tree: ast.Module) -> frozenset[str]:
                 names = target.elts if isinstance(target, ast.Tuple) and several else [target]
                 values = node.value.elts if isinstance(node.value, ast.Tuple) and several else [node.value]
                 pairs = zip(names, values, strict=False)
-                found |= {name.id for name, value in pairs if isinstance(name, ast.Name) and _is_none(value)}
+                found |= {name.id for name, value in pairs if isinstance(name, ast.Name) and is_none(value)}
     return frozenset(found)
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_operand(statement: ast.stmt, call: ast.Call) -> bool:

@@ -59,22 +59,12 @@ def name_of(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def _operator(site: Site, call: ast.Call) -> tuple[str, list[ast.expr]]:
-    """The name of a torch function or method, and its arguments with the tensor in front."""
-    name = torch_api.torch_function(site.resolve(call.func))
-    if name is not None:
-        return name, call.args
-    if isinstance(call.func, ast.Attribute) and site.resolve(call.func) is None:
-        return call.func.attr, [call.func.value, *call.args]
-    return "", []
-
-
 # counts
 
 
 def repeated(site: Site, call: ast.Call) -> Known | None:
     """`repeat_interleave(x, torch.tensor(counts), output_size=sum(counts))`."""
-    name, given = _operator(site, call)
+    name, given = site.operation(call)
     if (
         name != "repeat_interleave"
         or len(given) < 2
@@ -194,7 +184,7 @@ def _masked(site: Site, node: ast.expr) -> tuple[ast.expr | None, ast.expr | Non
     if isinstance(node, ast.Subscript):
         return node.value, None if isinstance(node.slice, (ast.Tuple, ast.Slice, ast.Constant)) else node.slice
     if isinstance(node, ast.Call) and not node.keywords:
-        name, given = _operator(site, node)
+        name, given = site.operation(node)
         if name == "masked_select" and len(given) == 2:
             return given[0], given[1]
     return None, None
@@ -231,7 +221,7 @@ class _Masks:
         return self._called(node, depth) if isinstance(node, ast.Call) else None
 
     def _called(self, node: ast.Call, depth: int) -> bool | None:
-        name, given = _operator(self.site, node)
+        name, given = self.site.operation(node)
         words = {word.arg for word in node.keywords}
         if name == "eye" and self.site.resolve(node.func) == "torch.eye":
             square = len(given) == 1 or (len(given) == 2 and ast.dump(given[0]) == ast.dump(given[1]))

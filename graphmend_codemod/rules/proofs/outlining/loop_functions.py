@@ -40,9 +40,7 @@ def _chosen(site: Site) -> set[str]:
 
 
 def _chooses(site: Site, call: ast.Call) -> bool:
-    name = torch_api.torch_function(site.resolve(call.func))
-    if name is None and isinstance(call.func, ast.Attribute):
-        name = call.func.attr
+    name, _ = site.operation(call)
     return name in _CHOOSING or name in _READING or (name == "where" and len(call.args) == 1)
 
 
@@ -179,9 +177,7 @@ class _Slice:
                 self._check_sized(site, part)
 
     def _check_sized(self, site: Site, call: ast.Call) -> None:
-        name = torch_api.torch_function(site.resolve(call.func))
-        if name is None and isinstance(call.func, ast.Attribute):
-            name = call.func.attr
+        name, _ = site.operation(call)
         known = name in torch_api.RETURNS_TENSOR or name in torch_api.PYTHON_METHODS or site.value(call).is_python
         sized = name in torch_api.CREATION or name in {"repeat", "expand", "view", "reshape", "narrow"}
         values = [site.value(argument) for argument in call.args if not isinstance(argument, ast.Starred)]

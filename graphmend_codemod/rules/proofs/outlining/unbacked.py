@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import asks_identity
+from graphmend_codemod.analysis.patterns import asks_identity, is_whole
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Helper, Original, Span
@@ -188,7 +188,7 @@ def _indexed(site: Site, node: ast.Subscript) -> str | None:
     if not masks or any(isinstance(each, ast.Starred) for each in parts):
         return None
     owner = site.operand(node.value)
-    while parts and _is_everything(parts[-1]):
+    while parts and is_whole(parts[-1]):
         parts = parts[:-1]
     if len(parts) == 1:
         return f"{owner}[_places_in_graph({site.text(parts[0])})]"
@@ -197,10 +197,6 @@ def _indexed(site: Site, node: ast.Subscript) -> str | None:
         for each in parts
     ]
     return f"{owner}[({', '.join(inside)})]"
-
-
-def _is_everything(node: ast.expr) -> bool:
-    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
 
 
 def _index(site: Site, node: ast.expr) -> str:

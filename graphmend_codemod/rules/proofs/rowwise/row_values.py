@@ -11,6 +11,7 @@ import enum
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import is_whole
 from graphmend_codemod.rules.framework.reasons import NotProven
 
 _ALONG = frozenset("softmax log_softmax softmin cumsum cumprod logcumsumexp".split())
@@ -140,7 +141,7 @@ def whole(node: ast.expr | None) -> int | None:
 
 def indexed(held: Held, parts: list[ast.expr]) -> Held:
     """`x[..., 0]`, `x[:, None]` of rows; NotRowwise for an index that looks at the number of rows."""
-    if not parts or not (_is_all(parts[0]) or _is_ellipsis(parts[0])):
+    if not parts or not (is_whole(parts[0]) or _is_ellipsis(parts[0])):
         raise NotRowwise("it selects among the rows")
     ellipsis = _is_ellipsis(parts[0])
     taken, rank = 0 if ellipsis else 1, held.rank
@@ -156,10 +157,6 @@ def indexed(held: Held, parts: list[ast.expr]) -> Held:
     if taken > held.rank - (1 if ellipsis else 0):
         raise NotRowwise("it selects among the rows")
     return rows(rank, boolean=held.boolean)
-
-
-def _is_all(node: ast.expr) -> bool:
-    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None
 
 
 def _is_ellipsis(node: ast.expr) -> bool:

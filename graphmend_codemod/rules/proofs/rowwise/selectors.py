@@ -6,7 +6,7 @@ import ast
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.analysis.patterns import same
+from graphmend_codemod.analysis.patterns import is_whole, same
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.rules.framework.site import Site
 
@@ -209,8 +209,3 @@ def where_of(site: Site, node: ast.expr) -> tuple[ast.expr, int | None] | None:
 def bound_in(node: ast.AST) -> set[str]:
     """Local names that a statement binds."""
     return {part.id for part in walk(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
-
-
-def is_whole(node: ast.expr) -> bool:
-    """True for `:`."""
-    return isinstance(node, ast.Slice) and node.lower is None and node.upper is None and node.step is None

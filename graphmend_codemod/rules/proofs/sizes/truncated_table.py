@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
@@ -55,12 +54,8 @@ def _called(site: Site, node: ast.expr) -> tuple[str, list[ast.expr], dict[str, 
     if not isinstance(node, ast.Call) or any(isinstance(each, ast.Starred) for each in node.args):
         return None
     words = {word.arg: word.value for word in node.keywords if word.arg is not None}
-    name = torch_function(site.resolve(node.func))
-    if name is not None:
-        return name, node.args, words
-    if isinstance(node.func, ast.Attribute) and site.resolve(node.func) is None:
-        return node.func.attr, [node.func.value, *node.args], words
-    return None
+    name, given = site.operation(node)
+    return (name, given, words) if name else None
 
 
 def _is_number(node: ast.expr | None, *numbers: int) -> bool:
