@@ -84,10 +84,21 @@ def _unsafe(rule: Rule) -> bool:
 def _fixed(rule: Rule, example: Example) -> str:
     before = embedded(example.before, example.setup)
     after, result = fixed(before, select=(rule.code,), unsafe_fixes=_unsafe(rule), opaque=rule.safety is Safety.OPAQUE)
-    assert {finding.code for fix in result.fixes for finding in fix.applied} == {rule.code}
+    assert {finding.code for fix in result.fixes for finding in fix.applied} == {rule.code}, _why_idle(rule, before)
     again, _ = fixed(after, select=(rule.code,), unsafe_fixes=_unsafe(rule), opaque=rule.safety is Safety.OPAQUE)
     assert again == after, "fixing the result again changes it"
     return after
+
+
+def _why_idle(rule: Rule, source: str) -> str:
+    """Where to look when a rule is not asked."""
+    others = sorted({finding.code for finding in checked(source).findings} - {rule.code})
+    if others:
+        return f"{', '.join(others)} speaks for the site; `_precedence` in scripts/document_rules.py says which comes first"
+    return (
+        f"{rule.code} finds nothing: run `make docs`, look whether its `words` are in the function, and whether "
+        "project/summary/candidates.py calls anything in it worth a look"
+    )
 
 
 def _without_helpers(text: str, known: str) -> str:
