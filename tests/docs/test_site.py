@@ -18,6 +18,13 @@ def test_every_link_in_a_document_leads_to_a_file_and_a_heading() -> None:
     assert build_site.broken_links() == []
 
 
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md", "docs/engine.md", "docs/proofs.md"])
+def test_every_source_file_that_a_document_names_exists(page: str) -> None:
+    named = set(re.findall(r"`([a-z_0-9/]+\.py)`", (CHECKOUT / page).read_text()))
+    files = subprocess.run(["git", "ls-files"], cwd=CHECKOUT, capture_output=True, text=True, check=True).stdout.split()
+    assert {name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in files)} == set()
+
+
 def test_a_link_that_leads_nowhere_is_named_with_its_page(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(
         "# One\n[a](docs/gone.md), [b](#two), [c](#one), `[d](x.md)`\n```\n[e](y.md)\n```\n"

@@ -94,7 +94,7 @@ def _why_idle(rule: Rule, source: str) -> str:
     """Where to look when a rule is not asked."""
     others = sorted({finding.code for finding in checked(source).findings} - {rule.code})
     if others:
-        return f"{', '.join(others)} speaks for the site; `_precedence` in scripts/document_rules.py says which comes first"
+        return f"{', '.join(others)} speaks for the site; scripts/document_rules.py (`_precedence`) has the order"
     return (
         f"{rule.code} finds nothing: run `make docs`, look whether its `words` are in the function, and whether "
         "project/summary/candidates.py calls anything in it worth a look"
