@@ -13,7 +13,6 @@ eager mode has a gradient for each place, for numbers without gradients.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import speculation
@@ -287,7 +286,7 @@ def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) 
         assert written is not None
         _check_order(site, mask, written[0], len(users) == 1)
         compiled.lines.append(_statement(site, places, written, name, compiled))
-    header = _header([site.compiling, *compiled.facts], site)
+    header = site.header("if", [site.compiling, *compiled.facts])
     body = "\n    ".join(compiled.lines)
     first, last = site.span(node), site.span(users[-1])
     whole = Span(first.start_line, first.start_column, last.end_line, last.end_column)
@@ -376,16 +375,3 @@ def _last(site: Site, x: str, operator: ast.operator | None, mask: str, compiled
     if operator is None:
         return f"{x}.copy_({site.torch}.where({mask}.any(1), {places}, {x}))"
     return f"{x} {'+' if isinstance(operator, ast.Add) else '-'}= {places}"
-
-
-def _header(conditions: list[str], site: Site) -> str:
-    line = f"if {' and '.join(conditions)}:"
-    if site.indentation() + len(line) <= site.line_limit:
-        return line
-    return "\n".join(["if (", *_joined(conditions), "):"])
-
-
-def _joined(conditions: list[str]) -> Iterator[str]:
-    yield f"    {conditions[0]}"
-    for each in conditions[1:]:
-        yield f"    and {each}"

@@ -218,9 +218,7 @@ def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) 
         conditions += [f"{mask}.shape == {out}.shape[: {mask}.dim()]"] if rows != mask else []
         conditions += _alike(site, copied.table, target.value, "shape")
     conditions += _alike(site, copied.table, target.value, "dtype")
-    header = f"if {' and '.join(conditions)}:"
-    if site.indentation() + len(header) > site.line_limit:
-        header = "if (\n    " + "\n    and ".join(conditions) + "\n):"
+    header = site.header("if", conditions)
     lines.append(f"{out}.copy_({torch}.where({rows}, {read}, {out}))")
     path = "\n    ".join([header, _COMMENT, *lines])
     return Edit((Replacement(site.span(node), (f"{path}\nelse:\n    ", site.original(node, 1))),), imports=site.imports)

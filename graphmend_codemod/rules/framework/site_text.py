@@ -138,13 +138,17 @@ class SiteText:
         """Columns before a statement `deeper` levels below this one."""
         return self.place.statement.col_offset + 4 * deeper
 
-    def header(self, word: str, conditions: Sequence[str]) -> str:
-        """`word` and the conditions, one a line where they are too long for one; ends with the colon."""
-        line = f"{word} {' and '.join(conditions)}:"
-        if len(conditions) == 1 or not self.is_too_long(self.indentation() + len(line)):
+    def header(self, word: str, conditions: Sequence[str], *, negated: bool = False) -> str:
+        """`word` and the conditions, one a line where they are too long for one; ends with the colon.
+
+        The header asks that not all of them hold where it is `negated`.
+        """
+        joined = " and ".join(conditions)
+        line = f"{word} not ({joined}):" if negated else f"{word} {joined}:"
+        if (len(conditions) == 1 and not negated) or not self.is_too_long(self.indentation() + len(line)):
             return line
         lines = [f"    {'and ' if number else ''}{each}" for number, each in enumerate(conditions)]
-        return "\n".join([f"{word} (", *lines, "):"])
+        return "\n".join([f"{word} not (" if negated else f"{word} (", *lines, "):"])
 
     def negated(self, conditions: Sequence[str]) -> str:
         """`not (...)` as a condition of a header, one a line where they are too long for one."""

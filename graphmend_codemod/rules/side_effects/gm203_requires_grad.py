@@ -225,10 +225,7 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Verdict | None:
     else:
         asked.append(f"{site.text(tensor)}.requires_grad is {flag}")
         asked += [f"{site.text(tensor)}.is_leaf"] if flag else []
-    header = f"if not ({' and '.join(asked)}):"
-    if site.is_too_long(site.indentation() + len(header)):
-        lines = "".join(f"    {'and ' if number else ''}{each}\n" for number, each in enumerate(asked))
-        header = f"if not (\n{lines}):"
+    header = site.header("if", asked, negated=True)
     return Verdict(message, edit=beside(site, site.span(node), (f"{header}\n    ", site.original(node, 1))))
 
 

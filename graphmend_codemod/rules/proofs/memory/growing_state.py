@@ -143,7 +143,7 @@ def larger_of(site: Site, node: ast.Assign) -> Edit | None:
     if found is None or site.torch is None or not _given_tensor(site, found[0]):
         return None
     name, bound = found
-    header = f"if {site.compiling} and isinstance({name}, {site.torch}.Tensor):"
+    header = site.header("if", [site.compiling, f"isinstance({name}, {site.torch}.Tensor)"])
     clamp = f"{name} = {site.torch}.clamp({name}, min={site.text(bound)})"
     return two_paths(site, node, (f"{header}\n    {clamp}",))
 
