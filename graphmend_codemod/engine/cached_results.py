@@ -36,7 +36,7 @@ def findings_key(settings: Settings, digest: str, functions: Sequence[ReachedFun
     )
 
 
-class Memory:
+class ResultCache:
     """Results of this run, and with a cache those of earlier ones.
 
     A result is known again when the file's text, the functions asked about, the settings and the answers that the

@@ -16,7 +16,7 @@ from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.core.workers import Workers, inherited
 from graphmend_codemod.engine.analyze import Analysed, Task, analyse, by_weight
 from graphmend_codemod.project.index.dependency_tracking import Answers
-from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.index.modules import PackageLayout
 from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.loading import Loaded, encode, load, of_source, without_cyclic_collector
 from graphmend_codemod.project.summary.records import ModuleSummary
@@ -124,7 +124,7 @@ class Scene:
     def index(self, shelf: Shelf) -> ProjectIndex:
         """An index that takes summaries from the shelf."""
         root = self.settings.root.absolute()
-        layout = Layout(root, self.files)
+        layout = PackageLayout(root, self.files)
 
         def on_demand(path: str) -> ModuleSummary | None:
             loaded = shelf.take(path)

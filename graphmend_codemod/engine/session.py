@@ -12,13 +12,13 @@ from graphmend_codemod.core.findings import Finding, Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile, read_bytes
 from graphmend_codemod.engine.analyze import Analysed, Task, analyse, as_if_reached, in_order, with_candidates
-from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.index.modules import PackageLayout
 from graphmend_codemod.project.loading import Loaded, digest_of, load, of_source, recalled
 from graphmend_codemod.project.summary.records import ModuleSummary
 
 if TYPE_CHECKING:
     from graphmend_codemod.core.cache import Cache
-    from graphmend_codemod.engine.cached_results import Memory
+    from graphmend_codemod.engine.cached_results import ResultCache
     from graphmend_codemod.project.index.definitions import Module
     from graphmend_codemod.project.index.dependency_tracking import Answers
     from graphmend_codemod.project.index.facts import ReachedFunction
@@ -74,13 +74,13 @@ class Checker:
         return (cache.refused,) if cache is not None and cache.refused is not None else ()
 
     @cached_property
-    def _memory(self) -> Memory | None:
+    def _memory(self) -> ResultCache | None:
         if not self._remember and self._cache is None:
             return None
-        from graphmend_codemod.engine.cached_results import Memory
+        from graphmend_codemod.engine.cached_results import ResultCache
 
         # Fixes are never made from what a cache says that came with the repository.
-        return Memory(self._settings, None if self._remember else self._cache)
+        return ResultCache(self._settings, None if self._remember else self._cache)
 
     def overlay(self, source: SourceFile) -> None:
         """Let `source` stand in place of the file at its path."""
@@ -148,7 +148,7 @@ class Checker:
             if path not in self._loaded:
                 self._loaded[path] = of_source(self.source(path), kept=True)
 
-    def _index(self, layout: Layout, files: Iterable[str]) -> ProjectIndex:
+    def _index(self, layout: PackageLayout, files: Iterable[str]) -> ProjectIndex:
         from graphmend_codemod.project.index.project_index import ProjectIndex
 
         def on_demand(path: str) -> ModuleSummary | None:
@@ -190,7 +190,7 @@ class Checker:
 
     def _by_name(self, files: Sequence[str]) -> Found | None:
         """Findings in a few files without a look at the project; None when it takes that look to tell."""
-        layout = Layout(self._root)
+        layout = PackageLayout(self._root)
         self._keep_texts(files)
         summaries = [summary for path in files if (summary := self._load(path).placed(layout)) is not None]
         functions: Reached = {summary.path: as_if_reached(summary, self._settings) for summary in summaries}
@@ -237,7 +237,7 @@ class Checker:
             if remembered is not None:
                 return Found(remembered.findings, remembered.problems)
         self._load_many(every)
-        layout = Layout(self._root, every)
+        layout = PackageLayout(self._root, every)
         index = self._index(layout, every)
         matter = [path for path in every if self._load(path).matters]
         others = sorted(set(every).difference(matter))
@@ -267,7 +267,7 @@ class Checker:
         """Findings by what is known of the reach; None when they depend on files that were not read for it."""
         from graphmend_codemod.project.index.facts import NeedsProject
 
-        index = self._index(Layout(self._root, every), files)
+        index = self._index(PackageLayout(self._root, every), files)
         self._tell(files, reached)
         modules = self._modules(index, reached)
         worth = {
@@ -326,7 +326,7 @@ class Checker:
     def _tasks(self, functions: Reached) -> list[Task]:
         return [Task(path, self._load(path).digest, every) for path, every in sorted(functions.items()) if every]
 
-    def _find(self, functions: Reached, index: ProjectIndex, memory: Memory | None) -> Found:
+    def _find(self, functions: Reached, index: ProjectIndex, memory: ResultCache | None) -> Found:
         tasks = self._tasks(functions)
         if memory is None:
             return _found(self._analyse_each(tasks, index, None))

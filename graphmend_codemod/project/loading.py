@@ -12,7 +12,7 @@ from graphmend_codemod.core.digests import blake2b
 from graphmend_codemod.core.discovery import can_matter, is_generated, uses_torch
 from graphmend_codemod.core.findings import Problem
 from graphmend_codemod.core.source import SourceError, SourceFile, read_bytes
-from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.index.modules import PackageLayout
 from graphmend_codemod.project.summary.records import ModuleSummary, from_json
 from graphmend_codemod.project.summary.scan import summarise
 
@@ -45,7 +45,7 @@ class Loaded(NamedTuple):
 
         return self._replace(summary=from_json(json.loads(self.encoded)))
 
-    def placed(self, layout: Layout) -> ModuleSummary | None:
+    def placed(self, layout: PackageLayout) -> ModuleSummary | None:
         """The summary with the module's name and path."""
         if self.summary is None:
             return None

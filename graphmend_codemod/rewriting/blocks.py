@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphmend_codemod.rewriting.text import Layout, RewriteError
+from graphmend_codemod.rewriting.text import RewriteError, TextLayout
 
 _SEPARATOR = re.compile(r"[ \t\f]*;[ \t\f]*")
 _HEADER_END = re.compile(r":[ \t\f]*\Z")
@@ -37,10 +37,10 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class CodeBlocks:
     """The statements of one file by offset."""
 
-    layout: Layout
+    layout: TextLayout
     tree: ast.Module
 
     def start(self, node: ast.stmt | ast.expr, *, decorators: bool = True) -> int:

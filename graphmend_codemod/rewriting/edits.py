@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from graphmend_codemod.core.findings import Edit, Form, Helper
 from graphmend_codemod.core.source import SourceError, SourceFile
-from graphmend_codemod.rewriting.blocks import Blocks
+from graphmend_codemod.rewriting.blocks import CodeBlocks
 from graphmend_codemod.rewriting.eager_view import same_in_eager_mode
 from graphmend_codemod.rewriting.helpers import Needed, check_condition, named, new_helpers
 from graphmend_codemod.rewriting.imports import new_imports
 from graphmend_codemod.rewriting.insertions import placed
-from graphmend_codemod.rewriting.names import Names
+from graphmend_codemod.rewriting.names import ModuleNames
 from graphmend_codemod.rewriting.place import changes
 from graphmend_codemod.rewriting.render import offsets
-from graphmend_codemod.rewriting.text import Change, Layout, Region, RewriteError, splice
+from graphmend_codemod.rewriting.text import Change, Region, RewriteError, TextLayout, splice
 from graphmend_codemod.rewriting.verify import parsed, verify
 
 
@@ -49,7 +49,7 @@ def apply(source: SourceFile, edits: Sequence[Edit]) -> Applied:
     """
     first: dict[Edit, int] = {}
     same = [first.setdefault(edit, index) for index, edit in enumerate(edits)]
-    blocks = Blocks(Layout(source), source.parse())
+    blocks = CodeBlocks(TextLayout(source), source.parse())
     planned, skipped = _plan(blocks, edits, list(first.values()))
     try:
         text = _made(blocks, planned)
@@ -70,9 +70,9 @@ def apply(source: SourceFile, edits: Sequence[Edit]) -> Applied:
 
 
 def _plan(
-    blocks: Blocks, edits: Sequence[Edit], indices: Sequence[int]
+    blocks: CodeBlocks, edits: Sequence[Edit], indices: Sequence[int]
 ) -> tuple[list[_Planned], list[tuple[int, str]]]:
-    names = Names(blocks)
+    names = ModuleNames(blocks)
     planned: list[_Planned] = []
     skipped: list[tuple[int, str]] = []
     for index in sorted(indices, key=lambda index: _position(edits[index])):
@@ -93,7 +93,7 @@ def _position(edit: Edit) -> tuple[int, int]:
     return min(((one.span.start_line, one.span.start_column) for one in edit.replacements), default=(0, 0))
 
 
-def _planned(blocks: Blocks, names: Names, index: int, edit: Edit, before: Sequence[_Planned]) -> _Planned:
+def _planned(blocks: CodeBlocks, names: ModuleNames, index: int, edit: Edit, before: Sequence[_Planned]) -> _Planned:
     places = [offsets(blocks.layout, one.span)[0] for one in edit.replacements]
     imports = tuple(dotted for dotted in edit.imports if _must_import(names, dotted, places, bool(edit.helpers)))
     edit, helpers = named(names, edit, [needed for plan in before for needed in plan.helpers])
@@ -105,7 +105,7 @@ def _planned(blocks: Blocks, names: Names, index: int, edit: Edit, before: Seque
     return _Planned(index, made, imports, helpers, edit.form)
 
 
-def _must_import(names: Names, dotted: str, places: Sequence[int], helpers: bool) -> bool:
+def _must_import(names: ModuleNames, dotted: str, places: Sequence[int], helpers: bool) -> bool:
     """True if the module has to import this. RewriteError if the import would not be seen at one of the places."""
     elsewhere = [at for at in places if not names.imported_locally(dotted, at)]
     root = dotted.partition(".")[0]
@@ -115,7 +115,7 @@ def _must_import(names: Names, dotted: str, places: Sequence[int], helpers: bool
     return bool(elsewhere or helpers) and names.needs_import(dotted)
 
 
-def _made(blocks: Blocks, planned: Sequence[_Planned]) -> str:
+def _made(blocks: CodeBlocks, planned: Sequence[_Planned]) -> str:
     """The text with all of this in it. RewriteError if it says something else outside of the edits."""
     wanted = [change for plan in planned for change in plan.changes]
     imports = new_imports(blocks, (name for plan in planned for name in plan.imports))
@@ -137,7 +137,7 @@ def _made(blocks: Blocks, planned: Sequence[_Planned]) -> str:
 
 
 def _demand_same_in_eager_mode(
-    old: Blocks, new: Blocks, regions: Sequence[Region], others: Collection[tuple[int, int]]
+    old: CodeBlocks, new: CodeBlocks, regions: Sequence[Region], others: Collection[tuple[int, int]]
 ) -> None:
     """RewriteError where eager mode would run something else, but for top-level statements that `others` are in."""
     left_alone = [region for region in regions if (region.old_start, region.old_end) in others]
@@ -149,7 +149,7 @@ def _demand_same_in_eager_mode(
         raise RewriteError("eager mode would run different code")
 
 
-def _is_in(blocks: Blocks, node: ast.stmt, regions: Sequence[Region], *, new: bool) -> bool:
+def _is_in(blocks: CodeBlocks, node: ast.stmt, regions: Sequence[Region], *, new: bool) -> bool:
     """True for a statement that a region touches."""
     start, end = blocks.start(node), blocks.end(node)
     places = [(region.new_start, region.new_end) if new else (region.old_start, region.old_end) for region in regions]

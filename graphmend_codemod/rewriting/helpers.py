@@ -10,10 +10,10 @@ from itertools import count
 
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.core.source import SourceError, parse_text
-from graphmend_codemod.rewriting.blocks import Blocks
+from graphmend_codemod.rewriting.blocks import CodeBlocks
 from graphmend_codemod.rewriting.imports import under_condition
 from graphmend_codemod.rewriting.insertions import Insertion, above, below
-from graphmend_codemod.rewriting.names import Names, has_definition, has_import
+from graphmend_codemod.rewriting.names import ModuleNames, has_definition, has_import
 from graphmend_codemod.rewriting.render import render
 from graphmend_codemod.rewriting.text import RewriteError
 
@@ -26,7 +26,7 @@ class Needed:
     present: bool
 
 
-def named(names: Names, edit: Edit, taken: Sequence[Needed]) -> tuple[Edit, tuple[Needed, ...]]:
+def named(names: ModuleNames, edit: Edit, taken: Sequence[Needed]) -> tuple[Edit, tuple[Needed, ...]]:
     """The edit with its helpers under names that are free in this file, and those helpers.
 
     `taken` are helpers of other edits. RewriteError if a helper's text is not one definition of its name.
@@ -66,7 +66,7 @@ def _related(one: Helper, other: Helper) -> bool:
     return bool(_word(one.name).search(other.source) or _word(other.name).search(one.source))
 
 
-def _chosen(names: Names, group: Sequence[Helper], taken: Sequence[Needed]) -> list[Needed]:
+def _chosen(names: ModuleNames, group: Sequence[Helper], taken: Sequence[Needed]) -> list[Needed]:
     """The helpers of a group under names of one number, which all are free or stand for the same definitions."""
     for helper in group:
         if _definition(helper.source, helper.name) is None:
@@ -90,7 +90,7 @@ def _numbered(helper: Helper, group: Sequence[Helper], number: int) -> Helper:
     return helper._replace(name=numbered[helper.name], source=source, after=after)
 
 
-def _named(names: Names, candidate: Helper, taken: Sequence[Needed]) -> Needed | None:
+def _named(names: ModuleNames, candidate: Helper, taken: Sequence[Needed]) -> Needed | None:
     """The helper under its name, if that is free or means the same definition."""
     name = candidate.name
     wanted = _definition(candidate.source, name)
@@ -124,7 +124,7 @@ def _renamed(one: Replacement, helper: Helper, own: Needed) -> Replacement:
     return one._replace(parts=tuple(word.sub(own.helper.name, p) if isinstance(p, str) else p for p in one.parts))
 
 
-def check_condition(names: Names, helper: Helper, places: Sequence[int]) -> None:
+def check_condition(names: ModuleNames, helper: Helper, places: Sequence[int]) -> None:
     """RewriteError if the module can be imported where what the helper's definition needs cannot.
 
     A name that is bound only under a condition (`if is_torch_available():`) may be needed at the top level if the
@@ -160,7 +160,7 @@ def _evaluated(definition: ast.stmt) -> set[str]:
     return {node.id for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
 
 
-def new_helpers(blocks: Blocks, needed: Sequence[Helper], imports: Sequence[Insertion]) -> list[Insertion]:
+def new_helpers(blocks: CodeBlocks, needed: Sequence[Helper], imports: Sequence[Insertion]) -> list[Insertion]:
     """Insertions of helpers, after imports and what they rely on, before what uses them where possible.
 
     `imports` are those that will be inserted as well.
@@ -182,9 +182,9 @@ def _needs(helper: Helper) -> set[str]:
     return _evaluated(parse_text(helper.source).body[0])
 
 
-def _place(blocks: Blocks, helper: Helper) -> int:
+def _place(blocks: CodeBlocks, helper: Helper) -> int:
     """Offset of the line at which the helper goes, as far as the imports that the file has decide that."""
-    body, names = blocks.tree.body, Names(blocks)
+    body, names = blocks.tree.body, ModuleNames(blocks)
     anchor = 0 if ast.get_docstring(blocks.tree, clean=False) is not None else -1
     for index, node in enumerate(body):
         if has_definition(node) and not has_import(node):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from graphmend_codemod.rewriting.blocks import Blocks
+from graphmend_codemod.rewriting.blocks import CodeBlocks
 from graphmend_codemod.rewriting.blocks import blocks as nested
 from graphmend_codemod.rewriting.insertions import Insertion, above, below
 from graphmend_codemod.rewriting.names import has_definition, type_checking
@@ -32,7 +32,7 @@ class _Entry:
         return self.module.partition(".")[0]
 
 
-def new_imports(blocks: Blocks, wanted: Iterable[str]) -> list[Insertion]:
+def new_imports(blocks: CodeBlocks, wanted: Iterable[str]) -> list[Insertion]:
     """The insertions of `import NAME` for each wanted name, beside the imports of its kind.
 
     Where the module imports from that package only under a condition, the new import stands under it as well.
@@ -47,7 +47,7 @@ def new_imports(blocks: Blocks, wanted: Iterable[str]) -> list[Insertion]:
     return list(places.values())
 
 
-def _new_import(blocks: Blocks, dotted: str) -> Insertion:
+def _new_import(blocks: CodeBlocks, dotted: str) -> Insertion:
     line, root = f"import {dotted}", dotted.partition(".")[0]
     entries = _entries(blocks)
     if (found := under_condition(blocks, root)) is not None:
@@ -71,7 +71,7 @@ def _new_import(blocks: Blocks, dotted: str) -> Insertion:
     return _first_import(blocks, line)
 
 
-def under_condition(blocks: Blocks, root: str) -> tuple[int, ast.stmt] | None:
+def under_condition(blocks: CodeBlocks, root: str) -> tuple[int, ast.stmt] | None:
     """The first import from package `root` and the index of the top-level statement whose block it is in.
 
     None if the package is also imported at the top level itself, or not at all.
@@ -96,7 +96,7 @@ def _inside(node: ast.AST, root: str) -> ast.stmt | None:
     return None
 
 
-def _entries(blocks: Blocks) -> list[_Entry]:
+def _entries(blocks: CodeBlocks) -> list[_Entry]:
     found: list[_Entry] = []
     group, last = 0, None
     for node in blocks.tree.body:
@@ -113,12 +113,12 @@ def _entries(blocks: Blocks) -> list[_Entry]:
     return found
 
 
-def _blank_between(blocks: Blocks, before: ast.stmt, after: ast.stmt) -> bool:
+def _blank_between(blocks: CodeBlocks, before: ast.stmt, after: ast.stmt) -> bool:
     gap = blocks.layout.source.text[blocks.end(before) : blocks.start(after)]
     return any(not line.strip() for line in NEWLINE.split(gap)[1:-1])
 
 
-def _kind(blocks: Blocks, entry: _Entry) -> str:
+def _kind(blocks: CodeBlocks, entry: _Entry) -> str:
     if entry.module == "__future__":
         return "future"
     if entry.root in sys.stdlib_module_names:
@@ -127,7 +127,7 @@ def _kind(blocks: Blocks, entry: _Entry) -> str:
     return "own" if not entry.root or entry.root in folders else "third"
 
 
-def _sorted_in(group: list[_Entry], blocks: Blocks, dotted: str, line: str) -> Insertion:
+def _sorted_in(group: list[_Entry], blocks: CodeBlocks, dotted: str, line: str) -> Insertion:
     """In a group of third-party imports: by name if they are sorted, `import` before `from` unless they mix."""
     plain = [entry for entry in group if entry.plain]
     mixed = any(entry.plain and not before.plain for before, entry in pairwise(group))
@@ -144,7 +144,7 @@ def _sorted_in(group: list[_Entry], blocks: Blocks, dotted: str, line: str) -> I
     return Insertion(beginning(start), line)
 
 
-def _first_import(blocks: Blocks, line: str) -> Insertion:
+def _first_import(blocks: CodeBlocks, line: str) -> Insertion:
     body = blocks.tree.body
     if ast.get_docstring(blocks.tree, clean=False) is not None:
         after = 2 if len(body) > 1 and has_definition(body[1]) else 1

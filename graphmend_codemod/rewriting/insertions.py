@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from graphmend_codemod.rewriting.blocks import Blocks
-from graphmend_codemod.rewriting.text import NEWLINE, Change, Layout
+from graphmend_codemod.rewriting.blocks import CodeBlocks
+from graphmend_codemod.rewriting.text import NEWLINE, Change, TextLayout
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class Insertion:
     binds: tuple[str, ...] = ()
 
 
-def placed(layout: Layout, insertions: Iterable[Insertion]) -> list[Change]:
+def placed(layout: TextLayout, insertions: Iterable[Insertion]) -> list[Change]:
     """The insertions as changes, those at one place in their order. No blank lines are added at the file's ends."""
     in_place = sorted(insertions, key=lambda insertion: insertion.at)
     return [_change(layout, at, list(group)) for at, group in groupby(in_place, key=lambda insertion: insertion.at)]
 
 
-def _change(layout: Layout, at: int, group: list[Insertion]) -> Change:
+def _change(layout: TextLayout, at: int, group: list[Insertion]) -> Change:
     text, newline = layout.source.text, layout.source.newline
     lines = group[0].text
     for one, another in pairwise(group):
@@ -54,12 +54,12 @@ def _blank(lines: list[str]) -> int:
     return next((number for number, line in enumerate(lines) if line.strip()), len(lines))
 
 
-def below(blocks: Blocks, node: ast.stmt) -> int:
+def below(blocks: CodeBlocks, node: ast.stmt) -> int:
     """Offset of the line after a statement's last."""
     return blocks.layout.next_line(blocks.end(node))
 
 
-def above(blocks: Blocks, node: ast.stmt) -> int:
+def above(blocks: CodeBlocks, node: ast.stmt) -> int:
     """Offset of the line where a top-level statement begins with the comments that touch it.
 
     Comments from the file's first line on are its header and stay above.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from graphmend_codemod.rewriting.blocks import Blocks, blocks
+from graphmend_codemod.rewriting.blocks import CodeBlocks, blocks
 from graphmend_codemod.rewriting.text import RewriteError
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -53,10 +53,10 @@ def has_definition(node: ast.AST) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Names:
+class ModuleNames:
     """The names of one module."""
 
-    blocks: Blocks
+    blocks: CodeBlocks
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...]:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from graphmend_codemod.core.findings import Original, Replacement, Span
 from graphmend_codemod.core.source import SourceError, parse_text
-from graphmend_codemod.rewriting.blocks import Blocks, Place
+from graphmend_codemod.rewriting.blocks import CodeBlocks, Place
 from graphmend_codemod.rewriting.render import Rendered, offsets, render
-from graphmend_codemod.rewriting.text import Change, Layout, Moved, RewriteError
+from graphmend_codemod.rewriting.text import Change, Moved, RewriteError, TextLayout
 
 _ELIF = re.compile(r"elif(?!\w)")
 _TAIL_COMMENT = re.compile(r"[ \t\f]*#[^\r\n]*")
@@ -22,7 +22,7 @@ _PRAGMA = re.compile(
 _Parts = tuple[str | Original, ...]
 
 
-def changes(blocks: Blocks, replacement: Replacement, elsewhere: str = "") -> list[Change]:
+def changes(blocks: CodeBlocks, replacement: Replacement, elsewhere: str = "") -> list[Change]:
     """What a replacement changes. RewriteError if it cannot be placed.
 
     `elsewhere` is text of the same edit for another place: comments that stand there need not stay here.
@@ -52,7 +52,7 @@ def _change(start: int, end: int, rendered: Rendered) -> Change:
     return Change(start, end, rendered.text, rendered.moved)
 
 
-def _with_tail(blocks: Blocks, place: Place, parts: _Parts, end: int) -> tuple[_Parts, int]:
+def _with_tail(blocks: CodeBlocks, place: Place, parts: _Parts, end: int) -> tuple[_Parts, int]:
     """The parts and the end of the replaced text, with the comments behind it where the original at its end goes.
 
     They are the one that ends the line, and those below that are indented as the end of a block is. If no original
@@ -78,7 +78,7 @@ def _with_tail(blocks: Blocks, place: Place, parts: _Parts, end: int) -> tuple[_
     return (*parts[:last], stretched, *parts[last + 1 :]), tail
 
 
-def _end_of_block_comments(blocks: Blocks, place: Place, end: int) -> int | None:
+def _end_of_block_comments(blocks: CodeBlocks, place: Place, end: int) -> int | None:
     """Offset after the comments that follow a compound statement on lines of their own, deeper than its first line."""
     layout = blocks.layout
     if not hasattr(place.block[place.last], "body") or layout.line_end(end) != end:
@@ -94,7 +94,7 @@ def _end_of_block_comments(blocks: Blocks, place: Place, end: int) -> int | None
     return found
 
 
-def _dropped(layout: Layout, parts: Sequence[str | Original], start: int, end: int) -> list[str]:
+def _dropped(layout: TextLayout, parts: Sequence[str | Original], start: int, end: int) -> list[str]:
     """Lines with the comments between two offsets that no part repeats; those for tools go with what they are about."""
     kept = [offsets(layout, part.span) for part in parts if isinstance(part, Original)]
     ours = "\n".join(part for part in parts if isinstance(part, str))
@@ -107,7 +107,7 @@ def _dropped(layout: Layout, parts: Sequence[str | Original], start: int, end: i
     ]
 
 
-def _rescued(blocks: Blocks, place: Place, parts: Sequence[str | Original], start: int, end: int) -> list[Change]:
+def _rescued(blocks: CodeBlocks, place: Place, parts: Sequence[str | Original], start: int, end: int) -> list[Change]:
     """Comments inside a replaced expression, put above its statement."""
     layout = blocks.layout
     comments = _dropped(layout, parts, start, end)
@@ -119,7 +119,7 @@ def _rescued(blocks: Blocks, place: Place, parts: Sequence[str | Original], star
     return [_change(above, above, render(layout, comments, layout.indentation(above)))]
 
 
-def _after_elif(layout: Layout, parts: _Parts, start: int, end: int) -> Change:
+def _after_elif(layout: TextLayout, parts: _Parts, start: int, end: int) -> Change:
     """An `elif` becomes another `elif` if what replaces it is that or one `if`, else an `else` that holds it."""
     base = layout.indentation(start)
     comments = _dropped(layout, parts, start, end)
@@ -146,7 +146,7 @@ def _statements(text: str, base: str) -> list[ast.stmt]:
     return body[0].body if base and isinstance(body[0], ast.If) else body
 
 
-def _on_shared_line(blocks: Blocks, place: Place, parts: _Parts, start: int, end: int) -> list[Change]:
+def _on_shared_line(blocks: CodeBlocks, place: Place, parts: _Parts, start: int, end: int) -> list[Change]:
     """One of several statements on a line: replaced where it stands if it stays simple, else one line a statement."""
     layout = blocks.layout
     base, newline = layout.indentation(start), layout.source.newline
@@ -178,7 +178,7 @@ def _on_shared_line(blocks: Blocks, place: Place, parts: _Parts, start: int, end
     return [Change(region_start, region_end, text, tuple(moved))]
 
 
-def _after_semicolon(layout: Layout, end: int) -> int:
+def _after_semicolon(layout: TextLayout, end: int) -> int:
     """Offset after a `;` that ends the line: Python counts it to a block that ends with it."""
     semicolon = _SEMICOLON.match(layout.source.text, end)
     return semicolon.end() if semicolon else end

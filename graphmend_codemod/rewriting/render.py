@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from graphmend_codemod.core.findings import Original, Span
-from graphmend_codemod.rewriting.text import Layout, Moved, RewriteError
+from graphmend_codemod.rewriting.text import Moved, RewriteError, TextLayout
 
 _OUR_LEVEL = 4
 _ELIF = re.compile(r"elif(?!\w)")
@@ -22,7 +22,7 @@ class Rendered:
     moved: tuple[Moved, ...] = ()
 
 
-def offsets(layout: Layout, span: Span) -> tuple[int, int]:
+def offsets(layout: TextLayout, span: Span) -> tuple[int, int]:
     """A span as offsets into the text. RewriteError if the file has no such place."""
     source = layout.source
     try:
@@ -35,7 +35,7 @@ def offsets(layout: Layout, span: Span) -> tuple[int, int]:
     return start, end
 
 
-def render(layout: Layout, parts: Sequence[str | Original], base: str) -> Rendered:
+def render(layout: TextLayout, parts: Sequence[str | Original], base: str) -> Rendered:
     """The parts joined, their lines indented from `base`; the first line begins where the change begins."""
     out = ""
     moved: list[Moved] = []
@@ -51,7 +51,7 @@ def render(layout: Layout, parts: Sequence[str | Original], base: str) -> Render
     return Rendered(out, tuple(moved))
 
 
-def _translated(layout: Layout, text: str, base: str) -> str:
+def _translated(layout: TextLayout, text: str, base: str) -> str:
     first, *others = text.split("\n")
     lines = [first]
     for number, line in enumerate(others, 1):
@@ -70,7 +70,7 @@ def _open_line(out: str, base: str) -> str | None:
     return last if not last.strip(" \t") and len(last) < len(out) else None
 
 
-def _original(layout: Layout, part: Original, here: str | None) -> tuple[str, int, int]:
+def _original(layout: TextLayout, part: Original, here: str | None) -> tuple[str, int, int]:
     start, end = offsets(layout, part.span)
     old, unit = layout.indentation(start), layout.source.indent
     if here is not None and layout.first_on_line(start):

@@ -98,7 +98,7 @@ class _Scan:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class TextLayout:
     """A source file's lines: indentation, comments, and which lines begin inside a string literal."""
 
     source: SourceFile

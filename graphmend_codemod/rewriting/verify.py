@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from graphmend_codemod.core.source import SourceError, SourceFile
-from graphmend_codemod.rewriting.blocks import Blocks
-from graphmend_codemod.rewriting.text import Layout, Moved, Region, RewriteError
+from graphmend_codemod.rewriting.blocks import CodeBlocks
+from graphmend_codemod.rewriting.text import Moved, Region, RewriteError, TextLayout
 
 _Positioned = ast.stmt | ast.expr
 
 
-def parsed(source: SourceFile) -> Blocks:
+def parsed(source: SourceFile) -> CodeBlocks:
     """The statements of a text that an edit made; RewriteError if it does not parse."""
     try:
-        return Blocks(Layout(source), source.parse())
+        return CodeBlocks(TextLayout(source), source.parse())
     except SourceError as error:
         raise RewriteError(f"the result {error}") from error
 
 
-def verify(old: Blocks, new: Blocks, regions: Sequence[Region], moved: Sequence[Moved] = ()) -> None:
+def verify(old: CodeBlocks, new: CodeBlocks, regions: Sequence[Region], moved: Sequence[Moved] = ()) -> None:
     """RewriteError unless both trees are equal outside `regions`, block by block, and in every moved piece.
 
     The texts must be equal outside the regions. So a node that keeps its type and its place, which no region touches,
@@ -37,7 +37,7 @@ def verify(old: Blocks, new: Blocks, regions: Sequence[Region], moved: Sequence[
             raise RewriteError(f"moving line {old.layout.source.line_at(piece.old_start)} would change its meaning")
 
 
-def _with_elif(blocks: Blocks, start: int) -> int:
+def _with_elif(blocks: CodeBlocks, start: int) -> int:
     """Where the node begins that an edit turned from `if` into `elif`: two letters earlier."""
     return start - 2 if blocks.layout.source.text[max(0, start - 2) : start + 2] == "elif" else start
 
@@ -46,7 +46,7 @@ def _positioned(node: ast.AST) -> _Positioned | None:
     return cast(_Positioned, node) if hasattr(node, "end_col_offset") else None
 
 
-def _outermost(blocks: Blocks, start: int, end: int) -> list[ast.AST]:
+def _outermost(blocks: CodeBlocks, start: int, end: int) -> list[ast.AST]:
     """The outermost nodes inside a range, in order."""
     found: list[ast.AST] = []
     waiting: list[ast.AST] = [blocks.tree]
@@ -66,8 +66,8 @@ def _outermost(blocks: Blocks, start: int, end: int) -> list[ast.AST]:
 
 @dataclass
 class _Comparison:
-    old: Blocks
-    new: Blocks
+    old: CodeBlocks
+    new: CodeBlocks
     regions: Sequence[Region]
     _line: int = field(default=1, init=False)
 
@@ -111,7 +111,7 @@ class _Comparison:
         for left, right in zip(kept_before, kept_after, strict=True):
             self._values(left, right)
 
-    def _region(self, item: object, blocks: Blocks, *, new: bool) -> Region | None:
+    def _region(self, item: object, blocks: CodeBlocks, *, new: bool) -> Region | None:
         """The region that wholly holds a node."""
         place = _positioned(item) if isinstance(item, ast.AST) else None
         if place is None:

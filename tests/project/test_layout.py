@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.index.modules import PackageLayout
 from tests.project.tools import write
 
 
@@ -25,7 +25,7 @@ from tests.project.tools import write
 )
 def test_names_follow_the_packages(tmp_path: Path, path: str, name: str) -> None:
     write(tmp_path, {"pkg/__init__.py": "", "pkg/sub/__init__.py": "", "src/lib/__init__.py": "", path: ""})
-    assert Layout(tmp_path).name(path) == name
+    assert PackageLayout(tmp_path).name(path) == name
 
 
 def test_two_files_never_share_a_name(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_two_files_never_share_a_name(tmp_path: Path) -> None:
         "m/__init__.py",
     ]
     write(tmp_path, dict.fromkeys(files, ""))
-    layout = Layout(tmp_path, files)
+    layout = PackageLayout(tmp_path, files)
     names = [layout.name(path) for path in files]
     assert len(set(names)) == len(files)
     assert [layout.path(name) for name in names] == files
@@ -46,7 +46,7 @@ def test_two_files_never_share_a_name(tmp_path: Path) -> None:
 
 def test_a_root_inside_a_package_keeps_the_packages_name(tmp_path: Path) -> None:
     write(tmp_path, {"outer/__init__.py": "", "outer/inner/__init__.py": "", "outer/inner/m.py": ""})
-    layout = Layout(tmp_path / "outer" / "inner")
+    layout = PackageLayout(tmp_path / "outer" / "inner")
     assert layout.name("m.py") == "outer.inner.m"
     assert layout.name("__init__.py") == "outer.inner"
     assert layout.locate("outer.inner.m", "m.py") == "m.py"
@@ -54,21 +54,21 @@ def test_a_root_inside_a_package_keeps_the_packages_name(tmp_path: Path) -> None
 
 def test_a_script_finds_the_module_beside_it(tmp_path: Path) -> None:
     write(tmp_path, {"tools/run.py": "", "tools/helper.py": "", "helper.py": ""})
-    layout = Layout(tmp_path)
+    layout = PackageLayout(tmp_path)
     assert layout.locate("helper", "tools/run.py") == "tools/helper.py"
     assert layout.locate("helper", "other.py") == "helper.py"
 
 
 def test_what_is_not_in_the_project_is_not_found(tmp_path: Path) -> None:
     write(tmp_path, {"pkg/__init__.py": "", "data/file.txt": ""})
-    layout = Layout(tmp_path)
+    layout = PackageLayout(tmp_path)
     assert layout.locate("torch", "pkg/m.py") is None
     assert layout.locate("data", "pkg/m.py") is None
 
 
 def test_relative_imports_count_dots_from_the_file(tmp_path: Path) -> None:
     write(tmp_path, {"p/__init__.py": "", "p/a.py": "", "p/q/__init__.py": "", "p/q/b.py": ""})
-    layout = Layout(tmp_path)
+    layout = PackageLayout(tmp_path)
     assert layout.relative(2, ["a"], "p/q/b.py") == "p/a.py"
     assert layout.relative(1, [], "p/q/b.py") == "p/q/__init__.py"
     assert layout.relative(4, ["a"], "p/q/b.py") is None

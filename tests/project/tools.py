@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from graphmend_codemod.project.index.facts import ReachedFunction
-from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.index.modules import PackageLayout
 from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.loading import load
 from graphmend_codemod.project.reach import reached_functions
@@ -39,7 +39,7 @@ def function_in(source: str, qualname: str) -> FunctionSummary:
 def index_of(root: Path, *module_bases: str) -> ProjectIndex:
     """The index over all Python files below `root`."""
     files = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py"))
-    layout = Layout(root, files)
+    layout = PackageLayout(root, files)
     return ProjectIndex(layout, lambda path: load(path, str(root), wanted=True).placed(layout), module_bases)
 
 

@@ -9,7 +9,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from graphmend_codemod.project.index import families
-from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.index.modules import PackageLayout
 from graphmend_codemod.project.summary.records import Binding, ClassSummary, FunctionSummary, ModuleSummary
 
 Load = Callable[[str], "ModuleSummary | None"]
@@ -65,7 +65,7 @@ def _is_overload(function: FunctionSummary) -> bool:
 class Definitions:
     """What names lead to. `touched` collects the paths that answers depended on."""
 
-    def __init__(self, layout: Layout, load: Load, module_bases: Iterable[str] = ()) -> None:
+    def __init__(self, layout: PackageLayout, load: Load, module_bases: Iterable[str] = ()) -> None:
         self.layout = layout
         self.touched: set[str] = set()
         self._load = load

@@ -9,7 +9,7 @@ from pathlib import Path
 _USUAL_BASES = ("", "src", "lib", "python")
 
 
-class Layout:
+class PackageLayout:
     """The folders of a project as Python's import system would see them. Paths are relative to the root, with `/`.
 
     `files` are all Python files where they are known: their folders are searched too, as a monorepo needs it.

@@ -15,7 +15,7 @@ from graphmend_codemod.project.index.facts import (
     NeedsProject,
     ReachedFunction,
 )
-from graphmend_codemod.project.index.modules import Layout
+from graphmend_codemod.project.index.modules import PackageLayout
 from graphmend_codemod.project.summary.candidates import COUNT
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES
@@ -30,7 +30,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 class ProjectIndex(Definitions):
     """Answers for analysis and reach; see `IndexView`."""
 
-    def __init__(self, layout: Layout, load: Load, module_bases: Iterable[str] = ()) -> None:
+    def __init__(self, layout: PackageLayout, load: Load, module_bases: Iterable[str] = ()) -> None:
         super().__init__(layout, load, module_bases)
         self._facts: dict[str, ClassFacts | None] = {}
         self._own: dict[str, ClassFacts] = {}

@@ -15,7 +15,7 @@ from graphmend_codemod.analysis.patterns import asks_for_compiler
 from graphmend_codemod.analysis.scope import children, dotted, walk
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import ARITHMETIC, Kept, Resolve, own_attribute, spelled
-from graphmend_codemod.rules.proofs.sizes.integer_ways import HANDED, HELD, INTEGERS, Env, Kind, Quotient, Way
+from graphmend_codemod.rules.proofs.sizes.integer_ways import HANDED, HELD, INTEGERS, Env, NumberKind, Quotient, Way
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
 
 PAD = "torch.nn.functional.pad"
@@ -31,7 +31,7 @@ class Methods:
         self.kept, self.resolve = kept, resolve
         found = [each for each in owner.body if isinstance(each, ast.FunctionDef)]
         self.methods = {each.name: each for each in found if each.name != "__init__"}
-        self._returning: dict[str, tuple[Kind | None, Way]] = {}
+        self._returning: dict[str, tuple[NumberKind | None, Way]] = {}
 
     def way(self) -> Way:
         """What leads to a size, and nothing else."""
@@ -45,7 +45,7 @@ class Methods:
                     whole.reasons.append(f"`{name}` returns the number")
         return whole
 
-    def returned(self, name: str) -> tuple[Kind | None, Way]:
+    def returned(self, name: str) -> tuple[NumberKind | None, Way]:
         """What a method without decorators returns on every way, and how."""
         if name not in self._returning:
             self._returning[name] = (None, Way())
@@ -64,7 +64,7 @@ class Reader:
     def __init__(self, methods: Methods, name: str, env: Env) -> None:
         self.methods, self.name, self.env = methods, name, env
         self.way = Way()
-        self.returned: list[Kind | None] = []
+        self.returned: list[NumberKind | None] = []
         self._statement: ast.stmt | None = None
         self._changes: dict[int, tuple[ast.expr, str]] = {}
         self._divided: dict[str, ast.stmt] = {}
@@ -111,11 +111,11 @@ class Reader:
     def _assign(self, statement: ast.Assign, target: ast.expr) -> None:
         kind = self._kind(statement.value)
         if isinstance(target, ast.Tuple) and all(isinstance(each, ast.Name) for each in target.elts):
-            several = kind is Kind.SEVERAL
+            several = kind is NumberKind.SEVERAL
             if not several:
                 self._check(statement.value)
             for each in target.elts:
-                self._bind(each.id, Kind.EITHER if several else None)  # type: ignore[attr-defined]
+                self._bind(each.id, NumberKind.EITHER if several else None)  # type: ignore[attr-defined]
         elif isinstance(target, ast.Name):
             if kind is None:
                 self._check(statement.value)
@@ -124,16 +124,16 @@ class Reader:
             self._check(statement.value)
             self._check(target)
 
-    def _bind(self, name: str, kind: Kind | None) -> None:
+    def _bind(self, name: str, kind: NumberKind | None) -> None:
         self.env.pop(name, None)
         if kind is not None:
             self.env[name] = kind
-        if kind is Kind.QUOTIENT and self._statement is not None:
+        if kind is NumberKind.QUOTIENT and self._statement is not None:
             self._divided[name] = self._statement
 
     # what an expression is
 
-    def _kind(self, node: ast.expr) -> Kind | None:
+    def _kind(self, node: ast.expr) -> NumberKind | None:
         """What the expression is on the compile path; notes the text that makes it so."""
         before, calls = dict(self._changes), set(self.way.calls)
         kind = self._found(node)
@@ -141,46 +141,46 @@ class Reader:
             self._changes, self.way.calls = before, calls
         return kind
 
-    def _found(self, node: ast.expr) -> Kind | None:
+    def _found(self, node: ast.expr) -> NumberKind | None:
         if isinstance(node, ast.Constant):
-            return Kind.SIZE if type(node.value) is int else None
+            return NumberKind.SIZE if type(node.value) is int else None
         if isinstance(node, ast.Name):
             kind = self.env.get(node.id)
-            return None if kind is Kind.MIXED else kind
+            return None if kind is NumberKind.MIXED else kind
         if (name := own_attribute(node)) in self.methods.kept and name is not None:
             self.way.names.add(name)
             self._changes[id(node)] = (node, spelled(name))
-            return Kind.NUMBER
+            return NumberKind.NUMBER
         if isinstance(node, (ast.Tuple, ast.List)) and node.elts:
             kinds = [self._found(each) for each in node.elts]
-            return Kind.SEVERAL if _together(kinds) in HELD else None
+            return NumberKind.SEVERAL if _together(kinds) in HELD else None
         if isinstance(node, ast.BinOp):
             return self._arithmetic(node)
         if isinstance(node, ast.Call):
             return self._called(node)
-        return Kind.SIZE if is_size(node) else None
+        return NumberKind.SIZE if is_size(node) else None
 
-    def _arithmetic(self, node: ast.BinOp) -> Kind | None:
+    def _arithmetic(self, node: ast.BinOp) -> NumberKind | None:
         left, right = self._found(node.left), self._found(node.right)
-        if isinstance(node.op, ast.Div) and left is Kind.NUMBER and right is Kind.NUMBER:
+        if isinstance(node.op, ast.Div) and left is NumberKind.NUMBER and right is NumberKind.NUMBER:
             # A tensor in eager mode: torch divides a Python number by way of the reciprocal.
             divisor = own_attribute(node.right)
             if divisor is not None and self.methods.kept[divisor].buffer and self._statement is not None:
                 self.way.quotients[id(self._statement)] = Quotient(self._statement, node.left, node.right)
-                return Kind.QUOTIENT
+                return NumberKind.QUOTIENT
             return None
-        if Kind.QUOTIENT in (left, right):
-            summand = node.right if left is Kind.QUOTIENT else node.left
+        if NumberKind.QUOTIENT in (left, right):
+            summand = node.right if left is NumberKind.QUOTIENT else node.left
             small = isinstance(summand, ast.Constant) and type(summand.value) is int
             small = small and abs(summand.value) <= _LARGEST_SUMMAND  # type: ignore[attr-defined]
             # One sum only: each rounds.
-            first = isinstance(node.left if left is Kind.QUOTIENT else node.right, ast.BinOp)
-            return Kind.QUOTIENT if small and first and isinstance(node.op, (ast.Add, ast.Sub)) else None
+            first = isinstance(node.left if left is NumberKind.QUOTIENT else node.right, ast.BinOp)
+            return NumberKind.QUOTIENT if small and first and isinstance(node.op, (ast.Add, ast.Sub)) else None
         if not isinstance(node.op, ARITHMETIC) or left not in INTEGERS or right not in INTEGERS:
             return None
-        return Kind.NUMBER if Kind.NUMBER in (left, right) else _together([left, right])
+        return NumberKind.NUMBER if NumberKind.NUMBER in (left, right) else _together([left, right])
 
-    def _called(self, node: ast.Call) -> Kind | None:
+    def _called(self, node: ast.Call) -> NumberKind | None:
         rounded = self._rounded(node)
         if rounded is not None:
             return rounded
@@ -197,9 +197,9 @@ class Reader:
         if self.methods.resolve(node.func) in {"builtins.max", "builtins.min"} and not node.keywords:
             kinds = [self._found(each) for each in node.args]
             return _together(kinds) if len(kinds) > 1 else None
-        return Kind.SIZE if is_size(node) else None
+        return NumberKind.SIZE if is_size(node) else None
 
-    def _rounded(self, node: ast.Call) -> Kind | None:
+    def _rounded(self, node: ast.Call) -> NumberKind | None:
         """`torch.ceil(quotient).to(torch.int64)`."""
         inner = node.func.value if isinstance(node.func, ast.Attribute) else None
         if not isinstance(inner, ast.Call) or node.keywords or len(inner.args) != 1 or inner.keywords:
@@ -208,7 +208,7 @@ class Reader:
         method = node.func.attr  # type: ignore[attr-defined]
         whole = method == "long" and not node.args
         whole |= method == "to" and len(node.args) == 1 and self.methods.resolve(node.args[0]) in INT64_NAMES
-        if rounds is None or not whole or self._found(inner.args[0]) is not Kind.QUOTIENT:
+        if rounds is None or not whole or self._found(inner.args[0]) is not NumberKind.QUOTIENT:
             return None
         quotient = inner.args[0]
         if isinstance(quotient, ast.Name) and self._statement is not None:
@@ -216,7 +216,7 @@ class Reader:
         text = ast.unparse(_Exchanged(self._changes).visit(copy.deepcopy(quotient)))
         self._changes = {key: value for key, value in self._changes.items() if not _within(value[0], inner)}
         self._changes[id(node)] = (node, f"{rounds}({text})")
-        return Kind.NUMBER
+        return NumberKind.NUMBER
 
     # where it gets to
 
@@ -239,7 +239,7 @@ class Reader:
                     if end is not None and not self._is_plain(end):
                         self._check(end)
         elif isinstance(node, ast.Name):
-            if self.env.get(node.id, Kind.SIZE) is not Kind.SIZE:
+            if self.env.get(node.id, NumberKind.SIZE) is not NumberKind.SIZE:
                 self._refuse(f"`{node.id}` may be needed as a Tensor")
         else:
             for child in children(node):
@@ -269,8 +269,8 @@ class Reader:
         kind = self._kind(pads) if pads is not None else None
         if pads is not None and kind is None and self._holds(pads):
             self._refuse(f"`{speculation.short(pads)}` contains a value that may not be an integer")
-            kind = Kind.SEVERAL
-        if kind is Kind.SEVERAL and self._statement is not None:
+            kind = NumberKind.SEVERAL
+        if kind is NumberKind.SEVERAL and self._statement is not None:
             self.way.sinks.append((self.name, self._statement))
         for each in (*node.args, *(word.value for word in node.keywords)):
             if each is not pads or kind is None:
@@ -290,7 +290,7 @@ class Reader:
         kinds = {parameter: self._kind(argument) for parameter, argument in pairs} if known else {}
         env: Env = {name: kind for name, kind in kinds.items() if kind in HANDED and kind is not None}
         unclear = [(name, each) for name, each in pairs if known and kinds[name] is None and self._holds(each)]
-        env |= dict.fromkeys((name for name, _ in unclear), Kind.SEVERAL)
+        env |= dict.fromkeys((name for name, _ in unclear), NumberKind.SEVERAL)
         reader = Reader(self.methods, name, env)
         if env:
             reader.run(method.body)
@@ -313,18 +313,18 @@ class Reader:
 
     def _refuse_names(self, statement: ast.stmt) -> None:
         for part in walk(statement):
-            if isinstance(part, ast.Name) and self.env.get(part.id, Kind.SIZE) is not Kind.SIZE:
+            if isinstance(part, ast.Name) and self.env.get(part.id, NumberKind.SIZE) is not NumberKind.SIZE:
                 self._refuse(f"`{part.id}` is used in `{speculation.short(statement)}`")
                 return
             if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
                 self.env.pop(part.id, None)
 
 
-def _together(kinds: Sequence[Kind | None]) -> Kind | None:
+def _together(kinds: Sequence[NumberKind | None]) -> NumberKind | None:
     """What holds for one of several values; None where not all of them are integers."""
     if not kinds or not all(kind in INTEGERS for kind in kinds):
         return None
-    return kinds[0] if len(set(kinds)) == 1 else Kind.EITHER
+    return kinds[0] if len(set(kinds)) == 1 else NumberKind.EITHER
 
 
 def _joined(first: Env, second: Env) -> Env:
@@ -334,9 +334,9 @@ def _joined(first: Env, second: Env) -> Env:
         if len(kinds) == 1:
             joined[name] = first[name]
         elif kinds <= INTEGERS:
-            joined[name] = Kind.EITHER
-        elif kinds != {None, Kind.SIZE}:
-            joined[name] = Kind.MIXED
+            joined[name] = NumberKind.EITHER
+        elif kinds != {None, NumberKind.SIZE}:
+            joined[name] = NumberKind.MIXED
     return joined
 
 

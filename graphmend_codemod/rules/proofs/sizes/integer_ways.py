@@ -7,7 +7,7 @@ import enum
 from dataclasses import dataclass, field
 
 
-class Kind(enum.Enum):
+class NumberKind(enum.Enum):
     """What a name holds while the compile path runs."""
 
     SIZE = "size"  # a Python number in eager mode as well
@@ -18,10 +18,10 @@ class Kind(enum.Enum):
     MIXED = "mixed"  # one of these or something else, depending on the way
 
 
-Env = dict[str, Kind]
-INTEGERS = frozenset({Kind.SIZE, Kind.NUMBER, Kind.EITHER})
-HELD = frozenset({Kind.NUMBER, Kind.EITHER})
-HANDED = frozenset({Kind.NUMBER, Kind.EITHER, Kind.SEVERAL})
+Env = dict[str, NumberKind]
+INTEGERS = frozenset({NumberKind.SIZE, NumberKind.NUMBER, NumberKind.EITHER})
+HELD = frozenset({NumberKind.NUMBER, NumberKind.EITHER})
+HANDED = frozenset({NumberKind.NUMBER, NumberKind.EITHER, NumberKind.SEVERAL})
 
 
 @dataclass(frozen=True)
