@@ -62,7 +62,7 @@ def _reasons(body: str) -> list[str]:
         "loss = self.bce(logits[..., 0][mask], labels[mask].float())\n"
         "loss = loss + torch.mean((logits[..., 0] * 2).masked_select(mask))",
         "flat = mask.view(-1)\nloss = self.entropy(logits.view(-1, 5)[flat], labels.view(-1)[flat])",
-        "loss_fct = nn.NLLLoss(reduction='sum')\nkept = labels[mask]\nloss = loss_fct(logits[mask], kept)",
+        "loss_fct = nn.CrossEntropyLoss(reduction='sum')\nkept = labels[mask]\nloss = loss_fct(logits[mask], kept)",
     ],
 )
 def test_a_layer_that_computes_a_loss_gets_all_rows(body: str) -> None:
@@ -111,6 +111,16 @@ def test_a_row_of_another_size_runs_the_original() -> None:
     after, _ = fixed(_source(body), select=("GM510",))
     assert "and logits[..., :-1, :].shape[-1] == self.classes" in after
     assert "is_compiling" not in fixed(_source(body.replace("loss_fct = nn", "self.classes = 5\nloss_fct = nn")))[0]
+
+
+def test_of_a_layer_that_the_same_code_makes_nothing_is_asked() -> None:
+    body = "fct = nn.BCEWithLogitsLoss()\nloss = fct(logits[mask], logits[mask])"
+    assert "reduction ==" not in fixed(_source(body), select=("GM510",))[0]
+    for maker in ("nn.BCEWithLogitsLoss(logits)", "nn.BCEWithLogitsLoss(pos_weight=logits)", "nn.BCELoss(None, True)"):
+        changed = body.replace("nn.BCEWithLogitsLoss()", maker)
+        assert fixed(_source(changed), select=("GM510",))[0] == _source(changed)
+    twice = body.replace("\nloss", "\nif self.classes:\n    fct = nn.L1Loss()\nloss")
+    assert fixed(_source(twice), select=("GM510",))[0] == _source(twice)
 
 
 def test_a_layer_of_another_kind_runs_the_original() -> None:

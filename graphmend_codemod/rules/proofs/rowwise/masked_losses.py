@@ -7,16 +7,21 @@ statement.
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import CertainCalls
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks
 from graphmend_codemod.rules.proofs.rowwise.masked_reads import MaskedReads
 from graphmend_codemod.rules.proofs.rowwise.row_values import OTHER, Held, NotRowwise, What, elementwise, whole
 from graphmend_codemod.rules.proofs.untraced.evidence import assigned
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 _REDUCED = {"sum": "_sum_under", "mean": "_mean_under"}
 _LOSSES = frozenset(
@@ -80,11 +85,10 @@ class MaskedLosses(MaskedReads):
 
     def call(self, node: ast.Call) -> Held:
         """`loss(x, y)` of a layer that computes a loss."""
-        root = (dotted(node.func) or "").partition(".")[0]
-        layer = None
-        if root in self.made and root == dotted(node.func):
-            layer = _class_of(self.site, self.made[root])
-        elif root and root not in self.env:
+        root, made = (dotted(node.func) or "").partition(".")[0], self.maker(node.func)
+        own = isinstance(node.func, ast.Name) and self.site.evaluator.scope.is_local(root)
+        layer = _class_of(self.site, made) if made is not None else None
+        if root and root not in self.env and not own:
             layer = layer_of_loss(self.site, node.func)
         if layer is None or len(node.args) != 2 or node.keywords:
             return super().call(node)
@@ -95,6 +99,19 @@ class MaskedLosses(MaskedReads):
         if held is None:
             raise NotRowwise(f"`{short(node)}` may not process each row independently")
         return held
+
+    def maker(self, node: ast.expr) -> ast.Call | None:
+        """What makes the layer of a local name. Dynamo knows no attribute of one that the same code makes."""
+        name = node.id if isinstance(node, ast.Name) else ""
+        if name in self.env:
+            return self.made.get(name)
+        if not name or not self.site.evaluator.scope.is_local(name):
+            return None
+        function = self.site.evaluator.scope.node
+        blocks = self.site.remembered("blocks", function, lambda: Blocks(function), anywhere=True)
+        bound = blocks.binding_before(self.site.place.statement, name)
+        value = bound.value if bound is not None and isinstance(bound.targets[0], ast.Name) else None
+        return value if isinstance(value, ast.Call) and _class_of(self.site, value) in _LAYERS else None
 
     def operator(self, node: ast.Call, name: str, first: Held, rest: list[Held], words: dict[str, Held]) -> Held:
         if first.what is What.ROWS and name not in self.env:
@@ -175,7 +192,7 @@ class MaskedLosses(MaskedReads):
         """A loss by a layer: one that takes classes is called, of others the function that they call."""
         if not _are_rows(given):
             return None
-        text, made = self.text(node.func), self.made.get(dotted(node.func) or "")
+        text, made = self.text(node.func), self.maker(node.func)
         kind, ignored = self._asked_of(node.func, text, layer, made)
         if kind is None:
             return None
@@ -198,7 +215,7 @@ class MaskedLosses(MaskedReads):
             return None, ""
         if made is not None:
             ignored = words.get("ignore_index", ast.Constant(-100))
-            sure = not made.args and (whole(ignored) is not None or dotted(ignored) is not None)
+            sure = not made.args and (whole(ignored) is not None or self._stays(ignored))
             return (kind if sure and isinstance(words.get("reduction", ast.Constant("")), ast.Constant) else None), (
                 ast.unparse(ignored)
             )
@@ -212,6 +229,12 @@ class MaskedLosses(MaskedReads):
         asked += [f"{text}.{each} is None" for each in _ABSENT.get(layer, ())]
         self.conditions.update(dict.fromkeys(asked))
         return kind, f"{text}.ignore_index"
+
+    def _stays(self, node: ast.expr) -> bool:
+        """True for `self.pad` and `pad`, which nothing in the function sets."""
+        name = dotted(node)
+        parts = walk_scope(self.site.evaluator.scope.node)
+        return name is not None and all(isinstance(part.ctx, ast.Load) for part in parts if _spells(part, name))
 
     def _constructors(self, node: ast.expr) -> list[ast.Call]:
         """What gives a name or an attribute of the instance its layer."""
@@ -244,6 +267,10 @@ class MaskedLosses(MaskedReads):
         self.called[id(node)] = (function, texts)
         self.single.add(id(node))
         return OTHER
+
+
+def _spells(node: ast.AST, name: str) -> TypeGuard[ast.Name | ast.Attribute]:
+    return isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) in {name, name.partition(".")[0]}
 
 
 def _are_rows(given: list[Held]) -> bool:
