@@ -201,3 +201,48 @@ for name, body in {
         """,
 }.items():
     elements.add(name, body, init="self.weight = nn.Parameter(torch.ones(2, 3))")
+
+under = Group("writes under a mask that a test looks at")
+
+for name, body in {
+    "two numbers": "out[m] = 1.0\nx[m] = 2.0",
+    "rows": "out[m] = y[m]",
+    "rows and a flag": "out[m] = y[m]\ndone |= m",
+    "rows of a root": "out[m] = x.sqrt()[m]",
+    "rows of another tensor": "out[m] = self.weight[m]",
+    "rows of another dtype": "out[m] = y.double()[m]",
+    "rows of another shape": "out[m] = self.table[m]",
+    "a parameter": "out[m] = self.scale",
+    "a value that raises": "out[m] = x[5, 5]",
+    "a name": "t = x * 2.0\nout[m] = t[m]",
+    "a name that lives on": "y = x * 2.0\nout[m] = y[m]",
+    "a name that changes the mask": "m = m & done\nout[m] = 1.0",
+    "an attribute": "out[m] = 1.0\nself.count += 1",
+    "another mask": "out[~m] = 1.0",
+    "where": "out = torch.where(m, y, out)",
+    "where that is kept": "out = torch.where(m, y, out)\nout.mul_(2.0)",
+    "masked_fill of a number": "out = out.masked_fill(m, 3.0)\ny = y.masked_fill(m, 1e30)",
+    "flags both ways": "done &= ~m",
+    "flags that are no masks": "counts |= m",
+    "a print": "out[m] = 0.0\nprint(out)",
+    "max of rows": "out[m] = y[m].max()",
+    "a sum": "out[m] += 1.0",
+}.items():
+    for test in ("m.any()", "m.sum() > 0", "bool(torch.any(m))"):
+        under.add(
+            f"{name}, {test}",
+            "out, y, done = x * 1.0, x - 1.0, x.isnan()\ncounts = torch.ones(2, 3, dtype=torch.int64)\nkept = out\n"
+            f"m = x > 2.0\nif {test}:\n" + indent(body, "    ") + "\nreturn out, y, done, m, kept, counts",
+            init="self.weight = nn.Parameter(torch.ones(2, 3))\nself.scale = nn.Parameter(torch.tensor(2.0))\n"
+            "self.table = torch.ones(2, 3, 2)\nself.count = 0",
+        )
+    under.add(
+        f"{name}, not all",
+        "out, y, done = x * 1.0, x - 1.0, x.isnan()\ncounts = torch.ones(2, 3, dtype=torch.int64)\nkept = out\n"
+        "n = x < 2.0\nif not n.all():\n"
+        + indent(body.replace("~m", "n").replace("m]", "~n]").replace("(m", "(~n").replace("= m", "= ~n"), "    ")
+        + "\nreturn out, y, done, n, kept, counts",
+        init="self.weight = nn.Parameter(torch.ones(2, 3))\nself.scale = nn.Parameter(torch.tensor(2.0))\n"
+        "self.table = torch.ones(2, 3, 2)\nself.count = 0",
+        varied=False,
+    )

@@ -164,7 +164,8 @@ def _check_mask(selection: Selection, reader: _Reader) -> None:
     tests = condition.tensors if condition is not None else ()
     for each in (write for write in reader.writes.values() if write.mask is not None):
         for test in tests:
-            if any(each.mask is not None and same(part, each.mask) for part in walk(test)):
+            mask = each.mask.operand if isinstance(each.mask, ast.UnaryOp) else each.mask
+            if any(mask is not None and same(part, mask) for part in walk(test)):
                 raise NotProven(f"`{speculation.short(each.statement)}` writes under the mask that the test looks at")
 
 
@@ -278,12 +279,17 @@ def _may_be_written(site: Site, name: str) -> list[str]:
     value = site.place.env[name]
     if value.hint or not site.is_fresh(value):
         return [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)"]
-    asked = any(
+    asked = asks_gradient(site)
+    return [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)"] if asked else []
+
+
+def asks_gradient(site: Site) -> bool:
+    """True where the function may make a leaf that requires gradients."""
+    return any(
         (isinstance(part, ast.keyword) and part.arg == "requires_grad")
         or (isinstance(part, ast.Attribute) and part.attr.startswith("requires_grad"))
         for part in walk_scope(site.evaluator.scope.node)
     )
-    return [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)"] if asked else []
 
 
 class _Text:

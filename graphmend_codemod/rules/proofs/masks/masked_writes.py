@@ -1,0 +1,267 @@
+"""Writes under a mask that change nothing where the mask has no true element, and tests whether it has one."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import same
+from graphmend_codemod.analysis.scope import walk
+from graphmend_codemod.analysis.torch_api import torch_function
+from graphmend_codemod.analysis.values import BOOL, Kind, Value
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.select.element_writes import asks_gradient
+from graphmend_codemod.rules.proofs.select.gradient_sources import is_finite_source
+from graphmend_codemod.rules.proofs.select.select_proof import demand_no_later_write
+
+_MOST = 8
+
+
+class Form(enum.Enum):
+    """How a masked write is spelled: a new tensor, `masked_fill_`, or `x[mask] = fill`."""
+
+    COPY = enum.auto()
+    FILL = enum.auto()
+    INDEX = enum.auto()
+
+
+class Write(NamedTuple):
+    """A masked write of `fill` into `target` under `mask`."""
+
+    target: ast.expr
+    mask: ast.expr
+    fill: ast.expr
+    form: Form
+
+    @property
+    def copies(self) -> bool:
+        """True when it makes a new tensor and binds it to the target's name."""
+        return self.form is Form.COPY
+
+
+def asked_mask(site: Site, node: ast.expr) -> ast.expr | None:
+    """`m` for `m.any()`, `torch.any(m)`, `m.any().item()`, `bool(m.any())`, `m.sum() > 0`; `~m` for `not m.all()`."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        return _reduced(site, node.left, "sum") if _is_above_zero(node.ops[0], node.comparators[0]) else None
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        mask = _reduced(site, node.operand, "all")
+        return None if mask is None else ast.copy_location(ast.UnaryOp(ast.Invert(), mask), mask)
+    return _reduced(site, node, "any") or _reduced(site, node, "sum")
+
+
+def _is_above_zero(sign: ast.cmpop, bound: ast.expr) -> bool:
+    number = bound.value if isinstance(bound, ast.Constant) and type(bound.value) is int else None
+    return (number == 0 and isinstance(sign, (ast.Gt, ast.NotEq))) or (number == 1 and isinstance(sign, ast.GtE))
+
+
+def _reduced(site: Site, node: ast.expr, name: str) -> ast.expr | None:
+    """What a reduction of all elements of a tensor is taken of."""
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    called = site.resolve(node.func)
+    if len(node.args) == 1 and (torch_function(called) == name or called == "builtins.bool"):
+        return node.args[0] if called != "builtins.bool" else _reduced(site, node.args[0], name)
+    if isinstance(node.func, ast.Attribute) and not node.args:
+        if node.func.attr == name:
+            return node.func.value
+        if node.func.attr == "item":
+            return _reduced(site, node.func.value, name)
+    return None
+
+
+def neutral(site: Site, body: Sequence[ast.stmt], mask: ast.expr) -> list[str] | None:
+    """Trace-time conditions under which a body changes nothing where the mask has no true element.
+
+    None where it does something else than write under that mask; NotProven where it may change something or raise.
+    """
+    facts: list[str] = []
+    made: set[str] = set()
+    wrote = False
+    for statement in body:
+        inner = site.at(statement)
+        if inner is None or len(body) > _MOST:
+            return None
+        found = _write_facts(site, inner, statement, mask)
+        if found is None:
+            found, name = _computed(site, inner, statement)
+            if name is None or found is None:
+                return None
+            made.add(name)
+        else:
+            wrote = True
+        for fact in found:
+            known = next(
+                (part.id for part in walk(ast.parse(fact)) if isinstance(part, ast.Name) and part.id in made), ""
+            )
+            if known:
+                raise NotProven(f"`{known}` is computed in the branch, and the compile path has to ask for it before")
+        facts += found
+    return list(dict.fromkeys(facts)) if wrote else None
+
+
+def _computed(site: Site, inner: Site, statement: ast.stmt) -> tuple[list[str] | None, str | None]:
+    """What a variable of the branch takes for granted, and its name."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None, None
+    target = statement.targets[0]
+    if not isinstance(target, ast.Name) or site.live_after(target.id):
+        return None, None
+    verdict = inner.judge(statement.value)
+    if verdict.impure or verdict.raises:
+        raise NotProven(verdict.impure or f"{verdict.raises} where eager mode skips it")
+    return [f"{text}.is_floating_point()" for text in sorted(verdict.needs_floating)], target.id
+
+
+def _write_facts(site: Site, inner: Site, statement: ast.stmt, mask: ast.expr) -> list[str] | None:
+    """The conditions of one write under the mask; None where the statement is none."""
+    write = masked_write(inner, statement)
+    if write is not None and same(write.mask, mask):
+        if write.form is Form.INDEX and _chosen(write.fill, mask) is not None:
+            return _facts_of_rows(site, inner, write)
+        return facts_of(site, inner, write)
+    if not isinstance(statement, ast.AugAssign) or not isinstance(statement.target, ast.Name):
+        return None
+    value, sign = statement.value, type(statement.op)
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.Invert) and sign is ast.BitAnd:
+        value, sign = value.operand, ast.BitOr
+    if sign is not ast.BitOr or not same(value, mask):
+        return None
+    target, known = inner.value(statement.target), inner.value(mask)
+    facts = [*_bool_facts(site, statement.target), *_bool_facts(site, mask)]
+    shapes = [] if target.shape == known.shape else [f"{statement.target.id}.shape == {site.operand(mask)}.shape"]
+    return [*facts, *shapes]
+
+
+def _bool_facts(site: Site, node: ast.expr) -> list[str]:
+    """Conditions under which a tensor is bool."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+        return _bool_facts(site, node.operand)
+    value, text = site.value(node), site.operand(node)
+    if value.is_tensor and not value.hint and (value.dtype or "").startswith("torch.") and value.dtype != BOOL:
+        raise NotProven(f"`{text}` is not a mask of bools")
+    facts = [] if value.is_tensor and not value.hint else [f"isinstance({text}, {site.torch}.Tensor)"]
+    return [*facts, *([f"{text}.dtype == {site.torch}.bool"] if value.dtype != BOOL or value.hint else [])]
+
+
+def _chosen(node: ast.expr, mask: ast.expr) -> ast.expr | None:
+    """`y` for `y[m]`."""
+    return node.value if isinstance(node, ast.Subscript) and same(node.slice, mask) else None
+
+
+def _facts_of_rows(site: Site, inner: Site, write: Write) -> list[str]:
+    """Conditions under which `x[m] = y[m]` writes nothing where the mask has no true element."""
+    source = _chosen(write.fill, write.mask)
+    assert source is not None
+    verdict = inner.judge(source) & inner.judge(write.mask)
+    if verdict.impure or verdict.raises:
+        raise NotProven(verdict.impure or f"{verdict.raises} where eager mode skips it")
+    target, rows, mask = (inner.value(each) for each in (write.target, source, write.mask))
+    name, text, asked = (site.operand(each) for each in (write.target, source, write.mask))
+    facts = _bool_facts(site, write.mask)
+    facts += _tensor_facts(site, write.target) + _tensor_facts(site, source)
+    facts += [] if rows.dtype == target.dtype else [f"{text}.dtype == {name}.dtype"]
+    facts += [] if rows.shape == target.shape else [f"{text}.shape == {name}.shape"]
+    facts += [] if mask.shape == target.shape else [_same_places(site, write, name, asked)]
+    return [*facts, *_leaf_facts(site, write, target, name), *_gradient_facts(inner, source, write)]
+
+
+def _tensor_facts(site: Site, node: ast.expr) -> list[str]:
+    value = site.value(node)
+    return [] if value.is_tensor and not value.hint else [f"isinstance({site.operand(node)}, {site.torch}.Tensor)"]
+
+
+def _gradient_facts(inner: Site, given: ast.expr, write: Write) -> list[str]:
+    """The condition under which no gradient of zero goes where eager mode sends none."""
+    value, env = inner.value(given), inner.place.env
+    if inner.no_grad or value.kind is not Kind.TENSOR or not value.grad or not inner.roots(given, env):
+        return []
+    same_leaves = inner.roots(given, env) <= inner.roots(write.target, env)
+    finite = isinstance(given, ast.Name) and is_finite_source(inner, given.id, frozenset())
+    return [] if same_leaves and finite else [f"not {inner.torch}.is_grad_enabled()"]
+
+
+def _leaf_facts(site: Site, write: Write, target: Value, name: str) -> list[str]:
+    """The condition under which autograd lets the target be written in place; none for what was made here."""
+    made = isinstance(write.target, ast.Name) and not target.hint and not asks_gradient(site) and site.is_fresh(target)
+    return [] if made else [f"not ({name}.is_leaf and {name}.requires_grad)"]
+
+
+def masked_write(site: Site, statement: ast.stmt) -> Write | None:
+    """The write under a mask that a statement is."""
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        if isinstance(target, ast.Subscript):
+            return Write(target.value, target.slice, statement.value, Form.INDEX)
+        if isinstance(target, ast.Name):
+            return _copying(site, target, statement.value)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        call = statement.value
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "masked_fill_" and len(call.args) == 2:
+            return Write(call.func.value, call.args[0], call.args[1], Form.FILL)
+    return None
+
+
+def _copying(site: Site, target: ast.Name, value: ast.expr) -> Write | None:
+    if not isinstance(value, ast.Call) or value.keywords:
+        return None
+    name, arguments = torch_function(site.resolve(value.func)), list(value.args)
+    if name is None and isinstance(value.func, ast.Attribute):
+        name, arguments = value.func.attr, [value.func.value, *arguments]
+    if name == "where" and len(arguments) == 3:
+        arguments = [arguments[2], arguments[0], arguments[1]] if torch_function(site.resolve(value.func)) else []
+    elif name != "masked_fill":
+        return None
+    if len(arguments) != 3 or not (isinstance(arguments[0], ast.Name) and arguments[0].id == target.id):
+        return None
+    return Write(arguments[0], arguments[1], arguments[2], Form.COPY)
+
+
+def facts_of(site: Site, inner: Site, write: Write) -> list[str]:
+    """Trace-time conditions under which the write does nothing where the mask has no true element."""
+    target, mask, fill = inner.value(write.target), inner.value(write.mask), inner.value(write.fill)
+    verdict = inner.judge(write.fill) & inner.judge(write.mask)
+    if verdict.impure or verdict.raises:
+        raise NotProven(verdict.impure or f"{verdict.raises} where eager mode skips it")
+    if write.form is not Form.COPY and not (fill.is_python or fill.is_single):
+        raise NotProven(f"`{site.text(write.fill)}` may have more than one element, as many as the mask selects")
+    texts = {id(each): site.operand(each) for each in (write.target, write.mask)}
+    name, mask_name = texts[id(write.target)], texts[id(write.mask)]
+    facts = _tensor_facts(site, write.target) + _bool_facts(site, write.mask)
+    facts += [f"{text}.is_floating_point()" for text in sorted(verdict.needs_floating)]
+    facts += _fitting(site, inner, write, target, fill, name)
+    if mask.shape != target.shape:
+        facts.append(_same_places(site, write, name, mask_name))
+    if write.copies:
+        if target.hint or not (isinstance(write.target, ast.Name) and site.sole_owner(write.target.id)):
+            demand_no_later_write(site, [write.target], [name])
+    else:
+        facts += _leaf_facts(site, write, target, name)
+    facts += _gradient_facts(inner, write.fill, write)
+    return list(dict.fromkeys(facts))
+
+
+def _fitting(site: Site, inner: Site, write: Write, target: Value, fill: Value, name: str) -> list[str]:
+    """What must be asked for the target to hold the fill: torch raises where a number does not fit."""
+    if fill.kind is Kind.TENSOR:
+        if write.form is Form.COPY and not fill.is_single and fill.shape != target.shape:
+            raise NotProven(f"`{site.text(write.fill)}` may have a different shape from `{name}`")
+        if fill.is_tensor and fill.dtype == target.dtype:
+            return []
+        return [f"{site.operand(write.fill)}.dtype == {name}.dtype"]
+    if speculation.fits(inner.evaluator, write.fill, inner.place.env, target) and not target.hint:
+        return []
+    floating = inner.evaluator.names.tensor(f"float:{inner.evaluator.names.new('dtype')}")
+    if not speculation.fits(inner.evaluator, write.fill, inner.place.env, floating):
+        raise NotProven(f"`{site.text(write.fill)}` may not fit into the dtype of `{name}`, which raises")
+    return [f"{name}.is_floating_point()"]
+
+
+def _same_places(site: Site, write: Write, name: str, mask: str) -> str:
+    """The condition under which the mask chooses places of the target and makes it no larger."""
+    if write.form is Form.INDEX:
+        return f"{name}.shape[: {mask}.dim()] == {mask}.shape"
+    return f"{site.torch}.broadcast_shapes({name}.shape, {mask}.shape) == {name}.shape"
