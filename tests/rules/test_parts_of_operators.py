@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphmend_codemod.rules.proofs.outlining.outlined_text import PLAIN
+from graphmend_codemod.rules.proofs.outlining.texts.layers import PLAIN
 
 
 class _Expert(nn.Module):

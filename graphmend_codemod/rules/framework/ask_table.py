@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM703", "GM801", "GM802")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM604", "GM703", "GM801", "GM802")
 
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
@@ -10,6 +10,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm411_fixed_size_form", 0, "", "[] masked_select one_hot repeat_interleave roll tolist"),
@@ -31,6 +32,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("python.gm601_numpy_on_sizes", 1, "", "div floor_divide"),
@@ -76,6 +78,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm602_compiler_mark", 0, "", "graph_break mark_dynamic mark_static_address mark_unbacked maybe_mark_dynamic"),
         ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
@@ -134,6 +137,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
         ("python.gm601_numpy_on_sizes", 1, "", "prod"),

@@ -284,7 +284,10 @@ class Site(SiteText):
         for number in range(1, 100):
             for wish in wishes:
                 name = wish if number == 1 else f"{wish}_{number}"
-                if not scope.is_local(name) and scope.resolve_global(name) is None:
+                if scope.is_local(name):
+                    continue
+                # Behind `from torch.distributions import *` any name may lead there.
+                if scope.resolve_global(name) is None or not re.search(rf"\b{name}\b", self.source.text):
                     return name
         raise AssertionError("a function binds a hundred names of one stem")
 

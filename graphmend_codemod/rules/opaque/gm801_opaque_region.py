@@ -151,8 +151,8 @@ rule = Rule(
             """,
             after="""
             # torch.compile cannot trace this function: it calls it as one operator.
-            if torch.compiler.is_dynamo_compiling() and _fits_an_operator(None, (), x):
-                return _spread_operator(None, x)
+            if torch.compiler.is_dynamo_compiling() and _fits_a_function(x):
+                return _spread_operator(x)
             values, places, counts = torch.unique(x.round(), return_inverse=True, return_counts=True)
             weights = torch.zeros_like(values)
             weights.scatter_add_(0, places, x)

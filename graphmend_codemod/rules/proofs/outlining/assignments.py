@@ -14,47 +14,13 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
+from graphmend_codemod.rules.proofs.outlining.texts import assignments as texts
 
 _SOLVES = "scipy.optimize.linear_sum_assignment"
 _SCHEMA = "(Tensor cost, bool maximize) -> (Tensor, Tensor)"
 HELPERS = frozenset({"_assignment_as_operator", "_assignment_in_graph"})
 """Functions of the module that call SciPy for the rewritten statements."""
 _ONCE = (ast.Lambda, ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
-_OPERATOR = '''
-{operator}
-def _assignment_as_operator(cost: torch.Tensor, maximize: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """The rows and columns of an assignment problem, which torch.compile calls as one operator."""
-    from scipy.optimize import linear_sum_assignment
-
-    rows, columns = linear_sum_assignment(cost, maximize)
-    return torch.from_numpy(rows).contiguous(), torch.from_numpy(columns).contiguous()
-'''
-_FAKE = """
-@_assignment_as_operator.register_fake
-def _assignment_fake(cost, maximize):
-    rows = torch.empty(torch.sym_min(*cost.shape), dtype=torch.int64)
-    return rows, torch.empty_like(rows)
-"""
-_IN_GRAPH = '''
-def _assignment_in_graph(cost_matrix, maximize=False):
-    """`linear_sum_assignment` in a form that torch.compile keeps in one graph, where it takes what is given."""
-    import numpy
-    from scipy.optimize import linear_sum_assignment
-
-    cost = torch.from_numpy(cost_matrix) if isinstance(cost_matrix, numpy.ndarray) else cost_matrix
-    plain = type(cost) is torch.Tensor and not cost.requires_grad and not cost.is_meta and cost.device.type == "cpu"
-    if not plain or cost.dim() != 2 or type(maximize) is not bool:
-        return linear_sum_assignment(cost_matrix, maximize)
-    rows, columns = _assignment_as_operator(cost, maximize)
-    return rows.numpy(), columns.numpy()
-'''
-_STACKED = '''
-def _stacked_in_graph(arrays):
-    """`np.array(arrays)` of a list of arrays, which Dynamo reads back otherwise."""
-    import numpy
-
-    return numpy.stack(arrays) if arrays else numpy.array(arrays)
-'''
 
 
 def calls_in(site: Site, statement: ast.stmt) -> list[ast.Call]:
@@ -95,11 +61,11 @@ def _collected(site: Site, statement: ast.stmt, calls: list[ast.Call]) -> Iterat
 
 def _helpers(site: Site, stacks: bool) -> tuple[Helper, ...]:
     lines = decorator(site, "assignment_as_operator", _SCHEMA)
-    texts = {
-        "_assignment_as_operator": _OPERATOR.replace("{operator}", "\n".join(lines)),
-        "_assignment_fake": _FAKE,
-        "_assignment_in_graph": _IN_GRAPH,
+    made = {
+        "_assignment_as_operator": texts.OPERATOR.replace("{operator}", "\n".join(lines)),
+        "_assignment_fake": texts.FAKE,
+        "_assignment_in_graph": texts.IN_GRAPH,
     }
     if stacks:
-        texts["_stacked_in_graph"] = _STACKED
-    return (naming(site), *(Helper(name, text.strip("\n"), shared=True) for name, text in texts.items()))
+        made["_stacked_in_graph"] = texts.STACKED
+    return (naming(site), *(Helper(name, text.strip("\n"), shared=True) for name, text in made.items()))

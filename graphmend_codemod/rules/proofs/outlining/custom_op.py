@@ -11,7 +11,7 @@ from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Helper
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.outlined_text import FITS, ONE_OPERATOR, PLAIN
+from graphmend_codemod.rules.proofs.outlining.texts.layers import FITS, ONE_OPERATOR, PLAIN
 
 _NAMING = '''\
 def _operator_name(name: str) -> str:

@@ -15,28 +15,21 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, moved, one_operator, test
+from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, moved, test
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.result_shapes import READ_DATA
+from graphmend_codemod.rules.proofs.outlining.shared_helpers import functions
+from graphmend_codemod.rules.proofs.outlining.texts.functions import SAME
 
 _COMMENT = "# torch.compile cannot trace this loop: it calls it as one operator."
 _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.NamedExpr)
-_SAME = '''\
-def _have_one_form(old: tuple, new: tuple) -> bool:
-    """True if these are tensors of the same shapes, dtypes and devices: known while tracing."""
-    return all(
-        isinstance(before, torch.Tensor)
-        and isinstance(after, torch.Tensor)
-        and (before.shape, before.dtype, before.device) == (after.shape, after.dtype, after.device)
-        for before, after in zip(old, new)
-    )'''
 
 
 def edit(site: Site, loop: ast.While) -> Edit:
     """The compile path in front of the loop. NotProven where an operator would show."""
     if site.torch != "torch" or not site.torch_at_import:
         raise NotProven("`torch` may not be bound when the module is imported")
-    if any("_one_operator(" in ast.unparse(each) for each in site.evaluator.scope.node.decorator_list):
+    if any("_function_operator(" in ast.unparse(each) for each in site.evaluator.scope.node.decorator_list):
         raise NotProven("the loop is in an operator")
     if loop.orelse or any(isinstance(part, _LEAVES) for part in walk(loop)):
         raise NotProven("the loop is left in its middle")
@@ -126,29 +119,29 @@ def _helpers(site: Site, loop: ast.While, rounds: str, bound: list[str], names: 
     one_round = [f"def {once}({given}):", '    """One round of the loop."""', moved(site, loop.body)]
     one_round.append(f"    return {tuple_of}")
     whole = [
-        f"@_one_operator(shapes=lambda _, {result}, *others: [{result}]{nested})",
-        f"def {operator}(_, {given}):",
+        f"@_function_operator(shapes=lambda {result}, *others: [{result}]{nested})",
+        f"def {operator}({given}):",
         '    """All rounds of the loop as one operator for torch.compile."""',
         moved(site, [loop]),
         f"    return {result}",
     ]
     conditions = [
         "torch.compiler.is_dynamo_compiling()",
-        f"_fits_an_operator(None, (), {given})",
+        f"_fits_a_function({given})",
         f"_have_one_form({tuple_of}, {once}({given}))",
     ]
     asked = [
         f"def {rounds}({given}):",
         '    """All rounds of the loop, as one operator where that can take what is given."""',
         test(site, conditions),
-        f"        return {operator}(None, {given})",
-        f"    return {operator}.code(None, {given})",
+        f"        return {operator}({given})",
+        f"    return {operator}.code({given})",
     ]
     before = definition_before(site)
     return (
-        *one_operator(site),
-        Helper("_have_one_form", _SAME, shared=True),
+        *functions(site, gradient=True),
+        Helper("_have_one_form", SAME, shared=True),
         Helper(once, "\n".join(one_round), after=before),
-        Helper(operator, "\n".join(whole), after=(*before, "_one_operator")),
+        Helper(operator, "\n".join(whole), after=(*before, "_function_operator")),
         Helper(rounds, "\n".join(asked), after=(once, operator)),
     )

@@ -47,7 +47,8 @@ class FunctionEffects:
     Of the instance of a method, which is followed into other methods: `read` are attributes that they read, `set` those
     that they set, to constants alone, `off` flags that have to be False for the effects to be all, `writes` the nodes
     that change its tensors, by identity, `methods` is whether there are other methods, and `parts` names attributes
-    that hold more than a tensor or a constant, with what is read of them.
+    that hold more than a tensor or a constant, with what is read of them. `random` is whether anything may draw random
+    numbers.
     """
 
     def __init__(self, site: Site) -> None:
@@ -58,6 +59,7 @@ class FunctionEffects:
         self.off: set[str] = set()
         self.writes: set[int] = set()
         self.methods = False
+        self.random = False
         self.parts: dict[str, str] = {}
 
     def changed(self, function: FunctionNode, depth: int = 0, own: str = "") -> frozenset[str]:
@@ -213,6 +215,7 @@ class _Body:
             return
         if not effect.known:
             raise NotProven(f"`{speculation.short(call)}` may have side effects")
+        self._effects.random = self._effects.random or effect.random
         yield from effect.writes
 
     def _effect(self, call: ast.Call) -> aliasing.Effect | None:

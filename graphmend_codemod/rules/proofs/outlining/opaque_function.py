@@ -16,6 +16,7 @@ from graphmend_codemod.rules.proofs.outlining import state_updates
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes
+from graphmend_codemod.rules.proofs.outlining.shared_helpers import functions, operator_name
 
 _COMMENT = "# torch.compile cannot trace this function: it calls it as one operator."
 _ARRAYS = frozenset({"numpy", "__array__", "data_ptr"})
@@ -28,30 +29,18 @@ def edit(site: Site) -> Edit:
     function = site.evaluator.scope.node
     names = _parameters(site, function)
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
-    if any(name in names for name in FunctionEffects(site).changed(function)):
+    effects = FunctionEffects(site)
+    if any(name in names for name in effects.changed(function)):
         raise NotProven("the function changes one of its arguments")
     _check_gradient(site, function)
     shapes = ResultShapes(site, function, body)
-    operator = site.free_name(f"_{function.name.strip('_')}_operator")
-    given = ["None", *names]
-    test = call(site, "_fits_an_operator", ["None", "()", *names], 1).lstrip()
+    text = _Text(site, function, names, shapes, effects.random)
     header = site.at(body[0])
     if header is None:
         raise NotProven("the function is not reached by torch.compile")
-    condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", test])
-    text = f"{_COMMENT}\n{condition}\n    return {operator}({', '.join(given)})\n"
-    replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))
-    made = _shapes(shapes, operator, names)
-    helpers = (
-        *one_operator(site),
-        Helper(f"{operator}_shapes", made, after=(function.name, "_one_operator")),
-        Helper(
-            operator,
-            _operator(site, function, names, operator, shapes.results),
-            after=(function.name, "_one_operator", f"{operator}_shapes"),
-        ),
-    )
-    return Edit((replacement,), imports=("torch",), helpers=helpers)
+    condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", text.condition])
+    path = f"{_COMMENT}\n{condition}\n    return {text.operator}({', '.join(text.given)})\n"
+    return Edit((Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), text.helpers())
 
 
 def _parameters(site: Site, function: FunctionNode) -> list[str]:
@@ -78,25 +67,50 @@ def _check_gradient(site: Site, function: FunctionNode) -> None:
             raise NotProven(f"a gradient cannot run `.{part.attr}()` again; write `.tolist()`")
 
 
-def _shapes(shapes: ResultShapes, operator: str, names: list[str]) -> str:
-    head = f"def {operator}_shapes(_, {', '.join(names)}):"
-    if len(head) > 79:
-        head = "\n".join([f"def {operator}_shapes(", "    _,", *(f"    {name}," for name in names), "):"])
-    lines = [
-        f"    {line}"
-        for each in shapes.statements
-        for line in ast.unparse(ast.fix_missing_locations(each)).splitlines()
-    ]
-    return "\n".join([head, '    """Tensors of the shapes and dtypes of the results, for tracing."""', *lines])
+class _Text:
+    """What is written for one function. Where it draws random numbers, the operator of layers keeps their state."""
 
+    def __init__(
+        self, site: Site, function: FunctionNode, names: list[str], shapes: ResultShapes, random: bool
+    ) -> None:
+        self._site, self._function, self._names, self._shapes = site, function, names, shapes
+        self._random = random
+        self.operator = operator_name(site, function.name)
+        self.given = ["None", *names] if random else names
+        fits = "_fits_an_operator" if random else "_fits_a_function"
+        self.condition = call(site, fits, ["None", "()", *names] if random else names, 1).lstrip()
 
-def _operator(site: Site, function: FunctionNode, names: list[str], operator: str, results: int) -> str:
-    nested = "" if results == 1 else f", nested=({', '.join(map(str, range(results)))})"
-    return "\n".join(
-        [
-            f"@_one_operator(shapes={operator}_shapes{nested})",
-            f"def {operator}(_, *given):",
-            f'    """`{function.name}` as one operator for torch.compile."""',
-            f"    return {function.name}(*given)",
+    def helpers(self) -> tuple[Helper, ...]:
+        """The definitions that the compile path needs, in an order in which each comes after what it needs."""
+        name, shapes = self._function.name, f"{self.operator}_shapes"
+        shared = one_operator(self._site) if self._random else functions(self._site, gradient=self._shapes.smooth)
+        return (
+            *shared,
+            Helper(shapes, self._empty(shapes), after=(name, shared[-1].name)),
+            Helper(self.operator, self._one_operator(shared[-1].name), after=(name, shared[-1].name, shapes)),
+        )
+
+    def _empty(self, name: str) -> str:
+        """The function that makes tensors like the results."""
+        given = ["_", *self._names] if self._random else self._names
+        head = f"def {name}({', '.join(given)}):"
+        if len(head) > 79:
+            head = "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
+        lines = [
+            f"    {line}"
+            for each in self._shapes.statements
+            for line in ast.unparse(ast.fix_missing_locations(each)).splitlines()
         ]
-    )
+        return "\n".join([head, '    """Tensors of the shapes and dtypes of the results, for tracing."""', *lines])
+
+    def _one_operator(self, decorator: str) -> str:
+        results = self._shapes.results
+        nested = "" if results == 1 else f", nested=({', '.join(map(str, range(results)))})"
+        return "\n".join(
+            [
+                f"@{decorator}(shapes={self.operator}_shapes{nested})",
+                f"def {self.operator}({'_, ' if self._random else ''}*given):",
+                f'    """`{self._function.name}` as one operator for torch.compile."""',
+                f"    return {self._function.name}(*given)",
+            ]
+        )

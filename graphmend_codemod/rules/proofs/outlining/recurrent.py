@@ -15,13 +15,14 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, one_operator
-from graphmend_codemod.rules.proofs.outlining.outlined_text import RECURRENT
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import NESTED, kind_of
+from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
+from graphmend_codemod.rules.proofs.outlining.texts import part
+from graphmend_codemod.rules.proofs.outlining.texts.layers import RECURRENT
 
 _NUMBERS = frozenset("num_layers hidden_size input_size proj_size bidirectional batch_first bias dropout mode".split())
 _PACKS = frozenset({"pack_padded_sequence", "pack_sequence"})
 _COMMENT = "# torch.compile does not trace recurrent layers: it calls this one as one operator."
-_SHARED = ("_holds_plain_parts", "_fits_an_operator", "_one_operator", "_is_recurrent")
 
 
 def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
@@ -39,7 +40,7 @@ def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
         further = outer[id(layer)]
         if isinstance(further, ast.Call) and further.func is layer:
             conditions.append(_condition(site, layer, further))
-            operator = f"_{layer.attr.strip('_')}_operator"
+            operator = operator_name(site, layer.attr)
             arguments = [site.text(layer.value), *map(site.text, further.args)]
             helpers[operator] = _operator(site, layer, operator)
             if site.scripted:
@@ -98,10 +99,10 @@ def names_in(site: Site, given: ast.expr) -> Iterator[str]:
     if isinstance(given, ast.Starred) or not site.value(given).is_tensor:
         raise NotProven(f"cannot infer that `{speculation.short(given)}` is a Tensor; give it a name before")
     own = site.evaluator.scope.self_name
-    for part in walk_in_layers(given):
-        local = isinstance(part, ast.Name) and part.id != own and site.evaluator.scope.is_local(part.id)
-        if local and not site.value(part).is_python:  # type: ignore[arg-type]
-            yield part.id  # type: ignore[attr-defined]
+    for one in walk_in_layers(given):
+        local = isinstance(one, ast.Name) and one.id != own and site.evaluator.scope.is_local(one.id)
+        if local and not site.value(one).is_python:  # type: ignore[arg-type]
+            yield one.id  # type: ignore[attr-defined]
 
 
 def _is_packed(site: Site, name: str) -> bool:
@@ -158,8 +159,3 @@ def common(site: Site) -> tuple[Helper, ...]:
         *one_operator(site),
         *(Helper(name, text, after=("_one_operator",), shared=True) for name, text in each.items()),
     )
-
-
-def part(text: str, name: str) -> str:
-    """The definition of `name` in a text of several."""
-    return next(each.strip() for each in text.split("\n\n\n") if f"def {name}(" in each)

@@ -20,9 +20,9 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, definition_before, moved, one_operator, test
-from graphmend_codemod.rules.proofs.outlining.outlined_text import HOLDS_ONLY
 from graphmend_codemod.rules.proofs.outlining.region_effects import RegionEffects
 from graphmend_codemod.rules.proofs.outlining.region_layers import WHOLE, check_children, check_layers, is_container
+from graphmend_codemod.rules.proofs.outlining.texts.layers import HOLDS_ONLY
 
 _LEAVES = (ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.Global, ast.Nonlocal)
 _FORMS = (*SCOPES, ast.AsyncWith, ast.Try, ast.Match, ast.Import, ast.ImportFrom, ast.Delete, ast.NamedExpr)

@@ -34,6 +34,8 @@ class ResultShapes:
         self._site = site
         self._function = function
         self.results = 0
+        self.smooth = False
+        """Whether a result may need a gradient: it is not known to hold integers or bools."""
         self._unsized: set[str] = set()
         self._find_unsized()
         needed: set[str] = set()
@@ -151,6 +153,9 @@ class ResultShapes:
             self._check(value, node)
             if not self._is_tensor(value, node):
                 raise NotProven(f"cannot infer that the result `{speculation.short(value)}` is a Tensor")
+            inner = self._site.at(node)
+            dtype = (inner.value(value).dtype if inner is not None else None) or ""
+            self.smooth = self.smooth or not dtype.startswith(("torch.int", "torch.uint", "torch.bool"))
             needed |= _names(value)
             made.append(value)
         return ast.Return(ast.List(made, ast.Load()))

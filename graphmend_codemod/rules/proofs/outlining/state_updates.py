@@ -20,80 +20,14 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
+from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
+from graphmend_codemod.rules.proofs.outlining.texts import updates as texts
 
 _COMMENT = "# torch.compile cannot trace this method: it calls it as one operator."
 _DECORATORS = frozenset({"torch.no_grad", "torch.jit.ignore", "torch.jit.unused"})
 _TENSORS = frozenset({AttributeKind.BUFFER, AttributeKind.PARAMETER})
 _SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return)
 _SCHEMA = "(Tensor[] held, Tensor[] given, int number) -> Tensor[]"
-_FITS = '''\
-def _fits_an_update(owner, tensors: tuple, others: tuple, *given) -> bool:
-    """True if an operator can change `tensors` of a module by what is given and `others`: known while tracing."""
-    held = [getattr(owner, name) for name in tensors]
-    tensor, plain = (torch.Tensor, torch.nn.Parameter), (int, float, bool, str, type(None), torch.dtype, torch.device)
-    found = [*held, *(each for each in given if type(each) in tensor)]
-    if torch.compiler.is_exporting() or not all(type(each) in tensor and not each.is_meta for each in found):
-        return False  # the operator finds the module by a number, which no other process knows, and needs data
-    if sum(each.numel() for each in held) > (2**18 if held[0].device.type == "cpu" else 2**24):
-        return False  # it copies what it changes, which takes longer than a graph break
-    rest = [each for each in given if type(each) not in tensor]
-    for value in (getattr(owner, name) for name in others):
-        rest.extend(value if type(value) in (list, tuple) else [value])
-    if any(torch.is_autocast_enabled(each.device.type) for each in found):
-        return False
-    return all(type(each) in plain for each in rest) and _are_apart(owner, tensors)
-
-
-@torch.compiler.assume_constant_result
-def _are_apart(owner, names: tuple) -> bool:
-    """True if no two of these tensors of a module share memory."""
-    return len({getattr(owner, name).untyped_storage().data_ptr() for name in names}) == len(names)'''
-_COPIED = '''\
-def _copied(x: torch.Tensor) -> torch.Tensor:
-    """`x.clone()` as an operator: Inductor leaves a copy out, although the tensor changes before a gradient uses it."""
-    return x.clone()'''
-_COPIED_FAKE = """\
-@_copied.register_fake
-def _copied_fake(x):
-    return torch.empty_like(x)"""
-_UPDATE = '''\
-def _one_update(*names: str, changed: int):
-    """Make `method(self, *given)` one operator for torch.compile: of the tensors `names` it changes the first ones."""
-    import itertools
-    import weakref
-
-    def decorate(method):
-        counted, calls, numbers = itertools.count(), {{}}, weakref.WeakKeyDictionary()
-
-        @torch.compiler.assume_constant_result
-        def number_of(owner, others):
-            number = numbers.setdefault(owner, {{}}).setdefault(repr(others), next(counted))
-            calls[number] = weakref.ref(owner), others
-            return number
-
-{operator}
-        def operator(held, given, number):
-            (owner, others), tensors = calls[number], iter(given)
-            held = [each.clone() for each in held[:changed]] + held[changed:]
-            stand_in = object.__new__(type(owner()))  # with the tensors of the graph
-            vars(stand_in).update({{**vars(owner()), **dict(zip(names, held))}})
-            method(stand_in, *[next(tensors) if each is ... else each for each in others])
-            return held[:changed]
-
-        @operator.register_fake
-        def fake(held, given, number):
-            return [torch.empty_like(each) for each in held[:changed]]
-
-        def call(owner, *given):
-            others = tuple(... if isinstance(each, torch.Tensor) else each for each in given)
-            given = [each.detach() for each in given if isinstance(each, torch.Tensor)]
-            held = [getattr(owner, name).detach() for name in names]
-            for old, new in zip(held, operator(held, given, number_of(owner, others))):
-                old.copy_(new)
-
-        return call
-
-    return decorate'''
 
 
 def edit(site: Site) -> Edit:
@@ -119,13 +53,13 @@ def edit(site: Site) -> Edit:
         raise NotProven("the function is not reached by torch.compile")
     conditions = _conditions(site, effects, own, owner)
     conditions.append(f"_fits_an_update({', '.join([own, _tuple(tensors), _tuple(others), *names])})")
-    operator = site.free_name(f"_{function.name.strip('_')}_operator")
+    operator = operator_name(site, function.name)
     text = f"{_COMMENT}\n{first.header('if', conditions)}\n    return {operator}({', '.join([own, *names])})\n"
     replacements = [Replacement(site.span(body[0]), (text, site.original(body[0])))]
     replacements += _copies(site, owner, written)
     helpers = _helpers(site, operator, owner, tensors, len(written))
     if len(replacements) > 1:
-        fake = Helper("_copied_fake", _COPIED_FAKE, after=("_copied",), shared=True)
+        fake = Helper("_copied_fake", texts.COPIED_FAKE, after=("_copied",), shared=True)
         helpers = (*helpers, Helper("_copied", _copied(site), after=("_operator_name",), shared=True), fake)
     return Edit(tuple(replacements), imports=("torch",), helpers=helpers)
 
@@ -240,7 +174,7 @@ def _copied_by(call: ast.Call, names: Sequence[str]) -> ast.expr | None:
 
 def _copied(site: Site) -> str:
     lines = decorator(site, "copied", "(Tensor x) -> Tensor")
-    return "\n".join([*lines, *_COPIED.splitlines()])
+    return "\n".join([*lines, *texts.COPIED.splitlines()])
 
 
 def _already(attribute: str, value: ast.Constant) -> list[str]:
@@ -258,7 +192,7 @@ def _tuple(names: Sequence[str]) -> str:
 def _helpers(site: Site, operator: str, owner: str, names: Sequence[str], changed: int) -> tuple[Helper, ...]:
     lines = decorator(site, "x", _SCHEMA)
     lines[1] = '    _operator_name(method.__name__.strip("_")),'
-    made = _UPDATE.format(operator="\n".join(f"        {line}" for line in lines))
+    made = texts.UPDATE.format(operator="\n".join(f"        {line}" for line in lines))
     words = [*(f'"{name}"' for name in names), f"changed={changed}"]
     text = [
         f"@_one_update({', '.join(words)})",
@@ -266,7 +200,7 @@ def _helpers(site: Site, operator: str, owner: str, names: Sequence[str], change
         f'    """`{owner}.{site.evaluator.scope.node.name}` as one operator for torch.compile."""',
         f"    {owner}.{site.evaluator.scope.node.name}(self, *given)",
     ]
-    fits, apart = _FITS.split("\n\n\n")
+    fits, apart = texts.FITS.split("\n\n\n")
     return (
         naming(site),
         Helper("_are_apart", apart, shared=True),

@@ -14,7 +14,7 @@ from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
-from graphmend_codemod.rules.proofs.outlining.unbacked_helpers import HELPERS, SCHEMAS, TEXTS
+from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS, SCHEMAS, TEXTS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
 from graphmend_codemod.rules.proofs.untraced.evidence import is_number, may_be_mask

@@ -1,4 +1,4 @@
-"""What outlining writes into a file once, whatever it outlines there: definitions as text, in terms of `torch`."""
+"""Code that may run layers or draw random numbers as one operator, and recurrent layers, in terms of `torch`."""
 
 from __future__ import annotations
 
@@ -277,3 +277,37 @@ def _recurrent_shapes(layer: torch.nn.RNNBase, x: torch.Tensor) -> list:
     states = [size, layer.hidden_size] if isinstance(layer, torch.nn.LSTM) else [size]
     last = [x.new_empty((directions * layer.num_layers, *batch, each)) for each in states]
     return [x.new_empty((*x.shape[:-1], directions * size)), *last]'''
+
+PACKED = '''\
+def _packed_shapes(layer: torch.nn.RNNBase, x: torch.Tensor, steps: int, batch_first: bool, padded_first: bool) -> list:
+    """Empty tensors like the results of a recurrent layer on packed sequences, padded again, and their lengths."""
+    batch = x.shape[0 if batch_first else 1]
+    padded = (batch, steps) if layer.batch_first else (steps, batch)
+    out, *states = _recurrent_shapes(layer, x.new_empty((*padded, x.shape[-1])))
+    out = out if layer.batch_first == padded_first else out.transpose(0, 1)
+    return [out, *states, torch.empty(batch, dtype=torch.int64, device="cpu")]
+
+
+def _with_own_gradient(code):
+    """Let the gradient of `code` be what autograd computes: `torch.func` cannot look at packed sequences."""
+
+    def vjp(function, *given):
+        def backward(grads):
+            with torch._C._PreserveDispatchKeyGuard(), torch.enable_grad():  # an operator runs without autograd
+                for key in (torch._C.DispatchKey.AutogradFunctionality, torch._C.DispatchKey.ADInplaceOrView):
+                    torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)
+                leaves = [each.detach().requires_grad_() for each in given]
+                found = [pair for pair in zip(function(*leaves), grads) if pair[0].requires_grad]
+                outputs, wanted = [each for each, _ in found], [each for _, each in found]
+                made = torch.autograd.grad(outputs, leaves, wanted, allow_unused=True)
+            return tuple(torch.zeros_like(old) if new is None else new for old, new in zip(given, made))
+
+        return None, backward
+
+    code.vjp = vjp
+    return code
+
+
+def _longest_in_graph(lengths) -> int:
+    """The largest of these lengths in a form that torch.compile keeps in one graph."""
+    return _number_in_graph(lengths.max()) if isinstance(lengths, torch.Tensor) else max(lengths)'''

@@ -1,0 +1,155 @@
+"""A function of tensors that draws no random numbers as one operator, in terms of `torch`.
+
+Feature: `gradient` where results may need one.
+"""
+
+from __future__ import annotations
+
+FITS = '''\
+def _fits_a_function(*given) -> bool:
+    """True if an operator can take what is given: known while tracing."""
+    tensor, plain = (torch.Tensor, torch.nn.Parameter), (int, float, bool, str, type(None), torch.dtype, torch.device)
+    groups = [list(each) if type(each) in (list, tuple) else [each] for each in given]
+    found = [each for group in groups for each in group if type(each) in tensor]
+    if not found or found[0].is_meta or torch.compiler.is_exporting():
+        return False  # the operator needs data, and finds constants by a number that no other process knows
+    return all(
+        all(type(each) in tensor for each in group) or all(type(each) in plain for each in group) for group in groups
+    )'''
+
+FUNCTION_OPERATOR = '''\
+def _function_operator(shapes, nested=0):
+    """Make `code(*given)` one operator for torch.compile, which does not look inside.
+
+    `given` are tensors, lists or tuples of them, numbers and constants. `shapes(*given)` makes empty tensors like the
+    results, in a list; `nested` puts these together, as in `(0, (1, 2))`. A gradient runs `code` again.  #: gradient
+    results, in a list; `nested` puts these together, as in `(0, (1, 2))`. No gradient goes through it.  #: !gradient
+    """
+    import itertools
+
+    def decorate(code):
+        name, numbers, constants = _operator_name(code.__name__.strip("_")), {}, {}
+
+        @torch.compiler.assume_constant_result
+        def number_of(others):
+            number = numbers.setdefault(repr(others), len(numbers))
+            constants[number] = others
+            return number
+
+        def packed(given):
+            tensors, sizes, floats, others, form = [], [], [], [], []
+            for each in given:  # -1: an integer, -2: a tensor, -3: a constant, -4: a float, others: several tensors
+                if isinstance(each, torch.Tensor):
+                    tensors.append(each)
+                    form.append(-2)
+                elif type(each) in (int, float):
+                    (sizes if type(each) is int else floats).append(each)
+                    form.append(-1 if type(each) is int else -4)
+                elif type(each) in (list, tuple) and all(isinstance(one, torch.Tensor) for one in each):
+                    tensors.extend(each)
+                    form.append(len(each) if type(each) is list else -5 - len(each))
+                else:
+                    others.append(each)
+                    form.append(-3)
+            return tensors, sizes, floats, form, number_of(tuple(others))
+
+        def unpacked(tensors, sizes, floats, form, number):
+            tensors = iter(tensors)
+            kinds = iter(floats), iter(constants[number]), tensors, iter(sizes)
+            for count in form:
+                if -5 < count < 0:
+                    yield next(kinds[count + 4])
+                else:
+                    several = itertools.islice(tensors, count if count >= 0 else -5 - count)
+                    yield list(several) if count >= 0 else tuple(several)
+
+        def flat(found):
+            for each in found if isinstance(found, (list, tuple)) else [found]:
+                yield from flat(each) if isinstance(each, (list, tuple)) else [each]
+
+        def put(found, way):
+            return tuple(put(found, each) for each in way) if isinstance(way, tuple) else found[way]
+
+        def separate(found, *others):  # an operator returns no two tensors of one memory
+            taken = {each.untyped_storage().data_ptr() for each in others}
+            for each in found:
+                each = each.contiguous()
+                each = each.clone() if each.untyped_storage().data_ptr() in taken else each
+                taken.add(each.untyped_storage().data_ptr())
+                yield each
+
+        def around(tensors, autocast):
+            return torch.autocast(tensors[0].device.type, autocast, autocast is not None, cache_enabled=False)
+
+        def call(tensors, sizes, floats, form, number, autocast):
+            with around(tensors, autocast):
+                return list(flat(code(*unpacked(tensors, sizes, floats, form, number))))
+
+        def fake(tensors, sizes, floats, form, number, autocast):
+            with around(tensors, autocast):
+                found = shapes(*unpacked(tensors, sizes, floats, form, number))
+            return [each.new_empty(each.shape) for each in found]
+
+        def run(tensors, *rest):
+            return list(separate(call(tensors, *rest), *tensors))
+
+        def run_backward(tensors, sizes, floats, form, number, autocast, grads, wanted):  #: gradient
+            def again(*chosen):  #: gradient
+                changed = dict(zip(wanted, chosen))  #: gradient
+                given = [changed.get(place, each) for place, each in enumerate(tensors)]  #: gradient
+                found = call(given, sizes, floats, form, number, autocast)  #: gradient
+                return tuple(each for each in found if each.is_floating_point() or each.is_complex())  #: gradient
+  #: gradient
+            with torch.enable_grad():  #: gradient
+                found = torch.func.vjp(again, *[tensors[place] for place in wanted])[1](tuple(grads))  #: gradient
+            return list(separate(found, *grads))  #: gradient
+  #: gradient
+        def fake_backward(tensors, *rest):  #: gradient
+            return [tensors[place].new_empty(tensors[place].shape) for place in rest[-1]]  #: gradient
+  #: gradient
+        def define(name, rest_of_schema, run, fake):
+            tag = getattr(torch.Tag, "cudagraph_unsafe", None)
+            schema = "(Tensor[] tensors, SymInt[] sizes, float[] floats, int[] form, int number, ScalarType? autocast"
+            torch.library.define(name, schema + rest_of_schema, tags=[tag] if tag is not None else [])
+            torch.library.impl(name, "default", run)
+            torch.library.register_fake(name, fake)
+            space, _, short = name.partition("::")
+            return getattr(getattr(torch.ops, space), short).default
+
+        def keep(ctx, inputs, output):  #: gradient
+            tensors, *ctx.rest = inputs  #: gradient
+            ctx.smooth = [each.is_floating_point() or each.is_complex() for each in output]  #: gradient
+            ctx.save_for_backward(*tensors)  #: gradient
+  #: gradient
+        def differentiate(ctx, grads):  #: gradient
+            grads = [each for each, smooth in zip(grads, ctx.smooth) if smooth]  #: gradient
+            wanted = [place for place, each in enumerate(ctx.needs_input_grad[0]) if each]  #: gradient
+            made = dict(zip(wanted, backward(list(ctx.saved_tensors), *ctx.rest, grads, wanted)))  #: gradient
+            numbers = [None if each else [] for each in ctx.rest[:3]]  #: gradient
+            return [made.get(place) for place in range(len(ctx.saved_tensors))], *numbers, None, None  #: gradient
+  #: gradient
+        forward = define(name, ") -> Tensor[]", run, fake)
+        more = ", Tensor[] grads, int[] wanted) -> Tensor[]"  #: gradient
+        backward = define(f"{name}_backward", more, run_backward, fake_backward)  #: gradient
+        torch.library.register_autograd(name, differentiate, setup_context=keep)  #: gradient
+
+        def outlined(*given):
+            tensors, *rest = packed(given)
+            kind = tensors[0].device.type
+            autocast = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
+            return put(forward(tensors, *rest, autocast), nested)
+
+        outlined.code = code
+        return outlined
+
+    return decorate'''
+
+SAME = '''\
+def _have_one_form(old: tuple, new: tuple) -> bool:
+    """True if these are tensors of the same shapes, dtypes and devices: known while tracing."""
+    return all(
+        isinstance(before, torch.Tensor)
+        and isinstance(after, torch.Tensor)
+        and (before.shape, before.dtype, before.device) == (after.shape, after.dtype, after.device)
+        for before, after in zip(old, new)
+    )'''

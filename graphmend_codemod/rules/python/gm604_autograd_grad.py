@@ -1,0 +1,343 @@
+"""autograd-grad (GM604): a gradient that `forward` itself takes by `torch.autograd.grad`.
+
+Forces are gradients of an energy, flows need the derivative of a monotonic function, scores that of a density. Dynamo
+breaks the graph at `x.clone().requires_grad_()` and at `torch.autograd.grad(y, x)`, and it traces `torch.func.vjp`,
+which computes the same: eager mode keeps the author's statements, word for word, and under `torch.compile` what lies
+between the two becomes a function of `x`. Gradients of that gradient are those of eager mode, and what
+`create_graph` says holds of the result.
+
+The leaf has to be made in the function (`x = x.clone().requires_grad_()`, `x = pos.detach().requires_grad_()`), in the
+same block or in one `with torch.enable_grad():` before, and is not used behind the last gradient: there it would be
+another tensor. Statements between compute one result from it, and change nothing else. `allow_unused` has no
+counterpart. `x.requires_grad_()` on a tensor that was handed in changes what the caller holds, and is left alone.
+Layers that change buffers as they train (batch norm) are told apart while tracing, and break the graph as before. Where
+other code than that of the module's layers and of torch runs between, it may do so unseen, which compiled code refuses
+with an error: there it is an unsafe fix.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.patterns import is_attribute
+from graphmend_codemod.analysis.scope import SCOPES, walk, walk_scope
+from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Safety, Span
+from graphmend_codemod.project.index.facts import AttributeKind as _Held
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.new_leaves import is_constant, new_leaf, stored
+from graphmend_codemod.rules.proofs.outlining.custom_op import base
+
+_SETUP = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(3, 3), nn.Tanh())
+
+    def forward(self, x: torch.Tensor):
+        ...
+"""
+_INPUTS = ("torch.randn(2, 3)", "torch.randn(4, 3)")
+
+rule = Rule(
+    code="GM604",
+    slug="autograd-grad",
+    title="take gradients in forward by torch.func.vjp under torch.compile",
+    documentation=__doc__,
+    safety=Safety.SAFE,
+    contract=Contract(
+        cost=Cost.NONE,
+        compiled_exceptions="kept, but for what depends on no input, or where gradients are off, zeros are no error",
+    ),
+    examples=(
+        Example(
+            before="""
+            with torch.enable_grad():
+                x = x.clone().requires_grad_()
+                y = self.net(x)
+            slope = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0]
+            return y, slope
+            """,
+            after="""
+            if torch.compiler.is_compiling() and _update_no_buffers(self.net):
+                # Dynamo traces `torch.func.vjp`, and not `torch.autograd.grad`.
+                with torch.enable_grad():
+                    y, vjp = torch.func.vjp(lambda x: self.net(x), x.clone())
+            else:
+                with torch.enable_grad():
+                    x = x.clone().requires_grad_()
+                    y = self.net(x)
+            if torch.compiler.is_compiling() and _update_no_buffers(self.net):
+                slope = _gradients_in_graph(y, vjp, torch.ones_like(y), create_graph=True)[0]
+            else:
+                slope = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0]
+            return y, slope
+            """,
+            setup=_SETUP,
+            inputs=_INPUTS,
+        ),
+        Declined(
+            source="""
+            with torch.enable_grad():
+                x = x.clone().requires_grad_()
+                y = self.net(x)
+            slope = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0]
+            return y, slope + x
+            """,
+            because="`x` is used behind the gradient",
+            setup=_SETUP,
+        ),
+        Clean(source="return torch.func.vjp(self.net, x)[0]", setup=_SETUP),
+    ),
+)
+
+_GRADIENTS = '''\
+def _gradients_in_graph(outputs, vjp, grads=None, create_graph=False, batched=False):
+    """`torch.autograd.grad` of what `torch.func.vjp` made, which torch.compile traces."""
+    if grads is None:
+        if outputs.numel() != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        grads = torch.ones_like(outputs)
+    with torch.set_grad_enabled(bool(create_graph)):
+        found = torch.vmap(vjp)(grads) if batched else vjp(grads)
+    return found if create_graph else tuple(each.detach() for each in found)'''
+_BUFFERS = '''\
+def _update_no_buffers(*parts) -> bool:
+    """True for layers that change no buffers as they train, which `torch.func.vjp` refuses."""
+    return all(
+        isinstance(part, torch.nn.Module) and not any(each.training and len(each._buffers) for each in part.modules())
+        for part in parts
+    )'''
+_HELPERS = (("_gradients_in_graph", _GRADIENTS), ("_update_no_buffers", _BUFFERS))
+_COMMENT = "# Dynamo traces `torch.func.vjp`, and not `torch.autograd.grad`."
+_NO_LAYERS = frozenset({_Held.PARAMETER, _Held.BUFFER, _Held.CONSTANT, _Held.CONFIG})
+_GRAD = "torch.autograd.grad"
+_WORDS = ("outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "only_inputs")
+_KNOWN = frozenset({*_WORDS, "is_grads_batched"})
+_LEAVES = (
+    ast.Return, ast.Yield, ast.YieldFrom, ast.Await, ast.Global, ast.Nonlocal, ast.Delete, ast.NamedExpr, ast.With,
+    ast.AsyncWith, ast.Try, ast.Raise, ast.Assert, ast.Import, ast.ImportFrom, *SCOPES,
+)  # fmt: skip
+
+
+@rule.on(ast.Assign, ast.AnnAssign, ast.Return, ast.Expr, words=("grad", "autograd"), here=True)
+def gradient_in_forward(site: Site, statement: ast.stmt) -> Verdict | None:
+    """`slope = torch.autograd.grad(y, x, torch.ones_like(y))[0]`."""
+    calls = [part for part in walk_scope(statement) if isinstance(part, ast.Call) and site.resolve(part.func) == _GRAD]
+    if not calls or site.function.endswith("_gradients_in_graph"):
+        return None
+    message = f"takes a gradient in `forward`, which Dynamo does not trace: `{speculation.short(calls[0])}`"
+    if site.torch is None:
+        return Verdict(message, declined=name_taken())
+    try:
+        found = _Gradient(site, calls[0])
+        return Verdict(message, edit=found.edit(), safety=Safety.UNSAFE if found.parts is None else None)
+    except NotProven as reason:
+        return Verdict(message, declined=str(reason))
+
+
+class _Gradient:
+    """The gradients of one output for one input, which its function may take at several places."""
+
+    def __init__(self, site: Site, call: ast.Call) -> None:
+        self._site = site
+        given = _given(call)
+        output, leaf = _only(given.get("outputs")), _only(given.get("inputs"))
+        if not isinstance(output, ast.Name) or not isinstance(leaf, ast.Name):
+            raise NotProven("the gradient is not that of one name for another one; manually use `torch.func.vjp`")
+        self._output, self._input = output.id, leaf.id
+        self._leaf = new_leaf(site, leaf.id)
+        self._calls = list(self._all_calls())
+        self._between = self._statements()
+        self.parts = self._parts()
+
+    def _all_calls(self) -> Iterator[tuple[Site, ast.stmt, ast.Call]]:
+        """Every gradient that the function takes; NotProven where one is not of this output for this input."""
+        site = self._site
+        function = site.evaluator.scope.node
+        for statement in (part for part in walk_scope(function) if isinstance(part, ast.stmt)):
+            heads = [part for part in ast.iter_child_nodes(statement) if not isinstance(part, ast.stmt)]
+            for call in (each for head in heads for each in walk(head) if isinstance(each, ast.Call)):
+                taken = site.resolve_global(call.func) == _GRAD or getattr(call.func, "attr", "") == "backward"
+                if not taken:
+                    continue
+                inner = site.at(statement)
+                if inner is None or not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr)):
+                    raise NotProven(f"`{speculation.short(call)}` is another gradient")
+                given = _given(call)
+                names = [_only(given.get(word)) for word in ("outputs", "inputs")]
+                if [getattr(each, "id", None) for each in names] != [self._output, self._input]:
+                    raise NotProven(f"`{speculation.short(call)}` is another gradient")
+                yield inner, statement, call
+
+    def _statements(self) -> list[ast.stmt]:
+        """The statements that make the output from the leaf."""
+        leaf = self._leaf
+        end = max((place for place, each in enumerate(leaf.body) if self._output in stored(each)), default=leaf.place)
+        between = list(leaf.body[leaf.place + 1 : end + 1])
+        if not between or any(each is call[1] for each in between for call in self._calls):
+            raise NotProven(f"`{self._output}` is not made behind `{self._input}` in the same block")
+        if leaf.around is not None and len(leaf.body) > end + 1:
+            raise NotProven("more than the result is made under `torch.enable_grad()`")
+        return between
+
+    def _parts(self) -> list[str] | None:
+        """The layers that run on the way, as text; None where other code may run than theirs and torch's."""
+        scope = self._site.evaluator.scope
+        own = scope.self_name or ""
+        local = {self._input, *(name for each in self._between for name in stored(each))}
+        found: dict[str, None] = {}
+        for part in (part for each in self._between for part in walk(each)):
+            if isinstance(part, ast.Attribute) and is_attribute(part, own):
+                if scope.class_facts is None or not scope.class_facts.is_module:
+                    return None
+                fact = scope.attribute(part.attr)
+                if part.attr in scope.class_facts.methods or fact is None or fact.kind not in _NO_LAYERS:
+                    found[own if part.attr in scope.class_facts.methods else f"{own}.{part.attr}"] = None
+            elif isinstance(part, ast.Call):
+                called = self._site.resolve_global(part.func) or ""
+                facts = scope.index.function(called) if called else None
+                known = called.startswith(("torch.", "builtins.", "math.")) or (facts is not None and facts.computes)
+                if not known and base(part.func) not in {own, None, *local}:
+                    return None
+        return list(found)
+
+    def edit(self) -> Edit:
+        """The compile paths for the leaf with what is made of it, and for each gradient. NotProven where these show."""
+        site = self._site
+        last = site.at(self._between[-1])
+        if site.scripted or not site.torch_at_import or last is None:
+            raise NotProven("TorchScript compiles the function, or `torch` may not be bound where it runs")
+        self._check(self._between, last)
+        replacements = [self._made(self._between), *map(self._taken, self._calls)]
+        helpers = [Helper(name, text.replace("torch", site.torch or "torch"), shared=True) for name, text in _HELPERS]
+        return Edit(tuple(replacements), site.imports, tuple(helpers[: 2 if self.parts else 1]), since="func.vjp")
+
+    @property
+    def _header(self) -> str:
+        conditions = [self._site.compiling]
+        if self._leaf.around is None:
+            conditions.append(f"{self._site.torch}.is_grad_enabled()")
+        if self.parts:
+            conditions.append(f"_update_no_buffers({', '.join(self.parts)})")
+        return self._site.header("if", conditions)
+
+    def _check(self, between: Sequence[ast.stmt], last: Site) -> None:
+        """NotProven where the statements do not fit into a function of the leaf, or something uses the leaf later."""
+        site = self._site
+        bound = {name for each in between for name in stored(each)}
+        for part in (part for each in between for part in (each, *walk_scope(each))):
+            changes = isinstance(part, (ast.Attribute, ast.Subscript)) and not isinstance(part.ctx, ast.Load)
+            word = part.id if isinstance(part, ast.Name) else getattr(part, "attr", "")
+            in_place = isinstance(part, ast.Attribute) and word.endswith("_") and not word.endswith("__")
+            if isinstance(part, _LEAVES) or changes or in_place or word in {"super", "__class__", "locals"}:
+                raise NotProven(f"`{speculation.short(part)}` cannot be moved into a function of `{self._input}`")
+        names = sorted(name for name in bound - {self._input} if reads_before_writing(between, name))
+        if names or self._input in bound:
+            raise NotProven(f"`{names[0] if names else self._input}` is bound again behind the leaf")
+        if self._is_used_later(between[-1]):
+            raise NotProven(f"`{self._input}` is used behind the gradient, where it would be another tensor")
+        function = site.evaluator.scope.node
+        nested = {each.id for part in walk_scope(function) if isinstance(part, SCOPES) for each in _names(part)}
+        inside = {id(each) for part in between for each in _names(part)}
+        outside = {each.id for each in _names(function) if id(each) not in inside and isinstance(each.ctx, ast.Load)}
+        here = self._leaf.around is None and _contexts(site.at(self._leaf.body[self._leaf.place]))
+        if here is not False and any(_contexts(inner) != here for inner, *_ in self._calls):
+            raise NotProven("gradients may be on where the result is made, and off where its gradient is taken")
+        for name in sorted(bound - {self._output}):
+            if name in nested or (name in outside and last.live_after(name)):
+                raise NotProven(f"`{name}` is used behind the gradient, and is made on the way to `{self._output}`")
+
+    def _is_used_later(self, last: ast.stmt) -> bool:
+        """Whether anything behind the result reads the leaf, but for the calls that say what the gradient is for."""
+        first = [
+            each
+            for _, _, call in self._calls
+            for each in (*call.args[:2], *(word.value for word in call.keywords if word.arg in {"outputs", "inputs"}))
+        ]
+        known = {id(part) for each in first for part in walk(each)}
+        return any(
+            part.id == self._input and id(part) not in known and part.lineno > (last.end_lineno or 0)
+            for part in _names(self._site.evaluator.scope.node)
+        )
+
+    def _made(self, between: Sequence[ast.stmt]) -> Replacement:
+        """What the leaf and the statements behind it become: the output, and its function `vjp`."""
+        site, leaf, output = self._site, self._leaf, self._output
+        value, one = site.text(leaf.value), between[0]
+        depth = 0 if leaf.around is None else 1
+        parts: list[str | Original] = [f"{self._header}\n    {_COMMENT}\n"]
+        plain = len(between) == 1 and isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
+        if plain:
+            function = f"lambda {self._input}: {site.text(one.value)}"  # type: ignore[attr-defined]
+        else:
+            function = site.free_name(f"{output}_of")
+            inside = self._whole(between[0], between[-1])
+            parts += [f"    def {function}({self._input}):\n        ", Original(inside, 2 - depth)]
+            parts += [f"\n        return {output}\n\n"]
+        made = f"{output}, {self._vjp} = {site.torch}.func.vjp({function}, {value})"
+        if leaf.around is None:
+            parts.append(f"    {made}\nelse:\n    ")
+            whole = self._whole(leaf.body[leaf.place], between[-1])
+        else:
+            parts.append(f"    with {site.torch}.enable_grad():\n        {made}\nelse:\n    ")
+            whole = site.span(leaf.around)
+        return Replacement(whole, (*parts, Original(whole, 1)))
+
+    @property
+    def _vjp(self) -> str:
+        return self._site.free_name("vjp", f"{self._output}_vjp")
+
+    def _whole(self, first: ast.stmt, last: ast.stmt) -> Span:
+        start, end = self._site.span(first), self._site.span(last)
+        return Span(start.start_line, start.start_column, end.end_line, end.end_column)
+
+    def _taken(self, taken: tuple[Site, ast.stmt, ast.Call]) -> Replacement:
+        """What a statement that takes a gradient becomes."""
+        site, statement, call = taken
+        given = _given(call)
+        arguments = [self._output, self._vjp]
+        grads = _only(given.get("grad_outputs"))
+        if grads is not None and not is_constant(grads, None):
+            arguments.append(site.text(grads))
+        for word, name in (("create_graph", "create_graph"), ("is_grads_batched", "batched")):
+            if word in given and not is_constant(given[word], False):
+                arguments.append(f"{name}={site.text(given[word])}")
+        text = f"_gradients_in_graph({', '.join(arguments)})"
+        inner = site.but(written={id(call): (call, text)}).text(statement)
+        path = f"{self._header}\n    {inner}\nelse:\n    "
+        return Replacement(site.span(statement), (path, site.original(statement, 1)))
+
+
+def _given(call: ast.Call) -> dict[str, ast.expr]:
+    """The arguments of `torch.autograd.grad` by name; NotProven for those that `torch.func.vjp` has no way for."""
+    given = dict(zip(_WORDS, call.args, strict=False)) | {word.arg or "": word.value for word in call.keywords}
+    unused = given.pop("allow_unused", None)
+    if any(isinstance(each, ast.Starred) for each in call.args) or len(call.args) > len(_WORDS):
+        raise NotProven("the arguments of the gradient are not known")
+    if set(given) - _KNOWN or (unused is not None and not is_constant(unused, False)):
+        raise NotProven("`allow_unused` and the like have no counterpart in `torch.func.vjp`")
+    return given
+
+
+def _only(node: ast.expr | None) -> ast.expr | None:
+    """The one element of a list or tuple, or what is no list."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return node.elts[0] if len(node.elts) == 1 else None
+    return node
+
+
+def _contexts(site: Site | None) -> list[int]:
+    return [] if site is None else [id(each) for each in site.place.parents if isinstance(each, ast.With)]
+
+
+def _names(node: ast.AST) -> list[ast.Name]:
+    return [part for part in walk(node) if isinstance(part, ast.Name)]
