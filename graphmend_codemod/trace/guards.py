@@ -80,8 +80,9 @@ def in_words(guard: str) -> str:
 
 
 def _guards(text: str) -> Iterator[str]:
-    for line in text.splitlines():
-        guard = _SAID.sub("", _NUMBER.sub("", line.strip())).strip()
+    lines = [line.strip() for line in text.splitlines()]
+    for line in [line for line in lines if _NUMBER.match(line)] or lines:  # below some stands a stack of the user's
+        guard = _SAID.sub("", _NUMBER.sub("", line)).strip()
         if guard and not guard.startswith("#"):
             yield guard[:_LIMIT]
 

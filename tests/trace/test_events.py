@@ -138,3 +138,9 @@ def test_guard_is_told_in_words(guard: str, words: str) -> None:
     (reason,) = guards.reasons([f"3/0: {guard}"])
     assert reason.guard == guard
     assert reason.words.startswith(words)
+
+
+def test_stack_below_a_guard_is_no_guard() -> None:
+    stack = 'User stack trace:\n  File "model.py", line 55, in forward\n    return x.sum() * n\n'
+    (reason,) = guards.reasons([f"4/0: ___stack0 == 1\n{stack}"])
+    assert reason.guard == "___stack0 == 1"
