@@ -37,11 +37,27 @@ def test_rows_numbers_and_flags_under_one_mask_are_one_graph() -> None:
     compiles(after, inputs, scenarios=(Scenario(gradients="off"),))
 
 
+def test_masks_with_more_dimensions_are_the_mask() -> None:
+    source = model(
+        """
+if m.any():
+    out = out.masked_fill(m[:, :], 2.0)
+    y[None].masked_fill_(m.unsqueeze(0).to(torch.bool), 1.0)
+"""
+    )
+    after, result = fixed(source)
+    assert not result.remaining
+    inputs = ["torch.ones(2, 4)", "torch.arange(8.0).view(2, 4)"]
+    behaves(source, after, inputs)
+    compiles(after, inputs, scenarios=(Scenario(gradients="off"),))
+
+
 @pytest.mark.parametrize(
     ("body", "because"),
     [
         ("t = x[7]\n    out[m] = 0.0", "may raise for some shapes"),
         ("t = x * 2.0\n    out[m] = t[m]", "`t` is computed in the branch"),
+        ("out = out.masked_fill(m[0], 1.0)", "may have a different shape"),
         ("out[m] = 1.0\n    y = y + 1.0", "`y` is assigned beside elements"),
         ("out[m] = y[m].max()", "`m` indexes with a tensor"),
     ],
@@ -52,5 +68,6 @@ def test_what_may_change_something_under_an_empty_mask_is_declined(body: str, be
 
 def test_flags_that_are_no_bools_are_left_alone() -> None:
     declined(
-        model("out = torch.ones(2, 4, dtype=torch.int64)\nif m.any():\n    out |= m"), because="is not a mask of bools"
+        model("out = torch.ones(2, 4, dtype=torch.int64)\nif m.any():\n    out |= m\n    y[m] = 0.0"),
+        because="is not a mask of bools",
     )

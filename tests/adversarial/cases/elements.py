@@ -227,6 +227,10 @@ for name, body in {
     "a print": "out[m] = 0.0\nprint(out)",
     "max of rows": "out[m] = y[m].max()",
     "a sum": "out[m] += 1.0",
+    "more dimensions": "out[None].masked_fill_(m.unsqueeze(0), 2.0)",
+    "more dimensions than there are": "out = out.masked_fill(m.unsqueeze(0), 2.0)",
+    "a dimension that is not there": "out = out.masked_fill(m.unsqueeze(3), 2.0)",
+    "all of it": "out = out.masked_fill(m[:, :].to(torch.bool), 2.0)",
 }.items():
     for test in ("m.any()", "m.sum() > 0", "bool(torch.any(m))"):
         under.add(

@@ -80,10 +80,11 @@ def neutral(site: Site, body: Sequence[ast.stmt], mask: ast.expr) -> list[str] |
     """
     facts: list[str] = []
     made: set[str] = set()
-    wrote = False
+    if len(body) > _MOST or not any(_is_write(site.at(each), each, mask) for each in body):
+        return None
     for statement in body:
         inner = site.at(statement)
-        if inner is None or len(body) > _MOST:
+        if inner is None:
             return None
         found = _write_facts(site, inner, statement, mask)
         if found is None:
@@ -91,8 +92,6 @@ def neutral(site: Site, body: Sequence[ast.stmt], mask: ast.expr) -> list[str] |
             if name is None or found is None:
                 return None
             made.add(name)
-        else:
-            wrote = True
         for fact in found:
             known = next(
                 (part.id for part in walk(ast.parse(fact)) if isinstance(part, ast.Name) and part.id in made), ""
@@ -100,7 +99,13 @@ def neutral(site: Site, body: Sequence[ast.stmt], mask: ast.expr) -> list[str] |
             if known:
                 raise NotProven(f"`{known}` is computed in the branch, and the compile path has to ask for it before")
         facts += found
-    return list(dict.fromkeys(facts)) if wrote else None
+    return list(dict.fromkeys(facts))
+
+
+def _is_write(site: Site | None, statement: ast.stmt, mask: ast.expr) -> bool:
+    """True for a statement that writes under the mask, whether it is known to change nothing or not."""
+    write = masked_write(site, statement) if site is not None else None
+    return site is not None and write is not None and _views(site, write.mask, mask) is not None
 
 
 def _computed(site: Site, inner: Site, statement: ast.stmt) -> tuple[list[str] | None, str | None]:
@@ -119,10 +124,10 @@ def _computed(site: Site, inner: Site, statement: ast.stmt) -> tuple[list[str] |
 def _write_facts(site: Site, inner: Site, statement: ast.stmt, mask: ast.expr) -> list[str] | None:
     """The conditions of one write under the mask; None where the statement is none."""
     write = masked_write(inner, statement)
-    if write is not None and same(write.mask, mask):
-        if write.form is Form.INDEX and _chosen(write.fill, mask) is not None:
+    if write is not None and (asked := _views(inner, write.mask, mask)) is not None:
+        if write.form is Form.INDEX and same(write.mask, mask) and _chosen(write.fill, mask) is not None:
             return _facts_of_rows(site, inner, write)
-        return facts_of(site, inner, write)
+        return facts_of(site, inner, write, mask, asked)
     if not isinstance(statement, ast.AugAssign) or not isinstance(statement.target, ast.Name):
         return None
     value, sign = statement.value, type(statement.op)
@@ -134,6 +139,38 @@ def _write_facts(site: Site, inner: Site, statement: ast.stmt, mask: ast.expr) -
     facts = [*_bool_facts(site, statement.target), *_bool_facts(site, mask)]
     shapes = [] if target.shape == known.shape else [f"{statement.target.id}.shape == {site.operand(mask)}.shape"]
     return [*facts, *shapes]
+
+
+def _views(site: Site, node: ast.expr, mask: ast.expr) -> list[str] | None:
+    """Conditions under which an expression is a mask with more dimensions, `m.unsqueeze(1)`; None where it is none."""
+    if same(node, mask):
+        return []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.keywords:
+        inside = _views(site, node.func.value, mask)
+        number = node.args[0].value if len(node.args) == 1 and isinstance(node.args[0], ast.Constant) else None
+        if inside is None or node.func.attr == "bool" or is_converted(site, node):
+            return inside
+        if node.func.attr == "unsqueeze" and type(number) is int:
+            text = site.operand(node.func.value)
+            return [*inside, *([f"{text}.dim() > {number - 1}"] if number > 0 else [])]
+        return None
+    if isinstance(node, ast.Subscript) and (inside := _views(site, node.value, mask)) is not None:
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        whole = [each for each in parts if isinstance(each, ast.Slice)]
+        plain = all(each.lower is each.upper is each.step is None for each in whole)
+        others = [each.value for each in parts if isinstance(each, ast.Constant)]
+        if plain and len(whole) + len(others) == len(parts) and all(each in (None, ...) for each in others):
+            return [*inside, *([f"{site.operand(node.value)}.dim() > {len(whole) - 1}"] if whole else [])]
+    return None
+
+
+def is_converted(site: Site, node: ast.expr) -> bool:
+    """True for `m.to(torch.bool)` and `m.bool()`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:
+        return False
+    if node.func.attr == "to" and len(node.args) == 1:
+        return site.resolve(node.args[0]) == BOOL
+    return node.func.attr == "bool" and not node.args
 
 
 def _bool_facts(site: Site, node: ast.expr) -> list[str]:
@@ -220,17 +257,22 @@ def _copying(site: Site, target: ast.Name, value: ast.expr) -> Write | None:
     return Write(arguments[0], arguments[1], arguments[2], Form.COPY)
 
 
-def facts_of(site: Site, inner: Site, write: Write) -> list[str]:
-    """Trace-time conditions under which the write does nothing where the mask has no true element."""
+def facts_of(site: Site, inner: Site, write: Write, base: ast.expr, asked: list[str]) -> list[str]:
+    """Trace-time conditions under which the write does nothing where the mask has no true element.
+
+    The write is under `base`, or more dimensions of it, for which `asked` has to hold.
+    """
     target, mask, fill = inner.value(write.target), inner.value(write.mask), inner.value(write.fill)
-    verdict = inner.judge(write.fill) & inner.judge(write.mask)
+    verdict = inner.judge(write.fill) & inner.judge(base)
     if verdict.impure or verdict.raises:
         raise NotProven(verdict.impure or f"{verdict.raises} where eager mode skips it")
     if write.form is not Form.COPY and not (fill.is_python or fill.is_single):
         raise NotProven(f"`{site.text(write.fill)}` may have more than one element, as many as the mask selects")
     texts = {id(each): site.operand(each) for each in (write.target, write.mask)}
     name, mask_name = texts[id(write.target)], texts[id(write.mask)]
-    facts = _tensor_facts(site, write.target) + _bool_facts(site, write.mask)
+    facts = _tensor_facts(site, write.target)
+    facts += _tensor_facts(site, base) if is_converted(site, write.mask) else _bool_facts(site, base)
+    facts += asked
     facts += [f"{text}.is_floating_point()" for text in sorted(verdict.needs_floating)]
     facts += _fitting(site, inner, write, target, fill, name)
     if mask.shape != target.shape:

@@ -166,7 +166,7 @@ class Judge:
                 raise NotProven(f"cannot infer the dtype of `{one}`; convert it first: `.to(dtype)`")
             if what == "floating":
                 if value.dtype.startswith("torch.") and not value.is_floating:
-                    raise NotProven(f"`{one}` is not floating point")
+                    raise NotProven(f"`{one}` is not floating point, and what is computed of it may raise")
                 rename_dtype(env, value.dtype, f"float:{value.dtype}")
             else:
                 equate(env, what, getattr(value, what), self._named(what, other, env))
