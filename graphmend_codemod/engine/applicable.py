@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.scope import Scope
+from graphmend_codemod.analysis.scope import Scope, walk_scope
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.scripted import scriptable
@@ -19,7 +21,7 @@ def applicable(verdict: Verdict, rule: Rule, site: Site, reached: ReachedFunctio
     if verdict.edit is not None and rule.for_own and reached.offered:
         reason = "nothing in this project that is compiled calls the function, and it takes no tensors"
         return verdict._replace(edit=None, declined=reason)
-    verdict = _uncaught(_uncontradicted(_within_target(verdict, site), site), rule, site)
+    verdict = _outside_handlers(_uncaught(_uncontradicted(_within_target(verdict, site), site), rule, site), site)
     return scriptable(_importable(verdict, site), site)
 
 
@@ -37,6 +39,30 @@ def _within_target(verdict: Verdict, site: Site) -> Verdict:
         "raise `target-torch` if you can"
     )
     return verdict._replace(edit=None, declined=reason)
+
+
+def _outside_handlers(verdict: Verdict, site: Site) -> Verdict:
+    """The verdict without its edit in an `except` with a `finally` behind it.
+
+    Dynamo of torch 2.13 ends in an internal error where such code has more than 255 instructions and a graph begins
+    in the function before it.
+    """
+    if verdict.edit is None or not _is_before_finally(site):
+        return verdict
+    reason = "Dynamo may fail where an `except` in front of a `finally` gets longer; move the code into a function"
+    return verdict._replace(edit=None, declined=reason)
+
+
+def _is_before_finally(site: Site) -> bool:
+    """True where the node stands in an `except` of a `try` that has a `finally`."""
+    handlers = [parent for parent in site.place.parents if isinstance(parent, ast.ExceptHandler)]
+    tries = walk_scope(site.evaluator.scope.node) if handlers else ()
+    return any(
+        handler in part.handlers
+        for part in tries
+        if isinstance(part, ast.Try) and part.finalbody
+        for handler in handlers
+    )
 
 
 def _uncontradicted(verdict: Verdict, site: Site) -> Verdict:
