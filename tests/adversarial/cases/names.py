@@ -54,7 +54,7 @@ for name, (body, function) in _BODIES.items():
         f"{name}, executed as text",
         "",
         files={"odd.py": text},
-        outside="text = open('odd.py').read()\nnames = {'__name__': '__main__'}\nexec(compile(text, 'odd.py', 'exec'), names)\n\ndef make():\n    return names['Model']()\n",
+        outside="import pathlib\ntext = pathlib.Path('odd.py').read_text()\nnames = {'__name__': '__main__'}\nexec(compile(text, 'odd.py', 'exec'), names)\n\ndef make():\n    return names['Model']()\n",
         inputs=_TWO,
         varied=False,
     )

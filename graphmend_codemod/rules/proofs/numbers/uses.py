@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import is_integer
+from graphmend_codemod.analysis.patterns import is_integer, is_none
 from graphmend_codemod.analysis.scope import dotted, parameters, parents_in, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -40,7 +41,12 @@ _SIZED = frozenset(
 _METHODS = frozenset(
     """expand narrow new_empty new_full new_ones new_zeros repeat reshape split unflatten view""".split()
 )
-_IN_PYTHON = frozenset("dim element_size get_device item nelement ndimension numel numpy size stride tolist".split())
+_MADE = _FILLS | {"cat", "stack"}
+_KEEPS = frozenset(
+    """abs clone contiguous exp expand flatten float log mean permute prod relu repeat reshape sigmoid sqrt sum t
+    transpose unsqueeze view""".split()
+)
+"""Methods after which a tensor has dimensions still, or the dtype that a number beside it leaves alone."""
 _BOUNDS = frozenset({"builtins.max", "builtins.min"})
 Parents = Mapping[int, ast.AST]
 Resolve = Callable[[ast.expr], "str | None"]
@@ -228,15 +234,15 @@ class Uses:
         return isinstance(op, _WHOLE) and (followed or is_integer(node) or is_size(node))
 
     def _is_tensor(self, function: Definition, node: ast.expr, names: frozenset[str] = frozenset()) -> bool:
-        """True for what functions and operators of torch make, and for an index that only tensors have: `x[:, None]`.
+        """True for tensors with dimensions, which give a Python number and a 0-dim tensor beside them their own dtype.
 
-        `names` are local names of which that is asked already.
+        They are made by functions of torch, or have an index that only tensors have: `x[:, None]`. `names` are local
+        names of which that is asked already.
         """
-        while isinstance(node, ast.Subscript):
+        if isinstance(node, ast.Subscript):
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else ()
-            if any(isinstance(part, (ast.Slice, ast.Constant)) for part in parts):
-                return True
-            node = node.value
+            whole = any(isinstance(part, ast.Slice) or is_none(part) for part in parts)
+            return whole or (is_none(node.slice) and self._is_tensor(function, node.value, names))
         if isinstance(node, ast.BinOp):
             return any(self._is_tensor(function, each, names) for each in (node.left, node.right))
         if isinstance(node, ast.Name):
@@ -246,8 +252,8 @@ class Uses:
         if not isinstance(node, ast.Call):
             return False
         if isinstance(node.func, ast.Attribute) and self._named(function, node) is None:
-            return node.func.attr not in _IN_PYTHON and self._is_tensor(function, node.func.value, names)
-        return (self._named(function, node) or "").startswith("torch.")
+            return node.func.attr in _KEEPS and self._is_tensor(function, node.func.value, names)
+        return torch_api.torch_function(self._named(function, node)) in _MADE
 
     def _bound(self, function: Definition, name: str) -> list[ast.expr]:
         """The values that assignments give a local name, and None for other ways; nothing for a parameter."""
