@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -15,13 +16,16 @@ from tests.adversarial.case import Case, all_cases
 from tests.tools.behaviour import compared
 from tests.tools.observe import Scenario
 
-pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Converting a tensor"),  # cases that trace code with branches on tensors
+]
 
 EVERY = 6
-"""One case in so many, so that it takes seconds."""
+"""One case in so many, so that it takes seconds: the same ones, whatever cases are added."""
 
 BATCHES = 8
-_CASES = all_cases()[::EVERY]
+_CASES = [case for case in all_cases() if crc32(case.title.encode()) % EVERY == 0]
 
 
 def differences(case: Case, folder: Path) -> Iterator[str]:
