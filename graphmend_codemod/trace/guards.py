@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -63,7 +64,7 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
 
 
 def reasons(texts: Iterable[str]) -> tuple[Reason, ...]:
-    """The guards that failed, the most frequent first. Each text holds a line for each earlier compilation."""
+    """The guards that failed, the most frequent first. A text holds a line for each, or is a JSON list of them."""
     counted: Counter[str] = Counter()
     for text in texts:
         counted.update(set(_guards(text)))
@@ -79,8 +80,17 @@ def in_words(guard: str) -> str:
     return guard
 
 
+def _listed(text: str) -> list[str]:
+    """The texts of a JSON list; the text itself where it is none."""
+    try:
+        every = json.loads(text) if text.lstrip().startswith("[") else None
+    except (ValueError, RecursionError):
+        every = None
+    return [str(each) for each in every] if isinstance(every, list) else [text]
+
+
 def _guards(text: str) -> Iterator[str]:
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip() for each in _listed(text) for line in each.splitlines()]
     for line in [line for line in lines if _NUMBER.match(line)] or lines:  # below some stands a stack of the user's
         guard = _SAID.sub("", _NUMBER.sub("", line)).strip()
         if guard and not guard.startswith("#"):

@@ -144,3 +144,13 @@ def test_stack_below_a_guard_is_no_guard() -> None:
     stack = 'User stack trace:\n  File "model.py", line 55, in forward\n    return x.sum() * n\n'
     (reason,) = guards.reasons([f"4/0: ___stack0 == 1\n{stack}"])
     assert reason.guard == "___stack0 == 1"
+
+
+def test_guards_of_several_earlier_compilations_are_told_one_by_one() -> None:
+    told = json.dumps(
+        ["0/1: GLOBAL_STATE changed: grad_mode ", "0/0: tensor 'x' size mismatch at index 0. expected 2, actual 3"],
+        indent=1,
+    )
+    found = {reason.words.partition(";")[0] for reason in guards.reasons([told])}
+    words = "a global state of torch changed: gradients, autocast, the number of threads, or deterministic mode"
+    assert found == {words, "size 0 of `x` changed from 2 to 3"}
