@@ -87,6 +87,19 @@ def asked_below(site: Site, node: ast.expr) -> list[str]:
     return [f"isinstance({each.partition('.dtype')[0]}, {site.torch}.Tensor)" for each in facts] + facts
 
 
+def tensors_below(site: Site, node: ast.expr) -> list[str]:
+    """Conditions under which what an expression further down takes for tensors are; NotProven as for `asked_below`."""
+    asked = dict.fromkeys(each for each in tensor_facts(site, node) if ".dtype == " not in each)
+    function = site.evaluator.scope.node
+    bound = {part.id for part in walk_scope(function) if isinstance(part, ast.Name) and part.ctx.__class__ is ast.Store}
+    stays = {each.arg for each in parameters(function)} - bound
+    for fact in asked:
+        name = fact.removeprefix("isinstance(").partition(",")[0]
+        if name not in stays:
+            raise NotProven(f"only an annotation or a constructor says that `{name}` is a Tensor")
+    return list(asked)
+
+
 def own_memory(site: Site, node: ast.expr, text: str) -> str:
     """`text` of a 0-dim tensor, copied unless it is certainly new: what is written into it later must not count."""
     new = isinstance(node, (ast.BinOp, ast.Compare))

@@ -7,7 +7,8 @@ What only an annotation calls a tensor is asked for while tracing.
 
 A 0-dim tensor means the same where it is compared to decide an error (GM301 then checks it on the device), or is in
 arithmetic with a tensor of its own dtype: with another one, a Python number would leave the other's dtype alone and a
-tensor might not. Numbers that are used as sizes, in Python arithmetic or as arguments of functions are left alone.
+tensor might not. An integer may divide any tensor (`loss.sum() / max(valid.sum().item(), 1)`), since that gives a float
+in any case. Numbers that are used as sizes, in Python arithmetic or as arguments of functions are left alone.
 
 The position of a queue is the exception: `at = int(self.at)`, `self.queue[:, at : at + n] = keys.T`, and then
 `self.at[0] = (at + n) % self.size`. In the compile path the position stays a tensor, and `at + torch.arange(n)` says
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
-from graphmend_codemod.analysis.values import BOOL, Kind
+from graphmend_codemod.analysis.values import BOOL, Kind, Value
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import (
@@ -36,7 +37,7 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.condition_parts import number_of
-from graphmend_codemod.rules.proofs.proven import asked_below, own_memory, tensor_facts
+from graphmend_codemod.rules.proofs.proven import asked_below, own_memory, tensor_facts, tensors_below
 
 _SETUP = """
 import torch
@@ -180,6 +181,7 @@ _WHOLE = frozenset(["torch.bool", *(f"torch.{sign}int{bits}" for sign in ("u", "
 _LARGEST = 256
 """All integers up to this one are numbers of every floating dtype that torch reduces."""
 _ITEM = frozenset({"item"})
+_BOUNDS = {"builtins.max": "min", "builtins.min": "max"}
 _REDUCES = frozenset({"max", "amax", "min", "amin", "sum", "mean", "argmax", "argmin"})
 _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 
@@ -188,7 +190,8 @@ _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = t.item()`."""
     target = node.targets[0]
-    tensor = number_of(site, node.value)
+    read, bound = _bounded(site, node.value)
+    tensor = number_of(site, read)
     if tensor is None and (unknown := _reduced(site, node.value)) is not None:
         message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(node.value)}`"
         return Verdict(message, declined=cannot_infer_tensor(site, unknown))
@@ -197,7 +200,7 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     if site.value(tensor).dtype == BOOL:
         return None
     message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(node.value)}`"
-    reason = _why_not(site, node, target.id, tensor)
+    reason = _why_not(site, read, target.id, tensor)
     if reason is not None:
         from graphmend_codemod.rules.proofs.numbers.kept_positions import position_kept  # a commit hook waits for it
 
@@ -207,21 +210,38 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
             return Verdict(message, declined=str(unsure))
         return Verdict(message, edit=edit) if edit is not None else Verdict(message, declined=reason)
     try:
-        facts = dict.fromkeys([*tensor_facts(site, tensor), *_facts_of_others(site, target.id)])
+        facts = dict.fromkeys([*tensor_facts(site, tensor), *_facts_of_others(site, target.id, tensor)])
     except NotProven as unproven:
         return Verdict(message, declined=str(unproven))
-    kept = site.text(tensor)
-    if site.value(tensor).grad and not site.no_grad:
-        kept = f"{site.operand(tensor)}.detach()"
-    kept = own_memory(site, tensor, kept)
+    cut = ".detach()" if site.value(tensor).grad and not site.no_grad else ""
+    kept = f"{site.operand(tensor)}{cut}{bound}" if cut or bound else site.text(tensor)
+    kept = kept if bound else own_memory(site, tensor, kept)
     header = site.header("if", [site.compiling, *facts])
     path = f"{header}\n    {_COMMENT}\n    {target.id} = {kept}\nelse:\n    "
     parts = (path, site.original(node, 1))
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
 
 
-def _facts_of_others(site: Site, name: str) -> Iterator[str]:
+def _bounded(site: Site, node: ast.expr) -> tuple[ast.expr, str]:
+    """`t.item()` and `.clamp(min=1)` for `max(t.item(), 1)`; the value itself for any other."""
+    called = (
+        site.resolve(node.func) if isinstance(node, ast.Call) and len(node.args) == 2 and not node.keywords else None
+    )
+    if called not in _BOUNDS or not isinstance(node, ast.Call):
+        return node, ""
+    number, read = sorted(node.args, key=lambda each: not isinstance(each, ast.Constant))
+    tensor = number_of(site, read)
+    if tensor is None or not isinstance(number, ast.Constant) or type(number.value) not in {int, float}:
+        return node, ""
+    # `max(1, nan)` is 1, `max(nan, 1)` is nan, as `clamp` has it.
+    whole = _is_whole(site, tensor) and type(number.value) is int
+    fits = whole or (site.value(tensor).is_floating and node.args[0] is read)
+    return (read, f".clamp({_BOUNDS[called]}={number.value})") if fits else (node, "")
+
+
+def _facts_of_others(site: Site, name: str, tensor: ast.expr) -> Iterator[str]:
     """What must hold for the tensors that meet the number to have the dtypes that they are taken to have."""
+    dtype = site.value(tensor).dtype
     for place in site.flow.places.values():
         for part in _own_expressions(place.statement):
             sides = [part.left, part.right] if isinstance(part, ast.BinOp) else []
@@ -229,6 +249,7 @@ def _facts_of_others(site: Site, name: str) -> Iterator[str]:
                 there = site.at(place.statement)
                 if there is not None and getattr(side, "id", "") != name:
                     yield from asked_below(there, side)
+                    yield from tensors_below(there, side) if there.value(side).dtype != dtype else ()
 
 
 def _reduced(site: Site, node: ast.expr) -> ast.expr | None:
@@ -242,7 +263,7 @@ def _reduced(site: Site, node: ast.expr) -> ast.expr | None:
     return inner if site.value(inner).kind is Kind.UNKNOWN else None
 
 
-def _why_not(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> str | None:
+def _why_not(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> str | None:
     if site.torch is None:
         return name_taken()
     function = site.evaluator.scope.node
@@ -255,8 +276,8 @@ def _why_not(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> str |
     if not reads:
         return f"`{name}` is never read"
     reason = _misused(site, name, tensor, reads)
-    if reason is None and not _keeps_dtype(site, node.value, tensor):
-        return f"`{speculation.short(node.value)}` changes the number"
+    if reason is None and not _keeps_dtype(site, value, tensor):
+        return f"`{speculation.short(value)}` changes the number"
     return reason
 
 
@@ -302,10 +323,16 @@ def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | 
                     f"`{name}` is used as a Python number in `{speculation.short(around)}`; "
                     "manually keep it a tensor there"
                 )
-            if other.dtype != dtype:
+            if other.dtype != dtype and not (whole and _takes_whole(around, other)):
                 return f"the other side of `{speculation.short(around)}` may have a different dtype from `{name}`"
             reads.discard(id(part))
     return None if reads <= allowed else f"`{name}` is used in code that torch.compile does not reach"
+
+
+def _takes_whole(node: ast.BinOp, other: Value) -> bool:
+    """True where a tensor gets the same dtype from an integer in a 0-dim tensor as from one of Python."""
+    kept = other.is_floating and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult))
+    return isinstance(node.op, ast.Div) or kept
 
 
 def _is_whole(site: Site, tensor: ast.expr) -> bool:
