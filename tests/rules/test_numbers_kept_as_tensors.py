@@ -129,9 +129,9 @@ def test_sizes_that_change_after_they_were_joined_stay_in_their_tensor(change: s
         ("max((x > 0).sum().item(), 1)", "(x > 0).sum().clamp(min=1)"),
         ("max(1, int((x > 0).sum()))", "(x > 0).sum().clamp(min=1)"),
         ("min((x > 0).sum().item(), 2)", "(x > 0).sum().clamp(max=2)"),
-        ("max(((x > 0).sum() + (x > 2).sum()).item(), 1)", "((x > 0).sum() + (x > 2).sum()).clamp(min=1)"),
         ("max((x > 0).sum().item(), 1.5)", ""),
         ("max(1.0, x.float().max().item())", ""),
+        ("max((x.float() + 1).max().item() , 1.0)", "(x.float() + 1).max().detach().clamp(min=1.0)"),
         ("max(x.float().max().item(), 1.0)", "x.float().max().detach().clamp(min=1.0)"),
     ],
 )

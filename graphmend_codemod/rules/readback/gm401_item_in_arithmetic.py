@@ -289,7 +289,8 @@ def _keeps_dtype(site: Site, node: ast.expr, tensor: ast.expr) -> bool:
         if isinstance(part, ast.Call) and part not in list(walk_in_layers(tensor))
     }
     if "builtins.int" in casts:
-        return not site.value(tensor).is_floating and str(site.value(tensor).dtype).startswith("torch.int")
+        whole = str(site.value(tensor).dtype).startswith("torch.int") or _is_whole(site, tensor)
+        return whole and not site.value(tensor).is_floating
     return "builtins.float" not in casts or site.value(tensor).is_floating
 
 
