@@ -236,7 +236,7 @@ def _bounded(site: Site, node: ast.expr) -> tuple[ast.expr, str]:
     # `max(1, nan)` is 1, `max(nan, 1)` is nan, as `clamp` has it.
     whole = _is_whole(site, tensor) and type(number.value) is int
     fits = whole or (site.value(tensor).is_floating and node.args[0] is read)
-    return (read, f".clamp({_BOUNDS[called]}={number.value})") if fits else (node, "")
+    return (read, f".clamp({_BOUNDS[called]}={number.value!r})") if fits else (node, "")
 
 
 def _facts_of_others(site: Site, name: str, tensor: ast.expr) -> Iterator[str]:
