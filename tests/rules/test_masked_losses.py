@@ -94,6 +94,9 @@ def test_rows_that_a_branch_selects_get_the_label_that_the_loss_behind_it_ignore
         ("[shifted_mask.to(labels.device) != 0]", "[shifted_mask.to(labels.device) != 1]"),
         ("if loss is not None:", "loss = shift_logits\nif loss is not None:"),
         ("if mask is not None:", "for mask in [mask]:"),
+        ("-1)), flat)", "-1)), flat) + shift_labels.float().mean()"),
+        ("-1)), flat)", "-1)), flat)\n    loss = loss + (shift_labels != 2).sum()"),
+        ("-1)), flat)", "-1)), flat)\n    loss = loss * shift_labels.float().max()"),
         ("if loss is not None:", "if self.classes:\n    loss_fct = nn.MSELoss()\nif loss is not None:"),
         ("shift_logits.size(-1)), flat", "self.classes), flat + self.classes"),
     ],
@@ -104,6 +107,15 @@ def test_rows_that_get_to_something_else_are_left_alone(old: str, new: str) -> N
         body = body.replace("else:", "if mask is None:")
     assert body != _SHIFTED
     assert "is_compiling" not in fixed(_source(body), select=("GM510",))[0]
+
+
+def test_a_function_that_ignores_labels_is_one_of_those_losses() -> None:
+    call = "F.cross_entropy(shift_logits.view(-1, shift_logits.size(-1)), flat, ignore_index=self.classes)"
+    body = _SHIFTED.replace("loss_fct(shift_logits.view(-1, shift_logits.size(-1)), flat)", call)
+    after, _ = fixed(_source(body), select=("GM510",))
+    assert call in after
+    assert "!= 0, labels[..., 1:], self.classes).flatten()" in after
+    assert "is_compiling" not in fixed(_source(body.replace(call, f"{call} + (flat > 0).sum()")), select=("GM510",))[0]
 
 
 def test_a_row_of_another_size_runs_the_original() -> None:

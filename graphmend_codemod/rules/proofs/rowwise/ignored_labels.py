@@ -133,17 +133,12 @@ class LabelsIgnored(Rewriter):
 
     def operator(self, node: ast.Call, name: str, first: Held, rest: list[Held], words: dict[str, Held]) -> Held:
         held = super().operator(node, name, first, rest, words)
-        if held.what is What.DECIDES:
+        if held.what is What.DECIDES or name in {"gather", "take_along_dim"}:  # no index is -100
             raise NotRowwise(f"`{short(node)}` looks at all rows")
         return held
 
     def reduced(self, node: ast.Call, name: str, given: list[Held], words: dict[str, Held]) -> Held | None:
-        options = {word.arg: word.value for word in node.keywords}
-        before = dict(self.changes)
-        held = super().reduced(node, name, given, words)
-        ignored = options.get("ignore_index", ast.Constant(-100))
-        self.changes = before
-        return held if ast.unparse(ignored) in self.labels.values() else None
+        return super().reduced(node, name, given, words) if name in {"cross_entropy", "nll_loss"} else None
 
     def of_classes(
         self, node: ast.Call, function: str, texts: list[str], given: list[Held], ignored: str
