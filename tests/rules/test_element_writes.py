@@ -7,6 +7,7 @@ import pytest
 from tests.tools.behaviour import behaves
 from tests.tools.compiled import compiles
 from tests.tools.fixes import declined, fixed
+from tests.tools.observe import Scenario
 
 _MODEL = """
 import torch
@@ -74,3 +75,32 @@ def test_a_tensor_from_outside_may_not_require_gradients() -> None:
 )
 def test_what_may_raise_where_eager_mode_skips_it_is_declined(write: str, because: str) -> None:
     declined(model(f"if x.sum() > 0:\n    {write}\nshared = x"), because=because)
+
+
+_SAVED = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        h = torch.relu(self.linear(x.float()))
+        saved = (h * h).sum()
+        {branch}
+        return h.sum() + saved
+"""
+
+
+@pytest.mark.parametrize(
+    "branch",
+    ["if x.sum() > 100:\n            h[0] = 0.0", "mask = h > 100\n        if mask.any():\n            h[mask] = 0.0"],
+)
+def test_what_a_gradient_needs_is_not_written_where_eager_mode_leaves_it(branch: str) -> None:
+    after, _ = fixed(_SAVED.format(branch=branch))
+    assert "torch.compiler.is_compiling()" in after
+    compiles(after, ["torch.ones(2, 4)"], scenarios=(Scenario(True, "leaves"),), strict=False)
+    compiles(after, ["torch.ones(2, 4)"], scenarios=(Scenario(False, "off"),))

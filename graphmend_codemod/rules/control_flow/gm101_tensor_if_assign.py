@@ -17,7 +17,7 @@ eager mode skips the operation.
 A branch that writes elements (`x[i] = v`, `x[i] += v`) still writes in place when compiled, so that whoever shares the
 memory sees it: elements get the values that they have where eager mode skips the write, and `x[mask] = v` writes under
 `mask & test`. The test is computed before the first write. Indices have to be in range, and what is written has to fit,
-where eager mode skips it. A tensor that the function did not make must not require gradients.
+where eager mode skips it. The tensor must not require gradients: an operation before may have saved it for its own.
 
 Messages in a branch (`warnings.warn("cut off")`, also under `if self.verbose:`) are left out of the compile path, as
 GM201 leaves them out elsewhere.

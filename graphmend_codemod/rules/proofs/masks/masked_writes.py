@@ -222,9 +222,14 @@ def _gradient_facts(inner: Site, given: ast.expr, write: Write) -> list[str]:
 
 
 def _leaf_facts(site: Site, write: Write, target: Value, name: str) -> list[str]:
-    """The condition under which autograd lets the target be written in place; none for what was made here."""
+    """The condition under which autograd lets the target be written in place where eager mode leaves it alone.
+
+    A leaf may not be written, and what another operation saved for its gradient (`z = h * h`) may not be changed.
+    """
     made = isinstance(write.target, ast.Name) and not target.hint and not asks_gradient(site) and site.is_fresh(target)
-    return [] if made else [f"not ({name}.is_leaf and {name}.requires_grad)"]
+    if made and not target.grad:
+        return []
+    return [] if site.no_grad else [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)"]
 
 
 def masked_write(site: Site, statement: ast.stmt) -> Write | None:

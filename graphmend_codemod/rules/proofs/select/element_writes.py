@@ -275,9 +275,12 @@ def _is_view(node: ast.expr) -> bool:
 
 
 def _may_be_written(site: Site, name: str) -> list[str]:
-    """The condition under which autograd lets a tensor be written in place."""
+    """The condition under which autograd lets a tensor be written in place where eager mode leaves it alone.
+
+    A leaf may not be written, and what another operation saved for its gradient (`z = h * h`) may not be changed.
+    """
     value = site.place.env[name]
-    if value.hint or not site.is_fresh(value):
+    if value.hint or value.grad or not site.is_fresh(value):
         return [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)"]
     asked = asks_gradient(site)
     return [f"not ({site.torch}.is_grad_enabled() and {name}.requires_grad)"] if asked else []
