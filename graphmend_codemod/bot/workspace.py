@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from graphmend_codemod.forge.sources import SPARSE
-from graphmend_codemod.repository.checkout import Checkout, open_checkout
+from graphmend_codemod.repository.checkout import Checkout
 from graphmend_codemod.repository.git import Git, GitFailed
 
 _NAME, _EMAIL = "graphmend", "graphmend@localhost"
@@ -48,11 +48,6 @@ def identity(git: Git) -> tuple[str, str]:
         git.text("var", name).rsplit(" ", 2)[0] for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")
     )
     return author, committer
-
-
-def borrow(folder: Path | None) -> Checkout | None:
-    """The user's repository, if one was named."""
-    return None if folder is None else open_checkout(folder)
 
 
 def _setting(git: Git, key: str) -> str | None:

@@ -48,15 +48,6 @@ def useless(
     return told
 
 
-def useless_in(source: SourceFile, settings: Settings, codes: Collection[str]) -> list[Useless]:
-    """The same for one text, as if it stood at its path."""
-    if SUPPRESSION_MARK not in source.text:
-        return []
-    every = settings._replace(select=("GM",), ignore=(), per_file_ignores=(), see_suppressed=True)
-    result = api.check_text(source.raw, settings.root / source.path, every)
-    return [] if result.problems else list(_in_file(source, result.findings, codes))
-
-
 def _is_marked(path: str) -> bool:
     try:
         return _MARK in read_bytes(path)

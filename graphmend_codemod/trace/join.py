@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphmend_codemod.core.discovery import is_generated
-from graphmend_codemod.core.findings import Finding, Safety, Span
+from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine import api
@@ -185,12 +185,3 @@ def _elsewhere(site: Site) -> str:
 def _answers() -> Mapping[str, Mapping[str, str]]:
     data: Mapping[str, Mapping[str, str]] = json.loads(_ANSWERS.read_text(encoding="utf-8"))
     return data
-
-
-def spans_of(trace: Trace) -> Mapping[str, Sequence[Span]]:
-    """The lines of the project on which the run broke, by path."""
-    spans: dict[str, list[Span]] = {}
-    for site in trace.sites:
-        if site.own is not None:
-            spans.setdefault(site.own.path, []).append(Span(site.own.line, 0, site.own.line, 0))
-    return spans
