@@ -216,6 +216,12 @@ def of_operator(name: str | None, call: ast.Call, receiver: ast.expr | None = No
     return Effect(shared, tuple(written), random=name in RANDOM)
 
 
+def may_write(name: str, call: ast.Call, *, method: bool) -> bool:
+    """True where a function of torch, or with `method` one of a tensor, may write into something that it is given."""
+    receiver = call.func.value if method and isinstance(call.func, ast.Attribute) else None
+    return bool(of_operator(name, call, receiver).writes)
+
+
 def _multiplies(call: ast.Call) -> bool:
     """True for `einsum("ij,jk->ik", x, y)`: with one operand it may be a view, with more it is a product."""
     first = call.args[0] if call.args else None

@@ -7,7 +7,7 @@ import enum
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis.program_points import Place
-from graphmend_codemod.analysis.scope import walk, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_scope
 
 
 class Use(enum.Enum):
@@ -18,12 +18,18 @@ class Use(enum.Enum):
     NEITHER = "neither"
 
 
+_SEES_LOCALS = frozenset({"locals", "vars", "eval", "exec"})
+
+
 def live_after(place: Place, name: str) -> bool:
     """True when the value that `name` has after `place.statement` may be read."""
+    if is_seen_elsewhere(place.blocks[0][0], name) or _is_read_by_handlers(place, name):
+        return True
     for depth in range(len(place.blocks) - 1, -1, -1):
         body, position = place.blocks[depth]
-        use = _block(body[position + 1 :], name)
-        if use is not Use.NEITHER:
+        rest = body[position + 1 :]
+        use = _block(rest, name)
+        if use is Use.READ or (use is Use.WRITTEN and not any(map(_leaves, rest))):
             return use is Use.READ
         if depth == 0:
             break
@@ -35,6 +41,57 @@ def live_after(place: Place, name: str) -> bool:
         elif isinstance(parent, ast.Try) and _reads(parent, name):
             return True
     return False
+
+
+def is_seen_elsewhere(body: Sequence[ast.stmt], name: str) -> bool:
+    """True where more than the statements of a function may read its local: a function inside, or who sees all."""
+    for statement in body:
+        for part in walk(statement):
+            if isinstance(part, SCOPES) and _reads_free(part, name):
+                return True
+            if isinstance(part, (ast.Global, ast.Nonlocal)) and name in part.names:
+                return True
+            if isinstance(part, ast.Name) and part.id in _SEES_LOCALS:
+                return True
+            lazy = isinstance(part, (ast.Assign, ast.Return)) and isinstance(part.value, ast.GeneratorExp)
+            if lazy and _reads(part, name):
+                return True
+    return False
+
+
+def _reads_free(scope: ast.AST, name: str) -> bool:
+    """True where a function, a lambda or a class reads a name of what is around it."""
+    if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        own = {each.arg for each in parameters(scope)}
+        own |= {part.id for part in walk_scope(scope) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+        if name in own:
+            return False
+    return _reads(scope, name)
+
+
+def _is_read_by_handlers(place: Place, name: str) -> bool:
+    """True where a `try` around the place reads the name once its block is left, however that happens."""
+    for (body, position), (inner, _) in zip(place.blocks, place.blocks[1:], strict=False):
+        parent = body[position]
+        if isinstance(parent, ast.Try) and inner is not parent.finalbody:
+            after = [*parent.handlers, *parent.finalbody]
+            if any(_reads(each, name) for each in after):
+                return True
+    return False
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """True where a statement may leave the round of the loop that it stands in."""
+    if isinstance(statement, (ast.Break, ast.Continue)):
+        return True
+    if isinstance(statement, (ast.For, ast.AsyncFor, ast.While)):
+        return any(map(_leaves, statement.orelse))
+    inner = (
+        each
+        for each in ast.iter_child_nodes(statement)
+        if isinstance(each, (ast.stmt, ast.excepthandler, ast.match_case))
+    )
+    return not isinstance(statement, SCOPES) and any(_leaves(each) for each in inner)  # type: ignore[arg-type]
 
 
 def reads_before_writing(body: Sequence[ast.stmt], name: str) -> bool:
@@ -66,9 +123,9 @@ def _statement(node: ast.stmt, name: str) -> Use:
     if isinstance(node, (ast.AsyncFor, ast.While, ast.Try, ast.Match)):
         return Use.READ if _reads(node, name) else Use.NEITHER
     if isinstance(node, (ast.With, ast.AsyncWith)):
-        if any(_reads(item, name) for item in node.items):
-            return Use.READ
-        return _block(node.body, name)
+        # What manages it may swallow an exception that is raised before the name is written.
+        read = any(_reads(item, name) for item in node.items) or _block(node.body, name) is Use.READ
+        return Use.READ if read else Use.NEITHER
     if _reads(node, name):
         return Use.READ
     if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):

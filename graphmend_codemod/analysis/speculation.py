@@ -165,6 +165,8 @@ def _attribute(evaluator: Evaluator, node: ast.Attribute, env: Env) -> Verdict:
     if evaluator.resolve(node, env) is not None:
         return FREE
     if isinstance(node.value, ast.Name) and node.value.id == evaluator.scope.self_name:
+        if is_loud_property(evaluator, node.attr):
+            return Verdict(impure=f"the property `{short(node)}` may do more than read")
         known = (
             node.attr == "training" or f"self.{node.attr}" in env or evaluator.scope.attribute(node.attr) is not None
         )
@@ -177,6 +179,15 @@ def _attribute(evaluator: Evaluator, node: ast.Attribute, env: Env) -> Verdict:
     if resolved in {"torch.finfo", "torch.iinfo"}:
         return inner
     return inner & Verdict(raises=f"`{short(node)}` may not exist")
+
+
+def is_loud_property(evaluator: Evaluator, name: str) -> bool:
+    """True for a property of the instance's class that may do more than read."""
+    facts = evaluator.scope.class_facts
+    if facts is None or name not in facts.properties:
+        return False
+    made = evaluator.scope.index.function(facts.methods[name]) if name in facts.methods else None
+    return made is None or made.loud
 
 
 def _slice(evaluator: Evaluator, node: ast.expr, env: Env) -> Verdict:

@@ -66,10 +66,11 @@ def write(files: Mapping[str, str], folder: Path) -> None:
         target.write_bytes(text.encode())
 
 
-def fix(files: Mapping[str, str], folder: Path) -> Fixed:
-    """Write the files into an empty folder and run `graphmend fix` there with default settings."""
+def fix(files: Mapping[str, str], folder: Path, *, opaque: bool = False) -> Fixed:
+    """Write the files into an empty folder and run `graphmend fix` there with default settings, or with `--opaque`."""
     write(files, folder)
-    result = api.fix([folder], Settings(root=folder), write=True, cache=False, proof=verify_concrete)
+    settings = Settings(root=folder, opaque=opaque)
+    result = api.fix([folder], settings, write=True, cache=False, proof=verify_concrete)
     after = {path: (folder / path).read_bytes().decode() for path in files}
     return Fixed(
         files=after,

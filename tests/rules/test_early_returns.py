@@ -73,7 +73,14 @@ def test_what_comes_before_the_last_return_is_computed_in_any_case(body: str, sc
         ("y = x\n        return [y for _ in range(2)]", "runs between the branch and the last `return`"),
         ("y = x * 2\n        y += 1\n        return y", "runs between the branch and the last `return`"),
         ("y = x.double()\n        return y * 2", "dtype"),
+        ("y = x * 2\n        self.kept = lambda: y\n        return y", "manually compute both"),
+        ("y = x * 2\n        return y\n        self.kept = lambda: y", "may be read by another function"),
     ],
 )
 def test_what_eager_mode_may_skip_has_to_be_free_of_effects(rest: str, because: str) -> None:
     declined(model(f"if x.sum() > 0:\n            return x + 1\n        {rest}"), because, select=("GM102",))
+
+
+def test_a_global_is_not_assigned_where_eager_mode_returns_before() -> None:
+    body = "global last\n        if x.sum() > 0:\n            return x + 1\n        last = x * 2\n        return last"
+    declined(model(body), because="may be read by another function", select=("GM102",))

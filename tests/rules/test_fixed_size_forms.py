@@ -16,6 +16,14 @@ from torch import nn
 
 
 class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("state", torch.arange(3.0))
+        self.n = 3
+
+    def touch(self):
+        self.state += 1
+
     def forward(self, x, t, n=3):
         {body}
         return x
@@ -91,6 +99,23 @@ def test_sizes_may_be_dynamic() -> None:
         ("x = torch.roll(x, int(t[0]), (n,))", "its dimension is no constant"),
         ("x = x + F.one_hot(t, max(t.max() - 1, n))[..., :n].sum()", "is larger than all of `t`"),
         ("x = x + F.one_hot(t, max(t.max() + 1, n))[..., : n - 1].sum()", "is not cut to the number of classes"),
+        (_TOP + "y = F.relu(x[:, top[0]], True) * int(top[0])", "may be written in place"),
+        (_TOP + "y = F.dropout(x[:, top[0]], 0.5, True, True) * int(top[0])", "may be written in place"),
+        (
+            "b = x.mean(0).argmax()\n        y = self.state[b]\n        self.touch()\n        x = x * y",
+            "write in place",
+        ),
+        (
+            "b = x.mean(0).argmax()\n        y = self.state[b]\n        self.later()\n        x = x * y",
+            "write in place",
+        ),
+        ("m = max(t.max() + 1, n)\n        t[0] = 9\n        x = F.one_hot(t, m)[..., :n]", "write in place"),
+        ("m = max(t.max() + 1, n)\n        t.add_(1)\n        x = F.one_hot(t, m)[..., :n]", "write in place"),
+        (
+            "m = max(t.max() + 1, self.n)\n        self.n += 1\n        x = F.one_hot(t, m)[..., : self.n]",
+            "may change before",
+        ),
+        ("t = t.int()\n        x = torch.roll(x, int(t[0]), 1)", "is no int64"),
         ("m = t.max() + 1\n        t = t + 5\n        x = F.one_hot(t, max(m, n))[..., :n]", "is larger than all of"),
     ],
 )

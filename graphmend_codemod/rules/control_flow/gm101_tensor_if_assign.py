@@ -47,7 +47,7 @@ from graphmend_codemod.rules.framework.rule import (
     Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.conditions import Condition, reads_tensor, split
+from graphmend_codemod.rules.proofs.conditions import Condition, known_flag, reads_tensor, split
 from graphmend_codemod.rules.proofs.select import element_writes
 from graphmend_codemod.rules.proofs.select.select_proof import judge
 from graphmend_codemod.rules.proofs.select.select_text import select_verdict, values_of, where
@@ -230,6 +230,9 @@ def conditional_expression(site: Site, node: ast.IfExp) -> Verdict | None:
 
 
 def _expression_verdict(message: str, site: Site, node: ast.IfExp, condition: Condition) -> Verdict:
+    for operand in condition.static:
+        if known_flag(site, operand) is False:
+            raise NotProven(f"`{site.text(operand)}` decides the test alone, as the class sets it")
     selection = expression_selection(site, node, condition)
     facts = judge(selection)
     values = values_of(selection, facts, selection.names[0], [condition.choice])

@@ -16,6 +16,7 @@ import re
 from typing import cast
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.core.findings import Safety, Span
 from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -176,6 +177,10 @@ def _last(found: list[Arm], first: ast.stmt, site: Site) -> tuple[list[Arm], lis
     end = next((number for number, each in enumerate(block) if not _assigns(each)), len(block) - 1)
     if not end or end > _MOST_BEFORE or not isinstance(block[end], ast.Return):
         return [*found, _exit(None, first, site)], [first]
+    for each in block[:end]:
+        name = each.targets[0].id  # type: ignore[attr-defined]
+        if is_seen_elsewhere(site.evaluator.scope.node.body, name):
+            raise NotProven(f"`{name}`, which the code after the branch assigns, may be read by another function")
     result = _in_place_of(_returned(block[end]), block[:end])
     return [*found, Arm(None, (Assignment(block[end], _RESULT, result),), dict(site.place.env))], block[: end + 1]
 

@@ -153,6 +153,8 @@ def guard_around_masked_write(site: Site, node: ast.If) -> Verdict | None:
         alone: tuple[str | Original, ...] = (*comments, site.original(node.body[0], -1))
         edit = Edit((Replacement(site.span(node), alone),), form=Form.ONE_PATH, scriptable=True, since="")
         return Verdict(message, edit=edit, safety=Safety.UNSAFE)
+    if facts and condition.again is not None:
+        return Verdict(message, declined=condition.again)
     if facts:
         static = [site.operand_of_and(operand) for operand in condition.static]
         return Verdict(message, edit=in_front(site, node, [*static, *facts], [_whole(site, node.body)]))

@@ -128,7 +128,7 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=name_taken())
     if not is_view(product.factor, mask):
         return Verdict(message, declined=f"`{speculation.short(product.factor)}` is not a view of the mask")
-    reason = _why_not(site, node, product)
+    reason = condition.again or _why_not(site, node, product)
     if reason is not None:
         return Verdict(message, declined=reason)
     target, factor = product.target.id, site.operand(product.factor)

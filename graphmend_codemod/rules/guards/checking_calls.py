@@ -63,6 +63,8 @@ def checked(site: Site, call: ast.Call) -> Checked | None:
     found, said = (_argument(call, given, each, names.get(each, "")) for each in (first, second))
     if found is None or isinstance(found, ast.Lambda):
         return None
+    if qualified in TORCH_CHECKS and not every and site.value(found).is_tensor:
+        return None  # torch raises a TypeError, whatever the tensor holds
     return Checked(found, said.body if isinstance(said, ast.Lambda) else said, every, switch)
 
 

@@ -54,6 +54,7 @@ from graphmend_codemod.rules.framework.rule import (
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.guards import checking_calls
 from graphmend_codemod.rules.guards.device_check import DeviceCheck
+from graphmend_codemod.rules.proofs.asked_again import acts
 from graphmend_codemod.rules.proofs.conditions import Condition, fails_early, split
 from graphmend_codemod.rules.proofs.exceptions import message_of, swallowing
 from graphmend_codemod.rules.proofs.unproven import asked_of_bytes, bool_checks, tensor_checks
@@ -183,7 +184,7 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
         return None
     message = f"data-dependent `raise`: `{speculation.short(node.test)}`"
     early = len(condition.tensors) == 1 and fails_early(condition.tensors[0], ast.Or)
-    reason = _why_not(site, condition, early)
+    reason = _why_not(site, condition, early, nested=True)
     if reason is not None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
@@ -238,7 +239,7 @@ def _static_parts(site: Site, test: ast.expr, condition: Condition) -> tuple[lis
     later: list[str] = []
     for part in parts:
         if part in condition.static:
-            plain = not later and len(first) == parts.index(part) and site.judge(part).impure is None
+            plain = not later and len(first) == parts.index(part) and acts(site, part) is None
             (first if plain else later).append(site.operand_of_and(part))
     return first, later
 
@@ -305,10 +306,6 @@ def assertion(site: Site, node: ast.Assert) -> Verdict | None:
         check = _check(site, condition, node.msg, inverse=False)
     except NotProven as why:
         return Verdict(message, declined=str(why))
-    asked_twice = next((part for part in condition.static if site.judge(part).impure is not None), None)
-    if asked_twice is not None:
-        text = speculation.short(asked_twice)
-        return Verdict(message, declined=f"`{text}` may have side effects; assert it in a separate statement")
     static = [site.operand_of_and(operand) for operand in condition.static]
     header = site.header("if", [site.compiling, *static, *facts])
     return Verdict(message, edit=two_paths(site, node, (f"{header}\n    ", check.at(1)), scriptable=True))
@@ -331,12 +328,14 @@ def _facts(site: Site, condition: Condition, early: bool) -> list[str]:
     return list(dict.fromkeys([*tensor_checks(site, tensors), *facts, *bools]))
 
 
-def _why_not(site: Site, condition: Condition, early: bool) -> str | None:
+def _why_not(site: Site, condition: Condition, early: bool, *, nested: bool = False) -> str | None:
+    """Why the check stays; `nested` says that what acts is asked below the header, where nothing asks it again."""
     if condition.several is not None and _combines(condition) and not early:
         return _place_is_bad(site) or (
             f"`{condition.several}` may have more than one element; reduce it with `.any()` or `.all()`"
         )
-    return _place_is_bad(site, condition.verdict.impure or (None if early else condition.skipped))
+    verdict = condition.once if nested else condition.verdict
+    return _place_is_bad(site, verdict.impure or (None if early else condition.skipped))
 
 
 def _place_is_bad(site: Site, why: str | None = None) -> str | None:

@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.patterns import asks_identity
 from graphmend_codemod.analysis.values import BOOL, SCALAR, Kind, Origin, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.asked_again import acts
 from graphmend_codemod.rules.proofs.condition_parts import (
     OPPOSITES,
     Part,
@@ -33,7 +34,8 @@ class Condition(NamedTuple):
     names a part that may hold more than one element, None if none may. `verdict` judges the parts that Python's `and`
     and `or` would have skipped. `choice` is `text` for a select: 0-dim whatever has one element.
     `skipped` says why a part that eager mode may skip may raise, for those who have to know; `if_skipped` are the facts
-    among `facts` under which such a part does not raise.
+    among `facts` under which such a part does not raise. `again` says which static part may not be asked twice: by the
+    header of a compile path, and by the statement behind it. `verdict` has it, too; `once` is the verdict without it.
     """
 
     static: tuple[ast.expr, ...]
@@ -46,6 +48,8 @@ class Condition(NamedTuple):
     choice: str = ""
     skipped: str | None = None
     if_skipped: frozenset[str] = frozenset()
+    again: str | None = None
+    once: speculation.Verdict = speculation.FREE
 
 
 def reads_tensor(site: Site, node: ast.expr) -> bool:
@@ -108,10 +112,11 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
     if any(part.any_shape for part in parts):
         # Raises, as eager mode does, where there is more than one element, or none.
         chosen = f"{parts[0].tight if len(parts) == 1 else f'({text})'}.reshape(())"
-    verdict, only = verdict._replace(finite=True), frozenset(skipped) - set(facts)
-    return Condition(
-        static, tensors, text, inverse, several, verdict, (*facts, *skipped), chosen, raises, if_skipped=only
-    )
+    once, only = verdict._replace(finite=True), frozenset(skipped) - set(facts)
+    again = next((why for operand in static if (why := acts(site, operand)) is not None), None)
+    verdict = once & speculation.Verdict(impure=again)
+    needs = (*facts, *skipped)
+    return Condition(static, tensors, text, inverse, several, verdict, needs, chosen, raises, only, again, once)
 
 
 def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:

@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.aliasing import RANDOM
+from graphmend_codemod.analysis.aliasing import RANDOM, may_write
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.asked_again import acts
 from graphmend_codemod.rules.proofs.conditions import known_flag, negated, reads_tensor
 from graphmend_codemod.rules.proofs.skipped_operands import of_some_element
 
@@ -199,7 +200,8 @@ def is_plain(site: Site, node: ast.expr) -> bool:
         sides = [node.left, *node.comparators]
         if {type(each) for each in node.ops} <= {ast.Is, ast.IsNot}:
             return all(isinstance(side, ast.Constant) or _is_bound(site, side) for side in sides)
-        return _is_python(site, node) and all(isinstance(side, ast.Constant) or _is_flag(site, side) for side in sides)
+        numbers = all(isinstance(side, ast.Constant) or _is_flag(site, side) for side in sides)
+        return numbers and _is_python(site, node) and acts(site, node) is None
     return _is_flag(site, node)
 
 
@@ -224,14 +226,15 @@ def _without_effects(site: Site, node: ast.expr) -> list[str] | None:
     """Names that have to be tensors for an operand to do nothing but read them; None where it may do more."""
     if _is_python(site, node) and is_plain(site, node):
         return []
+    if acts(site, node) is not None:
+        return None
     found: dict[str, None] = {}
     for part in ast.walk(node):
         if isinstance(part, ast.Call):
             name, given = site.operation(part)
             name = "sum" if name == "item" and len(given) == 1 else name
-            if name not in RETURNS_TENSOR or name in RANDOM or name.endswith("_"):
-                return None
-            if any(word.arg in (None, "out", "inplace") for word in part.keywords):
+            method = len(given) > len(part.args)
+            if name not in RETURNS_TENSOR or name in RANDOM or may_write(name, part, method=method):
                 return None
         elif not isinstance(part, _READS):
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.aliasing import RANDOM
+from graphmend_codemod.analysis.aliasing import IN_PLACE_ARGUMENT, RANDOM, may_be_true
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import (
     CLOCKS,
@@ -21,10 +21,6 @@ _CONSUMES = frozenset({"next", "map", "filter"})
 _LAZY = frozenset({"builtins.map", "builtins.filter", "builtins.iter"})
 _ALWAYS_READ = frozenset("__class__ __name__ __qualname__ __dict__ __doc__ __module__ __version__".split())
 _SHOWN_BY = ("__str__", "__repr__", "__format__")
-_IN_PLACE = frozenset(
-    """relu relu6 elu selu celu leaky_relu rrelu silu mish hardtanh hardsigmoid hardswish threshold dropout""".split()
-)
-"""Functions that take `inplace` by position as well."""
 _OPERATIONS = RETURNS_TENSOR | PYTHON_METHODS.keys()
 
 
@@ -134,10 +130,7 @@ def _is_quiet_lookup(site: Site, node: ast.Call) -> bool:
 
 def _writes(node: ast.Call) -> bool:
     """True for `out=` and `inplace=True`, also where that is given by position."""
-    if any(isinstance(each, ast.Constant) and each.value is True for each in node.args):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        return name in _IN_PLACE
-    for word in node.keywords:
-        if word.arg in (None, "out") or (word.arg == "inplace" and getattr(word.value, "value", None) is not False):
-            return True
-    return False
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    if name in IN_PLACE_ARGUMENT and may_be_true(node, "inplace", IN_PLACE_ARGUMENT[name]):
+        return True
+    return any(word.arg in (None, "out") for word in node.keywords)

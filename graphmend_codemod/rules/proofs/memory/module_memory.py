@@ -14,7 +14,7 @@ from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.aliasing import CONTAINER_METHODS, Effect
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import SCOPES, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, dotted, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.layer_lists import layers_called
@@ -133,7 +133,33 @@ class ModuleMemory:
             return self.sources(function, node.value)
         if not isinstance(node, ast.Call):
             return set()
-        return {name for each in self._effect(function, node).writes for name in self.sources(function, each)}
+        given = {name for each in self._effect(function, node).writes for name in self.sources(function, each)}
+        return given | self._written_by_method(function, node)
+
+    def _written_by_method(self, function: Definition, call: ast.Call) -> set[str]:
+        """The attributes into whose tensors a method may write, as its caller spells them."""
+        callee, called = self.calls.callee(function, call), call.func
+        if callee is None:
+            own = isinstance(called, ast.Attribute) and is_name(called.value, "self")
+            # Of a class in another file: it may write whatever the instance holds.
+            inherited = own and called.attr not in _REGISTERS and not self.calls.assigned(function.owner, called.attr)  # type: ignore[attr-defined]
+            return {"self"} if inherited else set()
+        if not callee.owner:
+            return set()
+        method = isinstance(called, ast.Attribute) and called.attr == callee.node.name
+        owner = called.value if method else called  # type: ignore[attr-defined]
+        if not isinstance(owner, (ast.Name, ast.Attribute)) or (text := dotted(owner)) is None:
+            return set()
+        return {text + name.removeprefix("self") for name in self._written_attributes(callee)}
+
+    def _written_attributes(self, function: Definition) -> set[str]:
+        """`self.x` for each attribute into whose tensor a method may write, `self` for any."""
+        key = (function.qualname, function.node.lineno, "attributes")
+        if key not in self._asked:
+            self._asked[key] = {"self"}  # what a recursion gets to see
+            written = self._written_at_start(function)
+            self._asked[key] = {name for name in written if name.partition(".")[0] == "self"}
+        return self._asked[key]
 
     def _effect(self, function: Definition, call: ast.Call) -> Effect:
         """What a call does with memory. A method that nothing is known of is taken for that of a tensor."""
@@ -204,37 +230,40 @@ class ModuleMemory:
             found = {
                 (part, name) for part in given if part.value is not None for name in self.sources(function, part.value)
             }
-            self._asked[key] = self._parameters_among(function, found)
+            led = self._at_start(function, found)
+            self._asked[key] = {name for name in names if _meet({name}, led)}
         return self._asked[key]
 
-    def _parameters_among(self, function: Definition, found: Collection[tuple[ast.AST, str]]) -> set[str]:
-        """The parameters with which names, as they are at some nodes, may share memory."""
+    def _at_start(self, function: Definition, found: Collection[tuple[ast.AST, str]]) -> set[str]:
+        """What names, as they are at some nodes, may share memory with where a function starts."""
         blocks, start = blocks_of(self.calls, function), function.node.lineno
-        led = {
+        return {
             name
             for part, each in found
             if blocks.runs(part)
             for name in self.origins(function, blocks, blocks.statement_of(part), each, start)
         }
-        return {each.arg for each in parameters(function.node) if _meet({each.arg}, led)}
+
+    def _written_at_start(self, function: Definition) -> set[str]:
+        """Names, as they are where a function starts, into whose tensors it may write."""
+        writes = self.writes(function)
+        plain = [(part, name) for part, each in writes if not isinstance(part, SCOPES) for name in each]
+        found = self._at_start(function, plain)
+        for part, _ in writes:
+            if isinstance(part, SCOPES):
+                inside = {name for inner in walk_in_layers(part) for name in self._written(function, inner)}
+                found |= self.connected(function, self.links(function), inside)
+        return found
 
     def _written_parameters(self, function: Definition) -> set[str]:
         """Parameters into whose tensors a function may write."""
         key = (function.qualname, function.node.lineno, "written")
-        if key in self._asked:
-            return self._asked[key]
-        names = {each.arg for each in parameters(function.node)} - {"self"}
-        self._asked[key] = names  # what a recursion gets to see
-        found = self._parameters_among(
-            function,
-            [(part, name) for part, each in self.writes(function) if not isinstance(part, SCOPES) for name in each],
-        )
-        for part, _ in self.writes(function):
-            if isinstance(part, SCOPES):
-                inside = {name for inner in walk_in_layers(part) for name in self._written(function, inner)}
-                found |= names & self.connected(function, self.links(function), inside)
-        self._asked[key] = found
-        return found
+        if key not in self._asked:
+            names = {each.arg for each in parameters(function.node)} - {"self"}
+            self._asked[key] = names  # what a recursion gets to see
+            found = self._written_at_start(function)
+            self._asked[key] = {name for name in names if _meet({name}, found)}
+        return self._asked[key]
 
     def _takes_apart(self, function: Definition, node: ast.AST) -> bool:
         """True for `a, b = x.chunk(2)` where each name gets other elements: rows of what was expanded are one."""

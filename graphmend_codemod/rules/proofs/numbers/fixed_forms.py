@@ -69,7 +69,7 @@ def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> Form | None:
         return _rolled(site, node) if _name(node) == "roll" else None
     assert isinstance(node, ast.Subscript)
     if isinstance(node.value, ast.Call) and _name(node.value) == "one_hot":
-        return _one_hot(site, node, node.value)
+        return _one_hot(site, statement, node, node.value)
     return _element(site, statement, node)
 
 
@@ -128,6 +128,9 @@ def _tensor(site: Site, node: ast.expr) -> list[str]:
 
 def _single(site: Site, node: ast.expr) -> list[str]:
     """Conditions under which an expression is a tensor of one integer, in no more than one dimension."""
+    dtype = site.value(node.value if isinstance(node, ast.Subscript) else node).dtype or ""
+    if dtype.startswith("torch.") and dtype != INT64:
+        raise NotProven(f"`{short(node)}` is no int64")
     if isinstance(node, ast.Subscript):
         owner = site.text(node.value)
         found = [*_tensor(site, node.value), f"{owner}.dim() == 1"]
@@ -175,11 +178,11 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
         if isinstance(parent, (ast.BinOp, ast.Compare, ast.UnaryOp)) and not listed:
             return
         if isinstance(parent, ast.Call):
-            name = _operator(site, parent, inner)
-            if name in aliasing.FRESH and not any(word.arg in {"out", "inplace"} for word in parent.keywords):
-                return
-            if name not in aliasing.VIEWS:
+            effect = _effect(site, parent, inner)
+            if effect.writes or not effect.known:
                 break
+            if not effect.shares:
+                return
         elif not isinstance(parent, (ast.List, ast.Tuple, ast.ListComp, ast.Attribute)):
             break
         listed = listed or not isinstance(parent, (ast.Call, ast.Attribute))
@@ -201,13 +204,14 @@ def _demand_no_view(site: Site, statement: ast.stmt, node: ast.Subscript) -> Non
     Memory(site, calls).demand_no_write(function, blocks_of(calls, function), statement, {*names, viewed}, names)
 
 
-def _operator(site: Site, call: ast.Call, inner: ast.AST) -> str | None:
-    """The operator of torch that a call runs on `inner`: a function, or a method of `inner` or of another tensor."""
+def _effect(site: Site, call: ast.Call, inner: ast.AST) -> aliasing.Effect:
+    """What a call does with memory: of a function of torch, or of a method of `inner` or of another tensor."""
     name = torch_api.torch_function(site.resolve(call.func))
-    if name is None and isinstance(call.func, ast.Attribute):
-        owned = call.func is inner or site.value(call.func.value).is_tensor
-        return call.func.attr if owned else None
-    return name
+    if name is not None:
+        return aliasing.of_operator(name, call)
+    if isinstance(call.func, ast.Attribute) and (call.func is inner or site.value(call.func.value).is_tensor):
+        return aliasing.of_operator(call.func.attr, call, call.func.value)
+    return aliasing.unknown(call)
 
 
 def _rolled(site: Site, call: ast.Call) -> Form | None:
@@ -277,12 +281,13 @@ def _numbers(node: ast.expr) -> Iterator[str]:
         raise NotProven(f"cannot infer that `{short(node)}` is an integer; assign it to a variable first")
 
 
-def _one_hot(site: Site, node: ast.Subscript, call: ast.Call) -> Form | None:
+def _one_hot(site: Site, statement: ast.stmt, node: ast.Subscript, call: ast.Call) -> Form | None:
     """`(t.unsqueeze(-1) == torch.arange(m)).long()` for `F.one_hot(t, max(t.max() + 1, m))[..., :m]`."""
     classes = [*call.args[1:], *(word.value for word in call.keywords if word.arg == "num_classes")]
     if torch_api.torch_function(site.resolve(call.func)) != "one_hot" or not call.args or len(classes) != 1:
         return None
-    number = _given(site, classes[0])
+    earlier: list[ast.stmt] = []
+    number = _given(site, classes[0], earlier)
     if not isinstance(number, ast.Call) or site.resolve(number.func) != "builtins.max" or len(number.args) != 2:
         return None
     index = call.args[0]
@@ -290,8 +295,10 @@ def _one_hot(site: Site, node: ast.Subscript, call: ast.Call) -> Form | None:
     largest = [each for each in number.args if bound is None or ast.dump(each) != ast.dump(bound)]
     if bound is None or len(largest) != 1 or dotted(bound) is None or dotted(index) is None:
         raise NotProven("its result is not cut to the number of classes that is known: `[..., :classes]`")
-    if _above(site, largest[0], index) < 1:
+    if _above(site, largest[0], index, earlier) < 1:
         raise NotProven(f"cannot infer that `{short(largest[0])}` is larger than all of `{short(index)}`")
+    if earlier:
+        _demand_same(site, statement, min(earlier, key=lambda each: each.lineno), index, bound)
     t, m = site.text(index), site.text(bound)
     conditions = [*_tensor(site, index), f"{t}.dtype == {site.torch}.int64", f"{t}.numel() > 0"]
     conditions += [f"isinstance({m}, int)", f"{m} >= 0"]
@@ -308,8 +315,29 @@ def _cut(node: ast.Subscript) -> ast.expr | None:
     return last.upper if whole and len(parts) == 2 and not rest else None  # type: ignore[attr-defined]
 
 
-def _given(site: Site, node: ast.expr) -> ast.expr:
-    """What a name holds, where one statement of the function's own body gives it that, of names that stay."""
+def _demand_same(site: Site, statement: ast.stmt, first: ast.stmt, index: ast.expr, bound: ast.expr) -> None:
+    """NotProven where a tensor or the bound of its classes may change from one statement up to another."""
+    from graphmend_codemod.rules.proofs.numbers.known_sizes import stays
+
+    if isinstance(bound, ast.Attribute) and not stays(site, dotted(bound) or ""):
+        raise NotProven(f"`{short(bound)}` may change before the operator runs; assign it to a variable first")
+    from graphmend_codemod.analysis.callgraph import calls_in
+    from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of  # a commit hook waits for them
+    from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
+
+    calls = calls_in(site.source.text)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        raise NotProven("it is in a nested function")
+    memory = Memory(site, calls)
+    memory.demand_no_write(function, blocks_of(calls, function), first, {dotted(index) or ""}, readers=[statement])
+
+
+def _given(site: Site, node: ast.expr, earlier: list[ast.stmt]) -> ast.expr:
+    """What a name holds, where one statement of the function's own body gives it that, of names that stay.
+
+    That statement is added to `earlier`.
+    """
     function = site.evaluator.scope.node
     if not isinstance(node, ast.Name):
         return node
@@ -317,7 +345,7 @@ def _given(site: Site, node: ast.expr) -> ast.expr:
         part for part in walk_scope(function) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
     ]
     made = [
-        each.value
+        each
         for each in function.body
         if isinstance(each, ast.Assign)
         and each.lineno < node.lineno
@@ -327,17 +355,20 @@ def _given(site: Site, node: ast.expr) -> ast.expr:
         return node
     given = {each.arg for each in parameters(function)}
     bound = [part.id for part in stores]
-    used = {part.id for part in walk_in_layers(made[0]) if isinstance(part, ast.Name)} & {*given, *bound}
-    return made[0] if all(bound.count(name) + (name in given) == 1 for name in used) else node
+    used = {part.id for part in walk_in_layers(made[0].value) if isinstance(part, ast.Name)} & {*given, *bound}
+    if any(bound.count(name) + (name in given) != 1 for name in used):
+        return node
+    earlier.append(made[0])
+    return made[0].value
 
 
-def _above(site: Site, node: ast.expr, index: ast.expr) -> int:
+def _above(site: Site, node: ast.expr, index: ast.expr, earlier: list[ast.stmt]) -> int:
     """By how much a number is certainly larger than all elements of a tensor."""
-    node = _given(site, node)
+    node = _given(site, node, earlier)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         for one, other in ((node.left, node.right), (node.right, node.left)):
             if isinstance(one, ast.Constant) and type(one.value) is int and one.value >= 0:
-                return one.value + _above(site, other, index)
+                return one.value + _above(site, other, index, earlier)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LARGEST:
         name = torch_api.torch_function(site.resolve(node.func))
         given = [node.func.value, *node.args] if name is None else node.args

@@ -265,7 +265,7 @@ class _Masks:
                 if not isinstance(branch, ast.Assign) or not _binds_only(branch, name):
                     break
                 asked = _decides(self.function, each.test, outcome=not number)
-                if asked is None or not (self._only_computes(each) or _stays(self.site, asked.removeprefix("not "))):
+                if asked is None or not (self._only_computes(each) or stays(self.site, asked.removeprefix("not "))):
                     continue
                 found = self._value(branch, depth)
                 if found is not None:
@@ -319,7 +319,7 @@ def _decides(function: ast.AST, test: ast.expr, *, outcome: bool) -> str | None:
     return name if wanted else f"not {name}"
 
 
-def _stays(site: Site, name: str) -> bool:
+def stays(site: Site, name: str) -> bool:
     """True for an attribute of the instance that the file sets in constructors alone, whatever is called meanwhile."""
     owner, _, attribute = name.rpartition(".")
     written = any(each.name == attribute for each in site.summary.writes)

@@ -48,7 +48,6 @@ _OTHER_FORMS = (
 )
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _OF_SIZES = frozenset({"zeros", "ones", "empty"})
-_KNOWS_NAMES = frozenset({"locals", "vars", "dir", "eval", "exec"})
 _COMMENT = "    # The loop depends on the data: torch.compile calls this function as one operator."
 
 
@@ -153,8 +152,6 @@ def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
         if site.live_after(name):
             raise NotProven(f"`{name}` is used after the loop")
     for part in walk_scope(scope.node):
-        if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
-            raise NotProven(f"`{part.id}` in the function may read local variables of the loop")
         if isinstance(part, SCOPES):
             known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & {*stored, *filled}
             if known:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from itertools import product
 from typing import NamedTuple
 
+from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
@@ -86,7 +87,7 @@ class Rewriter(MaskedLosses):
                 if not self.reads or not (self.written or self.single):
                     break
                 return Region(tuple(statements[:count]), self.edit(statements[:count]))
-            if is_expression(self.mask) and not _only_computes(statement):
+            if is_expression(self.mask) and not _only_computes(self.site, statement):
                 raise NotRowwise(f"`{short(statement)}` may change what `{self.choice}` is computed from")
         raise NotWritten(f"what `{self.choice}` selects is not written back under it")
 
@@ -296,11 +297,15 @@ class Rewriter(MaskedLosses):
         return [f"all(\n        {inside}\n        {over}\n    )"]
 
 
-def _only_computes(node: ast.stmt) -> bool:
+def _only_computes(site: Site, node: ast.stmt) -> bool:
     """True for `y = torch.log(x) * 2`, which changes no tensor."""
     if not isinstance(node, ast.Assign) or not all(isinstance(each, ast.Name) for each in node.targets):
         return False
-    calls = [part for part in walk_in_layers(node.value) if isinstance(part, ast.Call)]
-    names = {part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "") for part in calls}
-    in_place = any(word.arg in {"inplace", "out"} for part in calls for word in part.keywords)
-    return names <= ELEMENTWISE | REDUCTIONS and not in_place
+    for part in walk_in_layers(node.value):
+        if isinstance(part, ast.Call):
+            function = torch_api.torch_function(site.resolve(part.func))
+            name = function or (part.func.attr if isinstance(part.func, ast.Attribute) else "")
+            known = name in ELEMENTWISE or name in REDUCTIONS
+            if not known or aliasing.may_write(name, part, method=function is None):
+                return False
+    return True

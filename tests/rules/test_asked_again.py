@@ -1,0 +1,102 @@
+"""What a test asks in front of its tensors is asked once in compiled code, too, or the statement is left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.compiled import compiles
+from tests.tools.fixes import declined, fixed
+from tests.tools.observe import Scenario
+
+_MODEL = """
+import random
+
+import torch
+from torch import nn
+
+
+class Answer:
+    def __bool__(self):
+        return random.random() < 0.5
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.asked = 0
+        self.todo = [1]
+        self.answer = Answer()
+        self.kind = "a"
+
+    @property
+    def counted(self):
+        self.asked += 1
+        return self.asked
+
+    @property
+    def wide(self):
+        return self.asked > 0
+
+    def ask(self):
+        self.asked += 1
+        return self.asked > 1
+
+    def forward(self, x: torch.Tensor):
+        {body}
+        return x
+"""
+_BODIES = {
+    "GM101": "if {test} and x.sum() > 0:\n            x = x + 1",
+    "GM102": "if {test} and x.sum() > 0:\n            return x + 1",
+    "GM103": "if {test} and torch.isinf(x).any():\n            x = torch.clamp(x, min=-1.0, max=1.0)",
+    "GM104": "if {test} and (x < 0).any():\n            x[x < 0] = 0",
+}
+
+
+def model(body: str) -> str:
+    return _MODEL.format(body=body)
+
+
+@pytest.mark.parametrize("code", _BODIES)
+@pytest.mark.parametrize(
+    "test",
+    [
+        "self.ask()",
+        "not self.ask()",
+        "self.counted > 1",
+        "random.random() < 0.5",
+        "self.todo.pop()",
+        "self.answer",
+        "getattr(self, 'counted') > 1",
+        "(k := self.asked) > 1",
+    ],
+)
+def test_what_may_do_more_than_read_is_not_asked_twice(code: str, test: str) -> None:
+    declined(
+        model(_BODIES[code].format(test=test)),
+        because="binds a name in the test" if "k :=" in test and code != "GM104" else "twice",
+    )
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "self.training",
+        "x.dim() == 2",
+        "x.dtype == torch.float32",
+        "isinstance(x, torch.Tensor)",
+        "len(self.todo) > 0",
+        "self.kind.startswith('a')",
+        "torch.is_grad_enabled()",
+        "not (self.training or self.asked)",
+    ],
+)
+def test_what_only_reads_stands_in_the_header(test: str) -> None:
+    after, _ = fixed(model(_BODIES["GM101"].format(test=test)))
+    assert "is_compiling()" in after
+
+
+def test_a_guard_asks_below_its_header() -> None:
+    after, _ = fixed(model("if self.ask() and (x < -9).any():\n            raise ValueError('low')"))
+    assert "            if self.ask():\n                torch._assert_async" in after
+    compiles(after, ["torch.ones(2, 3)"] * 3, scenarios=[Scenario(gradients="off")])
