@@ -100,3 +100,8 @@ def test_a_guard_asks_below_its_header() -> None:
     after, _ = fixed(model("if self.ask() and (x < -9).any():\n            raise ValueError('low')"))
     assert "            if self.ask():\n                torch._assert_async" in after
     compiles(after, ["torch.ones(2, 3)"] * 3, scenarios=[Scenario(gradients="off")])
+
+
+@pytest.mark.parametrize("body", ["x = x + 1", "raise ValueError('low')"])
+def test_what_stands_behind_a_tensor_is_not_asked_where_eager_mode_skips_it(body: str) -> None:
+    declined(model(f"if (x < -9).any() and self.answer:\n            {body}"), because="its class says how it compares")

@@ -200,8 +200,7 @@ def is_plain(site: Site, node: ast.expr) -> bool:
         sides = [node.left, *node.comparators]
         if {type(each) for each in node.ops} <= {ast.Is, ast.IsNot}:
             return all(isinstance(side, ast.Constant) or _is_bound(site, side) for side in sides)
-        numbers = all(isinstance(side, ast.Constant) or _is_flag(site, side) for side in sides)
-        return numbers and _is_python(site, node) and acts(site, node) is None
+        return _is_python(site, node) and all(isinstance(side, ast.Constant) or _is_flag(site, side) for side in sides)
     return _is_flag(site, node)
 
 
@@ -216,7 +215,7 @@ def _is_bound(site: Site, node: ast.expr) -> bool:
 
 def _is_flag(site: Site, node: ast.expr) -> bool:
     """A name or an attribute of the instance that Python alone tells, and that is certainly bound."""
-    if not _is_bound(site, node):
+    if not _is_bound(site, node) or acts(site, node) is not None:
         return False
     value = site.value(node)
     return value.is_python if isinstance(node, ast.Name) else value.kind is not Kind.TENSOR and value.callee is None

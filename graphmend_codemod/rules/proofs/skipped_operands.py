@@ -11,6 +11,7 @@ from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
 from graphmend_codemod.analysis.values import is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.asked_again import acts
 
 _OF_SOME_ELEMENT = frozenset({"max", "min", "amax", "amin", "argmax", "argmin"})
 
@@ -37,7 +38,7 @@ def asked_earlier(site: Site, conjuncts: list[ast.expr], static: tuple[ast.expr,
         if operand not in static:
             before.append(operand)
         elif before:
-            found = site.judge(operand)
+            found = site.judge(operand) & speculation.Verdict(impure=acts(site, operand))
             if found.raises is not None:
                 found = found._replace(impure=found.impure or f"{found.raises}, and eager mode may skip it")
             verdict = verdict & found
