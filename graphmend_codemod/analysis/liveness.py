@@ -18,6 +18,7 @@ class Use(enum.Enum):
     NEITHER = "neither"
 
 
+_MODES = frozenset({"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "autocast", "nullcontext"})
 _SEES_LOCALS = frozenset({"locals", "vars", "eval", "exec"})
 
 
@@ -123,9 +124,10 @@ def _statement(node: ast.stmt, name: str) -> Use:
     if isinstance(node, (ast.AsyncFor, ast.While, ast.Try, ast.Match)):
         return Use.READ if _reads(node, name) else Use.NEITHER
     if isinstance(node, (ast.With, ast.AsyncWith)):
+        read = any(_reads(item, name) for item in node.items)
+        use = Use.READ if read else _block(node.body, name)
         # What manages it may swallow an exception that is raised before the name is written.
-        read = any(_reads(item, name) for item in node.items) or _block(node.body, name) is Use.READ
-        return Use.READ if read else Use.NEITHER
+        return use if use is Use.READ or all(map(_lets_through, node.items)) else Use.NEITHER
     if _reads(node, name):
         return Use.READ
     if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
@@ -134,6 +136,12 @@ def _statement(node: ast.stmt, name: str) -> Use:
         isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store) for part in walk_scope(node)
     )
     return Use.WRITTEN if written and isinstance(node, (ast.Assign, ast.AnnAssign)) else Use.NEITHER
+
+
+def _lets_through(item: ast.withitem) -> bool:
+    """True for a manager of a mode of torch, by its name."""
+    called = item.context_expr.func if isinstance(item.context_expr, ast.Call) else item.context_expr
+    return (called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")) in _MODES
 
 
 def _loop(node: ast.For, name: str) -> Use:

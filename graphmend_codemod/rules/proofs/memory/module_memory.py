@@ -139,18 +139,15 @@ class ModuleMemory:
     def _written_by_method(self, function: Definition, call: ast.Call) -> set[str]:
         """The attributes into whose tensors a method may write, as its caller spells them."""
         callee, called = self.calls.callee(function, call), call.func
-        if callee is None:
-            own = isinstance(called, ast.Attribute) and is_name(called.value, "self")
+        if callee is None and isinstance(called, ast.Attribute) and is_name(called.value, "self"):
             # Of a class in another file: it may write whatever the instance holds.
-            inherited = own and called.attr not in _REGISTERS and not self.calls.assigned(function.owner, called.attr)  # type: ignore[attr-defined]
-            return {"self"} if inherited else set()
-        if not callee.owner:
+            held = called.attr in _REGISTERS or self.calls.assigned(function.owner, called.attr)
+            return set() if held else {"self"}
+        if callee is None or not callee.owner:
             return set()
         method = isinstance(called, ast.Attribute) and called.attr == callee.node.name
-        owner = called.value if method else called  # type: ignore[attr-defined]
-        if not isinstance(owner, (ast.Name, ast.Attribute)) or (text := dotted(owner)) is None:
-            return set()
-        return {text + name.removeprefix("self") for name in self._written_attributes(callee)}
+        owner = dotted(called.value if method else called)  # type: ignore[attr-defined]
+        return {f"{owner}{name.removeprefix('self')}" for name in self._written_attributes(callee) if owner}
 
     def _written_attributes(self, function: Definition) -> set[str]:
         """`self.x` for each attribute into whose tensor a method may write, `self` for any."""
