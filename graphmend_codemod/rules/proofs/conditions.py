@@ -113,7 +113,7 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
         # Raises, as eager mode does, where there is more than one element, or none.
         chosen = f"{parts[0].tight if len(parts) == 1 else f'({text})'}.reshape(())"
     once, only = verdict._replace(finite=True), frozenset(skipped) - set(facts)
-    again = next((why for operand in static if (why := acts(site, operand)) is not None), None)
+    again = next((reason for each in static if (reason := acts(site, each)) is not None), None)
     verdict = once & speculation.Verdict(impure=again)
     needs = (*facts, *skipped)
     return Condition(static, tensors, text, inverse, several, verdict, needs, chosen, raises, only, again, once)
