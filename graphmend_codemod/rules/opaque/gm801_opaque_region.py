@@ -25,6 +25,11 @@ not known have to be False, arguments have to be tensors and constants, and grad
 all that is told apart while tracing, and the graph breaks as before. `self.queue.clone()` in the class becomes an
 operator, too: Inductor leaves out a copy of a tensor that changes later in the graph, and the gradient would be wrong.
 
+**Methods with results.** A method of a module that changes nothing, but for what it made itself, and returns tensors of
+shapes that do not depend on data is called as one operator as well. It gets the parameters and buffers that the method
+reads as inputs; numbers that it reads have a guard each. Layers, lists and other objects of the instance are told
+apart while tracing or are the reason not to.
+
 **Loops.** `while (x > 1).any():` becomes one operator where each round only computes tensors from tensors and gives the
 names that it binds the shapes and dtypes that they had. That is asked while tracing, by one round of which nothing
 else is used, so a round has to be possible even if none would run; other loops break the graph as before.

@@ -138,6 +138,9 @@ def _is_taken_whole(site: Site) -> bool:
     """True in a function that becomes one operator as a whole."""
     from graphmend_codemod.rules.proofs.outlining import opaque_function
 
+    if opaque_function.is_method_with_results(site):
+        return False
+
     def look() -> bool:
         try:
             opaque_function.edit(site)

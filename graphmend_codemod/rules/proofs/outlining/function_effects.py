@@ -25,12 +25,13 @@ _BUILTINS = torch_api.name_set(
 )
 _COPIES = torch_api.name_set("item tolist size dim numel stride element_size format items keys values get is_complex")
 _SHARES = torch_api.name_set(
-    "to cpu cuda float double half bfloat16 int long short bool type type_as contiguous detach"
+    "to cpu cuda float double half bfloat16 int long short bool type type_as contiguous detach numpy"
 )
 _FILLS = torch_api.name_set("append extend insert")
 _CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
 _MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
 _ARRAYS = ("numpy.", "einops.")
+_NOT_AGAIN = frozenset({"numpy", "__array__", "data_ptr"})
 _MODES = torch_api.name_set(
     "set_grad_enabled set_default_dtype set_default_device use_deterministic_algorithms compile"
 )
@@ -101,6 +102,15 @@ class FunctionEffects:
         bound = [each for each in summary.bindings if each.name == call.func.id and each.kind != "function"]
         written = any(each.name == call.func.id and not each.receiver for each in summary.writes)
         return found[0] if len(found) == 1 and not found[0].decorator_list and not bound and not written else None
+
+
+def check_gradient(site: Site, function: FunctionNode) -> None:
+    """NotProven for what an operator does not hand out, or what a gradient cannot run again."""
+    for part in walk(function):
+        if isinstance(part, ast.keyword) and part.arg == "requires_grad":
+            raise NotProven("it makes a tensor that requires gradients, which an operator does not hand out")
+        if isinstance(part, ast.Attribute) and part.attr in _NOT_AGAIN and not site.no_grad:
+            raise NotProven(f"a gradient cannot run `.{part.attr}()` again; write `.tolist()`")
 
 
 class _Body:

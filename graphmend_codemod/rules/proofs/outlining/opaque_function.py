@@ -12,27 +12,26 @@ from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining import state_updates
+from graphmend_codemod.rules.proofs.outlining import method_results, state_updates
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
-from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
-from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes
+from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects, check_gradient
+from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
 from graphmend_codemod.rules.proofs.outlining.shared_helpers import functions, operator_name
 
 _COMMENT = "# torch.compile cannot trace this function: it calls it as one operator."
-_ARRAYS = frozenset({"numpy", "__array__", "data_ptr"})
 
 
 def edit(site: Site) -> Edit:
     """The compile path in front of the body of the function around the site. NotProven where that would show."""
-    if site.evaluator.scope.class_qualified is not None:
-        return state_updates.edit(site)
     function = site.evaluator.scope.node
+    if site.evaluator.scope.class_qualified is not None:
+        return method_results.edit(site) if is_method_with_results(site) else state_updates.edit(site)
     names = _parameters(site, function)
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
     effects = FunctionEffects(site)
     if any(name in names for name in effects.changed(function)):
         raise NotProven("the function changes one of its arguments")
-    _check_gradient(site, function)
+    check_gradient(site, function)
     shapes = ResultShapes(site, function, body)
     text = _Text(site, function, names, shapes, effects.random)
     header = site.at(body[0])
@@ -41,6 +40,13 @@ def edit(site: Site) -> Edit:
     condition = header.header("if", ["torch.compiler.is_dynamo_compiling()", text.condition])
     path = f"{_COMMENT}\n{condition}\n    return {text.operator}({', '.join(text.given)})\n"
     return Edit((Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), text.helpers())
+
+
+def is_method_with_results(site: Site) -> bool:
+    """True in a method that returns something: it is taken whole only where nothing less will do."""
+    scope = site.evaluator.scope
+    returns = any(isinstance(part, ast.Return) and part.value is not None for part in walk(scope.node))
+    return scope.class_qualified is not None and returns
 
 
 def _parameters(site: Site, function: FunctionNode) -> list[str]:
@@ -59,14 +65,6 @@ def _parameters(site: Site, function: FunctionNode) -> list[str]:
     return names
 
 
-def _check_gradient(site: Site, function: FunctionNode) -> None:
-    for part in walk(function):
-        if isinstance(part, ast.keyword) and part.arg == "requires_grad":
-            raise NotProven("it makes a tensor that requires gradients, which an operator does not hand out")
-        if isinstance(part, ast.Attribute) and part.attr in _ARRAYS and not site.no_grad:
-            raise NotProven(f"a gradient cannot run `.{part.attr}()` again; write `.tolist()`")
-
-
 class _Text:
     """What is written for one function. Where it draws random numbers, the operator of layers keeps their state."""
 
@@ -83,25 +81,13 @@ class _Text:
     def helpers(self) -> tuple[Helper, ...]:
         """The definitions that the compile path needs, in an order in which each comes after what it needs."""
         name, shapes = self._function.name, f"{self.operator}_shapes"
+        given = ["_", *self._names] if self._random else self._names
         shared = one_operator(self._site) if self._random else functions(self._site, gradient=self._shapes.smooth)
         return (
             *shared,
-            Helper(shapes, self._empty(shapes), after=(name, shared[-1].name)),
+            Helper(shapes, empty_results(self._shapes, shapes, given), after=(name, shared[-1].name)),
             Helper(self.operator, self._one_operator(shared[-1].name), after=(name, shared[-1].name, shapes)),
         )
-
-    def _empty(self, name: str) -> str:
-        """The function that makes tensors like the results."""
-        given = ["_", *self._names] if self._random else self._names
-        head = f"def {name}({', '.join(given)}):"
-        if len(head) > 79:
-            head = "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
-        lines = [
-            f"    {line}"
-            for each in self._shapes.statements
-            for line in ast.unparse(ast.fix_missing_locations(each)).splitlines()
-        ]
-        return "\n".join([head, '    """Tensors of the shapes and dtypes of the results, for tracing."""', *lines])
 
     def _one_operator(self, decorator: str) -> str:
         results = self._shapes.results

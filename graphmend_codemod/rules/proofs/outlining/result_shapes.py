@@ -332,6 +332,16 @@ class ResultShapes:
             raise NotProven(f"the shape of a result may depend on `{text}`")
 
 
+def empty_results(shapes: ResultShapes, name: str, given: Sequence[str]) -> str:
+    """The function `name` of what is `given`, which makes tensors like the results, as text."""
+    head = f"def {name}({', '.join(given)}):"
+    if len(head) > 79:
+        head = "\n".join([f"def {name}(", *(f"    {each}," for each in given), "):"])
+    statements = [ast.unparse(ast.fix_missing_locations(each)) for each in shapes.statements]
+    lines = [f"    {line}" for each in statements for line in each.splitlines()]
+    return "\n".join([head, '    """Tensors of the shapes and dtypes of the results, for tracing."""', *lines])
+
+
 def _names(node: ast.AST) -> set[str]:
     return {part.id for part in walk_in_layers(node) if isinstance(part, ast.Name)}
 

@@ -34,7 +34,7 @@ def edit(site: Site) -> Edit:
     """The compile path in front of the body of the method around the site. NotProven where that would show."""
     function, scope = site.evaluator.scope.node, site.evaluator.scope
     own, owner = scope.self_name or "", (scope.class_qualified or "").rpartition(".")[2]
-    names = _parameters(site, function, own)
+    names = method_parameters(site, function, own)
     effects = FunctionEffects(site)
     changed = effects.changed(function, own=own)
     if not changed:
@@ -83,7 +83,8 @@ def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> l
     return conditions if site.no_grad else [*conditions, f"not {site.torch}.is_grad_enabled()"]
 
 
-def _parameters(site: Site, function: FunctionNode, own: str) -> list[str]:
+def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]:
+    """The parameters behind the instance; NotProven for a method that cannot be called by the name of its class."""
     args, owner = function.args, (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
     if site.torch != "torch" or not site.torch_at_import:
         raise NotProven("`torch` may not be bound when the module is imported")
@@ -97,8 +98,6 @@ def _parameters(site: Site, function: FunctionNode, own: str) -> list[str]:
         raise NotProven("the method is decorated")
     if args.vararg or args.kwarg or args.kwonlyargs or isinstance(function, ast.AsyncFunctionDef):
         raise NotProven("the method takes any number of arguments, or some by name only")
-    if any(isinstance(part, ast.Return) and part.value is not None for part in walk(function)):
-        raise NotProven("the method returns something; move what cannot be traced into a function of its own")
     return [each.arg for each in (*args.posonlyargs, *args.args)][1:]
 
 

@@ -163,8 +163,14 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
         def fake(tensors, sizes, floats, form, number, autocast):
             if shapes is None:
                 return [torch.empty_like(tensors[0])]
+            owner, rest = owners.get(number), iter(tensors)
+            given = list(unpacked(rest, sizes, floats, form, number))
+            held = {} if owner is None else {path: new for new, (path, _) in zip(rest, tensors_of(owner))}
+            if any("." not in path for path in held):  # a stand-in, with the tensors of the graph
+                values, owner = {**vars(owner), **held}, object.__new__(type(owner))
+                vars(owner).update(values)
             with around(tensors[0].device, autocast):
-                found = shapes(owners.get(number), *unpacked(iter(tensors), sizes, floats, form, number))
+                found = shapes(owner, *given)
             return [each.new_empty(each.shape) for each in found]
 
         def random_states(device):
