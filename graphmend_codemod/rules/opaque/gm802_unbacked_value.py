@@ -85,7 +85,7 @@ rule = Rule(
             source="""
             rows = x[lengths > 1]
             if len(rows) > 2:
-                x = x + rows.sum()
+                x = x[: len(rows)] + rows.sum()
             """,
             because="a branch or loop depends on `rows`",
             setup=_SETUP,
