@@ -68,7 +68,7 @@ def _look(function: FunctionNode, outline: Outline, resolve: Resolve) -> Mapping
                 used.add(owner)
             elif owner == first and node.attr not in _OF_TENSORS:
                 first = None
-        elif first is not None and _is_no_tensor(node, first):
+        elif first is not None and is_no_tensor(node, first):
             first = None
         elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
             right = node.comparators[0]
@@ -103,7 +103,7 @@ def _first_input(function: FunctionNode) -> str | None:
     return named[1].arg if function.name == "forward" and min(len(named), given) > 1 else None
 
 
-def _is_no_tensor(node: ast.AST, name: str) -> bool:
+def is_no_tensor(node: ast.AST, name: str) -> bool:
     """True for what nobody does to a tensor: `for a in x`, `x["key"]`, `x(...)`, `len(x)`, `f(*x)`, `x == "text"`."""
     if isinstance(node, ast.Subscript):
         index = node.slice

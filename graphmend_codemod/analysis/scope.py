@@ -158,7 +158,7 @@ class Outline(NamedTuple):
     names: frozenset[str]
     nested: tuple[FunctionNode, ...]
     has_walrus: bool
-    has_comprehension: bool
+    comprehensions: tuple[ast.comprehension, ...]
     conditional_lines: tuple[int, ...]
     words: Mapping[str, Sequence[int]]
     notes: dict[str, Any]
@@ -235,7 +235,7 @@ def _outlined(
         _bound_by(rare, names),
         tuple(sorted(nested, key=lambda node: (node.lineno, node.col_offset))),
         ast.NamedExpr in kinds,
-        ast.comprehension in kinds,
+        tuple(node for node in rare if node.__class__ is ast.comprehension),
         tuple(sorted(node.lineno for node in rare if node.__class__ is ast.IfExp)),
         words,
         {},

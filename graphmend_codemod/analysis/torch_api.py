@@ -149,9 +149,11 @@ TENSOR_ATTRIBUTES = name_set("T mT H data grad real imag")
 
 TENSOR_TYPES = name_set(
     """torch.Tensor torch.FloatTensor torch.HalfTensor torch.BFloat16Tensor torch.DoubleTensor torch.LongTensor
-    torch.IntTensor torch.BoolTensor torch.ByteTensor torch.nn.Parameter torch.nn.parameter.Parameter torch.tensor"""
+    torch.IntTensor torch.BoolTensor torch.ByteTensor torch.nn.Parameter torch.nn.parameter.Parameter torch.tensor
+    Tensor"""
 )
-"""Annotations that name a tensor. `torch.tensor` is a common slip for `torch.Tensor`."""
+"""Annotations that name a tensor. `torch.tensor` is a common slip for `torch.Tensor`; a bare `Tensor` is a name that a
+star import from a library binds."""
 
 TYPED_TENSORS = {"torch.LongTensor": "torch.int64", "torch.BoolTensor": "torch.bool", "torch.IntTensor": "torch.int32"}
 """Annotations whose dtype people keep to. `FloatTensor` is not one: it is written for half precision as well."""

@@ -67,7 +67,7 @@ def find(
             if open_questions:
                 judged += _findings_in(_with_leaks(unit), source, summary, settings, set(), open_questions)
     findings = without_idle_fixes(judged, unsafe=settings.unsafe_fixes, opaque=settings.opaque)
-    unique = {(finding.code, finding.span): finding for finding in uncovered(findings)}
+    unique = {(finding.code, finding.span): finding for finding in uncovered(findings, opaque=settings.opaque)}
     return sorted(unique.values(), key=lambda finding: (finding.span, finding.code))
 
 

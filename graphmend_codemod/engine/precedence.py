@@ -55,9 +55,12 @@ def _rank(rule: Rule, verdict: Verdict, asked: bool) -> int:
     return 1 if asked else 4
 
 
-def uncovered(findings: list[Finding]) -> list[Finding]:
-    """The findings without advice, reasons and opaque operators on text for which another one writes a compile path."""
-    edits = [finding.edit for finding in findings if finding.edit is not None]
+def uncovered(findings: list[Finding], *, opaque: bool) -> list[Finding]:
+    """The findings without advice, reasons and opaque operators on text for which another one writes a compile path.
+
+    Opaque operators count where they are asked for: else the text stays as it is, and so does what is said of it.
+    """
+    edits = [each.edit for each in findings if each.edit is not None and (opaque or each.safety is not Safety.OPAQUE)]
     edited = [each.span for edit in edits for each in edit.replacements]
     eager = [each.span for edit in edits if edit.writes_path for each in edit.replacements]
     plain = [each.edit for each in findings if each.edit is not None and each.safety is not Safety.OPAQUE]

@@ -13,6 +13,7 @@ from graphmend_codemod.project.summary.candidates import (
     CHOOSES_ROWS,
     DIVIDES,
     EXTREMES,
+    GUESSED,
     LOG_METHODS,
     MADE_OF_NUMBERS,
     MARKS,
@@ -29,17 +30,23 @@ from graphmend_codemod.project.summary.candidates import (
 from graphmend_codemod.project.summary.records import Write
 from graphmend_codemod.project.summary.spelling import dotted
 
-_MAY_BE_REFUSED = frozenset({"one_hot", *REFUSED, *(name.rpartition(".")[2] for name in REFUSED_WITH_OWNER)})
+_MAY_BE_REFUSED = frozenset({"one_hot", *GUESSED, *REFUSED, *(name.rpartition(".")[2] for name in REFUSED_WITH_OWNER)})
 _SCRIPTS = frozenset({"script", "script_if_tracing"})
 _SPECIAL_CALLS = frozenset({"compile", "isinstance", *_SCRIPTS, *REGISTRATIONS, *SETTERS})
 _KEEPS_MODULE = frozenset("eval train to cpu cuda half float double bfloat16 requires_grad_".split())
 _ALL = frozenset({"all", "any"})
 _ORDERS = frozenset({ast.Lt, ast.LtE, ast.Gt, ast.GtE})
+_READ_BACK = EXTREMES | frozenset({"mean", "norm", "std", "median", "prod", "count_nonzero", "randint", "rand"})
+_SIZED = frozenset("zeros ones empty full new_full chunk narrow expand view reshape roll kthvalue linspace".split())
+_OF_MATH = frozenset({"ceil", "exp", "floor", "isfinite", "isinf", "isnan", "log", "log2", "pow", "sqrt"})
 _REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
+_SAID = frozenset({"requires_grad", "validate_args"})
+_OTHERS = tuple(f"{name}." for name in ("PIL", "cv2", "librosa", "np.random", "ot", "pot", "pywt", "sklearn"))
 _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
     | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED | _ALL
-    | {"repeat_interleave", "split", "masked_select", "arange", "topk", "pad", "where", "roll", "array", "asarray"}
+    | _OF_MATH | {"open", "eval", "range", "repeat_interleave", "split", "masked_select", "arange", "topk", "pad"}
+    | {"where", "roll", "array", "asarray"}
 )  # fmt: skip
 """What calls are looked at for."""
 
@@ -57,10 +64,17 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     else:
         last = ""
         stack.append(function)
-    if ".random." in spelled or spelled.startswith(_REFUSED_MODULES) or last in UNKNOWN_TO_TORCH:
+    if (
+        spelled.startswith(_OTHERS)
+        or ".random." in spelled
+        or spelled.startswith(_REFUSED_MODULES)
+        or last in UNKNOWN_TO_TORCH
+    ):
         body.value = True
     if node.args and not body.value and _asks_reduced(node.args[0]):
         body.value = True
+    if last in _SIZED and not body.value:
+        body.value = any(type(each) is ast.Call and _is_tensor_like(each, body) for each in _operands(node))
     if last in _NOTED:
         _note(node, spelled, last, body)
     elif last[-1:] == "_":
@@ -72,7 +86,7 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     stack += node.args
     for keyword in node.keywords:
         stack.append(keyword.value)
-        if keyword.arg == "requires_grad":
+        if keyword.arg in _SAID or (keyword.arg == "alpha" and type(keyword.value) is not ast.Constant):
             body.value = True
         if keyword.arg == "out" and type(keyword.value) is ast.Attribute:
             body.writes[Write(keyword.value.attr, dotted(keyword.value.value), "changed")] = None
@@ -91,7 +105,7 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         or last in MADE_OF_NUMBERS
         or last in REPLACED
         or spelled == "torch.jit.isinstance"
-        or (last in CASTS and (_is_of_reduced(node) or _is_of_element(node) or _is_of_buffer(node, body)))
+        or (last in CASTS and (_is_of_reduced(node) or _is_of_element(node) or _is_of_own(node, body)))
     ):
         body.value = True
     elif last == "split" and node.args and node.args[0].__class__ is ast.Name:
@@ -104,6 +118,8 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         body.selects = body.rows = True
     elif last in NUMPY_NUMBERS and spelled.startswith(("np.", "numpy.")):
         body.value = True
+    elif last in _OF_MATH and spelled.startswith("math."):
+        body.value = body.value or any(_is_tensor_like(each, body) for each in node.args)
     elif last in DIVIDES:
         body.value = body.value or len(node.args) == 2
     elif last == "arange":
@@ -117,6 +133,10 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         body.value = body.value or any(isinstance(each, ast.Call) for each in _operands(node))
     elif last == "pad":
         body.value = body.value or body.lines.keeps_integers
+    elif last == "range":
+        body.value = body.value or any(_is_tensor_like(each, body) for each in node.args)
+    elif last in {"open", "eval"}:
+        body.value = body.value or spelled == last
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):
         body.rows = True
     elif last in _MAY_BE_REFUSED and not body.value:
@@ -157,7 +177,9 @@ def _is_refused(node: ast.Call, spelled: str, last: str) -> bool:
     if last == "one_hot":
         given = [*node.args[1:], *(word.value for word in node.keywords)]
         return not given or isinstance(given[0], (ast.Name, ast.Call))
-    return last in REFUSED or spelled == last or ".".join(spelled.split(".")[-2:]) in REFUSED_WITH_OWNER
+    return (
+        last in REFUSED or last in GUESSED or spelled == last or ".".join(spelled.split(".")[-2:]) in REFUSED_WITH_OWNER
+    )
 
 
 def _is_shifted(node: ast.Call) -> bool:
@@ -170,7 +192,7 @@ def _is_of_reduced(node: ast.Call) -> bool:
     """True for `int(x.max())`."""
     reduced = node.args[0] if len(node.args) == 1 else None
     called = reduced.func if isinstance(reduced, ast.Call) else None
-    return isinstance(called, ast.Attribute) and called.attr in EXTREMES
+    return isinstance(called, ast.Attribute) and called.attr in _READ_BACK
 
 
 def _asks_reduced(node: ast.expr) -> bool:
@@ -191,11 +213,21 @@ def _is_of_element(node: ast.Call) -> bool:
     return isinstance(element, ast.Subscript) and isinstance(element.slice, (ast.Constant, ast.Name))
 
 
-def _is_of_buffer(node: ast.Call, body: Body) -> bool:
-    """True for `int(self.pointer)`, which the file registers as a buffer."""
+def _is_of_own(node: ast.Call, body: Body) -> bool:
+    """True for `int(self.pointer)`, which the file registers as a buffer, and for `float(t)` of a parameter of which
+    nothing says that it is a Python value."""
     given = node.args[0] if len(node.args) == 1 else None
+    if isinstance(given, ast.Name):
+        return _is_tensor_like(given, body)
     own = isinstance(given, ast.Attribute) and isinstance(given.value, ast.Name)
     return own and given.attr in body.lines.buffers  # type: ignore[union-attr]
+
+
+def _is_tensor_like(node: ast.expr, body: Body) -> bool:
+    """True for a parameter of which nothing says that it is a Python value, and for `x.max()`."""
+    if isinstance(node, ast.Name):
+        return node.id in body.parameters and not body.is_python_parameter(node.id)
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") in _READ_BACK
 
 
 def _takes_element(node: ast.Call) -> bool:

@@ -33,6 +33,7 @@ CHOOSES_ROWS = frozenset({"nonzero", "argwhere", "unique", "unique_consecutive",
 """Functions and methods whose result has as many rows as the data says; `where` with one argument as well."""
 RECURRENT = frozenset({"LSTM", "GRU", "RNN", "CTCLoss"})
 """Layers of torch.nn that Dynamo does not trace."""
+_NAMED_RECURRENT = ("rnn", "lstm", "gru")
 ANSWERS = frozenset({"equal", "allclose", "is_nonzero"})
 """Functions and methods of tensors that read a bool back."""
 REFUSED = frozenset(
@@ -41,17 +42,30 @@ REFUSED = frozenset(
         "sparse_csr_tensor", "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "next_fast_len", "one_hot",
         "manual_seed", "Generator", "get_rng_state",
         "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms",
-        "backward", "Parameter",
+        "backward", "Parameter", "add_module", "apply_", "map_", "resize_", "set_rng_state", "manual_seed_all",
+        "fork_rng", "initial_seed", "kl_divergence", "lstsq", "combinations", "nested_tensor", 
+        "retain_grad", "__import__", "import_module",
+        "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", 
+        "load_state_dict", "trunc_normal_", "catch_warnings", "simplefilter", "set_detect_anomaly", 
+         "default_rng", 
     }
 )  # fmt: skip
 """Functions that Dynamo does not trace, by the last part of their names; `one_hot` without a number of classes, too."""
 REFUSED_WITH_OWNER = frozenset(
     {
         "random.random", "random.choice", "random.choices", "random.shuffle", "random.sample", "random.gauss",
-        "random.seed", "time.time", "time.sleep", "datetime.now", "gc.collect", "autograd.grad",
+        "random.seed", "time.time", "time.sleep", "datetime.now", "gc.collect", "autograd.grad", 
+        "jit.fork", "jit.wait", "sparse.mm", "path.exists", "path.isfile",
+        "path.isdir", "os.makedirs", "os.listdir", "os.cpu_count", "json.dumps", "json.loads", "json.load", "json.dump",
+        "torch.save", "torch.load", "stdout.write", "stdout.flush", "functional.jacobian", "functional.hessian",
+        "functional.vjp", "functional.jvp", "functional.hvp", "functional.vhp", "builtins.open",
+        "builtins.eval",
+        "np.pad", "numpy.pad", "np.where", "numpy.where",
     }
 )  # fmt: skip
 """Those of which only the last two parts tell."""
+GUESSED = frozenset({"deepcopy", "randint", "randrange", "uniform"})
+"""Functions that Dynamo does not trace where their arguments, or what becomes of their results, say so."""
 UNKNOWN_TO_TORCH = frozenset(
     {
         "apply_along_axis", "argpartition", "digitize", "ediff1d", "interp", "intersect1d", "isin", "lexsort",
@@ -99,10 +113,16 @@ _PYTHON_ATTRIBUTES = frozenset(
         "itemsize", "config", "__name__", "__class__",
     }
 )  # fmt: skip
-_NEVER = frozenset({ast.Constant, ast.JoinedStr, ast.Dict})
+_NEVER = frozenset({ast.Constant, ast.JoinedStr})
 _PYTHON_ANNOTATION_WORDS = frozenset(
     {"bool", "int", "str", "float", "Optional", "Union", "None", "typing", "Literal", "True", "False"}
 )
+
+
+def is_named_recurrent(name: str) -> bool:
+    """True for `rnns`, `lstm_layers`, `encoder_GRU`: what a list, or a name that is looked up, may hold."""
+    lower = name.lower()
+    return any(each in lower for each in _NAMED_RECURRENT)
 
 
 @cache
@@ -155,6 +175,8 @@ def needs(node: ast.expr, names: list[str]) -> bool:
             todo += (part.body, part.orelse)
         elif kind is ast.Tuple or kind is ast.List:
             todo += part.elts
+        elif kind is ast.Dict:
+            todo += part.values
         else:
             return True
     return False

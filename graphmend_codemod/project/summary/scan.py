@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.project.summary.assignments import written
 from graphmend_codemod.project.summary.body import Body, settle
-from graphmend_codemod.project.summary.candidates import RECURRENT, is_python_annotation
+from graphmend_codemod.project.summary.candidates import RECURRENT, is_named_recurrent, is_python_annotation
 from graphmend_codemod.project.summary.check_functions import noted
 from graphmend_codemod.project.summary.computing import COMPUTES, only_computes
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
@@ -101,10 +101,11 @@ def _with_modules(functions: list[FunctionSummary], classes: list[ClassSummary])
     owners = {each.owner for each in functions if each.qualname.endswith(".forward")}
     made = {f"{each.qualname}()" for each in classes if each.qualname in owners and each.bases}
     layers = {
-        (each.qualname, f"self.{attribute.name}()")
+        (each.qualname, f"self.{attribute.name}{call}")
         for each in classes
         for attribute in each.attributes
-        if attribute.value.spelled.rpartition(".")[2] in RECURRENT
+        if _is_refused_layer(attribute.value.spelled.rpartition(".")[2]) or is_named_recurrent(attribute.name)
+        for call in ("()", "")
     }
     if not made and not layers:
         return functions
@@ -115,6 +116,10 @@ def _with_modules(functions: list[FunctionSummary], classes: list[ClassSummary])
         else each
         for each in functions
     ]
+
+
+def _is_refused_layer(made: str) -> bool:
+    return made in RECURRENT or made.startswith("Random") or made == "ColorJitter"
 
 
 def _with_lists(functions: list[FunctionSummary], tree: ast.Module, text: str) -> list[FunctionSummary]:

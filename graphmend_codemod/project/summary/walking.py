@@ -173,6 +173,11 @@ def _index(part: ast.expr, body: Body) -> None:
         body.reads_at.append(part.id)  # type: ignore[attr-defined]
     elif kind is ast.Call:
         body.masked = body.masked or is_moved_mask(part)  # `x[mask.view(-1)]`, `x[y.ne(0)]`
+    elif kind is ast.Attribute:
+        body.masked = body.masked or part.attr.endswith("mask")  # type: ignore[attr-defined]
+    elif kind is ast.Subscript:
+        key = part.slice.value if type(part.slice) is ast.Constant else ""  # type: ignore[attr-defined]
+        body.masked = body.masked or (isinstance(key, str) and key.endswith("mask"))
     elif kind is ast.Slice:
         for bound in (part.lower, part.upper):  # type: ignore[attr-defined]
             if type(bound) is ast.Subscript and type(bound.value) is ast.Name:
@@ -189,11 +194,20 @@ def _list(node: ast.ListComp, body: Body, stack: list[Any]) -> None:
 
 def _for(node: ast.For | ast.AsyncFor, body: Body, stack: list[Any]) -> None:
     body.loops = True
+    _steps(node.iter, body)
     loop_target(node.target, node.iter, body)
     _rest(node, body, stack)
 
 
+def _steps(iterated: ast.expr, body: Body) -> None:
+    """Note a loop over what is named as lengths are, alone or in step with something: they may be a tensor."""
+    for each in iterated.args if type(iterated) is ast.Call else (iterated,):
+        if type(each) is ast.Name and each.id.endswith(("lens", "lengths")):
+            body.value = True
+
+
 def _comprehension(node: ast.comprehension, body: Body, stack: list[Any]) -> None:
+    _steps(node.iter, body)
     loop_target(node.target, node.iter, body)
     body.tests += node.ifs
     _rest(node, body, stack)

@@ -3,6 +3,9 @@
 Sizes that come from the data, numbers that are read back to Python, recurrent layers, modules that are made while
 `forward` runs, calls that Dynamo refuses whatever they are given: each is named with what can be done about it by hand.
 Where another rule looks at the same statement, that rule's reason is given in place of this one.
+
+Code without annotations is judged by what its file says: what the callers of a function give it, what its callees
+return, what a container or an attribute was given. That is a guess, so it is worded as one, and no edit relies on it.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
+from graphmend_codemod.rules.proofs.untraced.guessed import guessed_at, seeming
 from graphmend_codemod.rules.proofs.untraced.tests import tested
 
 _SETUP = """
@@ -117,7 +121,9 @@ rule = Rule(
     ),
 )
 
-_STATEMENTS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert)
+_STATEMENTS = (
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.If, ast.While, ast.For, ast.Assert, ast.With,
+)  # fmt: skip
 
 
 @rule.on(*_STATEMENTS, lines=untraced.lines)
@@ -126,16 +132,16 @@ def not_traced(site: Site, statement: ast.stmt) -> Verdict | None:
     if site.function in HELPERS:
         return None
     for node in untraced.suspects(site).of(statement):
-        each = untraced.break_at(site, node)
+        each = untraced.break_at(site, node) or guessed_at(site, node)
         if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
             return Verdict(each.message, declined=each.advice)
     return None
 
 
-@rule.on(ast.If, ast.While, ast.Assert, candidate="test")
-def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert) -> Verdict | None:
+@rule.on(ast.If, ast.While, ast.Assert, ast.IfExp, candidate="test")
+def test_on_something(site: Site, statement: ast.If | ast.While | ast.Assert | ast.IfExp) -> Verdict | None:
     """`if x.sum() == 0`."""
-    each = tested(site, statement.test)
+    each = tested(site, statement.test) or seeming(site, statement.test)
     return Verdict(each.message, declined=each.advice) if each is not None else None
 
 

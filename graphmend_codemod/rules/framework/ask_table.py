@@ -129,6 +129,7 @@ QUESTIONS = {
     "IfExp": (
         ("control_flow.gm101_tensor_if_assign", 0, "test", ""),
         ("control_flow.gm111_decided_test", 0, "test", ""),
+        ("advice.gm703_untraced", 0, "test", ""),
     ),
     "Raise": (
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
@@ -164,5 +165,6 @@ QUESTIONS = {
     ),
     "With": (
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
+        ("advice.gm703_untraced", 0, "", ""),
     ),
 }

@@ -52,6 +52,15 @@ _SHOWS = Refused(
     "shows progress",
     "Dynamo does not trace it; manually iterate over the plain range under `torch.compiler.is_compiling()`",
 )
+_COMPILED = Refused(
+    "calls a library that is not written with torch",
+    f"Dynamo does not trace compiled extensions; manually call it before the compiled function, or {_AROUND}",
+)
+COMPILED = frozenset(
+    """PIL cv2 faiss h5py librosa lmdb matplotlib numba ot pandas pycocotools pywt rdkit shapely skimage sklearn
+    soundfile statsmodels""".split()
+)
+"""Libraries with extensions of their own, by the names that they are imported by."""
 _SCIPY = Refused("calls SciPy", f"Dynamo does not trace it; manually {_AROUND}")
 _NUMPY = Refused(
     "calls a function of NumPy without a counterpart in `torch._numpy`", f"Dynamo does not trace it; manually {_AROUND}"
@@ -75,14 +84,79 @@ _SUPPRESSES = Refused(
     f"no static-shape rewrite; manually keep all boxes and mask their scores, or {_AROUND}",
 )
 
+_HOOKS = Refused("registers a hook", "Dynamo does not trace it; manually register it before the compiled function")
+_FILES = Refused(
+    "reads or writes files or settings of the system",
+    "Dynamo does not trace it; manually move it in front of the call of the compiled function",
+)
+_WARNS = Refused(
+    "changes the filters of warnings",
+    "Dynamo does not trace it; manually move it in front of the call of the compiled function",
+)
+_FORKS = Refused("runs a function in the background", "Dynamo does not trace it; manually call the function itself")
+_SIZED_BY_DATA = Refused("output has a data-dependent shape", f"no static-shape rewrite; manually {_AROUND}")
+_FUNCTIONAL = Refused(
+    "computes derivatives with `torch.autograd.functional`", "Dynamo does not trace it; manually use `torch.func`"
+)
+_DISPATCHES = Refused(
+    "looks up a formula by the types of two distributions",
+    "Dynamo does not trace the look-up; manually write the formula, or compute it outside the compiled function",
+)
+_NESTED = Refused("makes a nested tensor", f"Dynamo does not trace it; manually pad and mask, or {_AROUND}")
+_IN_PLACE = Refused(
+    "changes a tensor with a method that Dynamo does not trace", "manually write it with functions of torch"
+)
+_EVALUATES = Refused("evaluates source text", "Dynamo does not trace it; manually write the expression out")
+_SETS_ASIDE = Refused(
+    "changes settings of torch for a block",
+    "Dynamo does not trace it; manually set it around the call of the compiled function",
+)
+_INITIALISES = Refused(
+    "draws initial weights", "Dynamo does not trace it; manually initialise in `__init__`, before compiling"
+)
+_LOADS = Refused("loads weights", "Dynamo does not trace it; manually load them before compiling")
+_ADDS = Refused("adds a layer while `forward` runs", "Dynamo does not trace it; manually add it in `__init__`")
+_IMPORTS = Refused(
+    "imports a module by its name", "Dynamo does not trace it; manually import it at the top of the file"
+)
+_TRANSFORMS = Refused(
+    "applies a random transform of torchvision",
+    "it draws numbers with `.item()`, which Dynamo does not trace; manually apply it before the compiled function",
+)
+_GENERATES = Refused(
+    "draws a random number with a generator of NumPy",
+    "Dynamo does not trace it; manually draw with `torch.rand`, or pass it in as an argument",
+)
+
 _PACKED = "torch.nn.utils.rnn"
+_DERIVATIVES = ("hessian", "hvp", "jacobian", "jvp", "vhp", "vjp")
 BY_NAME: dict[str, Refused] = {
     **dict.fromkeys(
         (f"{_PACKED}.{name}" for name in ("pack_padded_sequence", "pad_packed_sequence", "pack_sequence")), _PACKS
     ),
     "torch.nn.functional.ctc_loss": _CTC,
     **dict.fromkeys(("torch.sparse_coo_tensor", "torch.sparse_csr_tensor"), _SPARSE),
-    **dict.fromkeys(("torch.manual_seed", "torch.Generator", "torch.get_rng_state"), _STATE),
+    **dict.fromkeys(
+        (f"torch.{name}" for name in ("manual_seed", "Generator", "get_rng_state", "set_rng_state")), _STATE
+    ),
+    **dict.fromkeys((f"torch.random.{name}" for name in ("get_rng_state", "set_rng_state", "fork_rng")), _STATE),
+    **dict.fromkeys(("torch.initial_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all"), _STATE),
+    **dict.fromkeys((f"torch.autograd.functional.{name}" for name in _DERIVATIVES), _FUNCTIONAL),
+    **dict.fromkeys((f"os.path.{name}" for name in ("exists", "isfile", "isdir")), _FILES),
+    **dict.fromkeys((f"os.{name}" for name in ("makedirs", "listdir", "cpu_count")), _FILES),
+    **dict.fromkeys((f"json.{name}" for name in ("dump", "dumps", "load", "loads")), _FILES),
+    **dict.fromkeys(("torch.save", "torch.load", "builtins.open", "sys.stdout.write", "sys.stdout.flush"), _FILES),
+    **dict.fromkeys(("warnings.catch_warnings", "warnings.simplefilter"), _WARNS),
+    **dict.fromkeys(("torch.jit.fork", "torch.jit.wait"), _FORKS),
+    **dict.fromkeys(("torch.combinations", "torch.linalg.lstsq"), _SIZED_BY_DATA),
+    **dict.fromkeys(("torch.distributions.kl_divergence", "torch.distributions.kl.kl_divergence"), _DISPATCHES),
+    "torch.nested.nested_tensor": _NESTED,
+    "torch.sparse.mm": _SPARSE,
+    **dict.fromkeys(("builtins.__import__", "importlib.import_module"), _IMPORTS),
+    "builtins.eval": _EVALUATES,
+    "torch.autograd.set_detect_anomaly": _SETS_ASIDE,
+    "torch.nn.init.trunc_normal_": _INITIALISES,
+    "numpy.random.default_rng": _GENERATES,
     **dict.fromkeys(
         (f"random.{name}" for name in ("random", "choice", "choices", "shuffle", "sample", "gauss", "seed")), _DRAWS
     ),
@@ -97,11 +171,23 @@ BY_NAME: dict[str, Refused] = {
         (f"torchvision.ops.{name}" for name in ("nms", "batched_nms", "boxes.nms", "boxes.batched_nms")), _SUPPRESSES
     ),
 }
-_SPARSE_METHODS = frozenset({"to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"})
+_METHODS: dict[str, Refused] = {
+    **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"), _SPARSE),
+    **dict.fromkeys(("apply_", "map_", "resize_"), _IN_PLACE),
+    **dict.fromkeys(
+        ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "retain_grad"), _HOOKS
+    ),
+    "backward": _BACKWARD,
+    "load_state_dict": _LOADS,
+}
+"""Methods that Dynamo does not trace, whatever they are called on."""
 NAMES = frozenset(
     {
         *(name.rpartition(".")[2] for name in BY_NAME),
-        *_SPARSE_METHODS,
+        *_METHODS,
+        "add_module",
+        "where",
+        "pad",
         "one_hot",
         "backward",
         "next_fast_len",
@@ -111,20 +197,38 @@ NAMES = frozenset(
 """What such calls are spelled with, behind the last dot."""
 
 
+def is_random_transform(made: str) -> bool:
+    """True for a class of `torchvision.transforms` that draws random numbers."""
+    last = made.rpartition(".")[2]
+    return made.startswith("torchvision.transforms.") and (last.startswith("Random") or last in _DRAWING)
+
+
+_DRAWING = frozenset({"AugMix", "AutoAugment", "ColorJitter", "GaussianBlur", "RandAugment", "TrivialAugmentWide"})
+_CHOOSES = frozenset(f"numpy.{name}" for name in ("argwhere", "flatnonzero", "nonzero", "unique", "where"))
+
+
 def refused(node: ast.Call, called: str | None, made: str | None) -> Refused | None:
     """Why Dynamo refuses a call of `called`; `made` is the class of the layer that is called, if one is."""
     if called is not None and called in BY_NAME:
         return BY_NAME[called]
     if called is not None and called.startswith("scipy."):
         return _SCIPY
+    if called is not None and called.partition(".")[0] in COMPILED:
+        return _COMPILED
+    if called in _CHOOSES and (called != "numpy.where" or len(node.args) == 1):
+        return _SIZED_BY_DATA
     if called is not None and called.startswith("numpy."):
-        return _NUMPY if called.startswith("numpy.polynomial.") or called[6:] in UNKNOWN_TO_TORCH else None
+        return _NUMPY if called.startswith("numpy.polynomial.") or called[6:] in UNKNOWN_TO_TORCH | {"pad"} else None
     if called == "torch.nn.functional.one_hot":
         given = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "num_classes")]
         counted = not given or (isinstance(given[0], ast.UnaryOp) and isinstance(given[0].operand, ast.Constant))
         return _CLASSES if counted else None
-    if called is None and isinstance(node.func, ast.Attribute) and node.func.attr in _SPARSE_METHODS:
-        return _SPARSE
-    if called is None and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
-        return _BACKWARD
+    if called is None and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "add_module":
+            return _ADDS if any(isinstance(each, ast.Call) for each in node.args) else None
+        own = isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+        if node.func.attr in _METHODS and not (own and node.func.attr != "backward"):
+            return _METHODS[node.func.attr]
+    if made is not None and is_random_transform(made):
+        return _TRANSFORMS
     return _CTC if made is not None and torch_api.torch_module_class(made) == "CTCLoss" else None

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.values import Kind
-from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.candidates import ANSWERS
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
@@ -23,6 +22,7 @@ from graphmend_codemod.rules.proofs.untraced.evidence import (
     steps_through_tensor,
 )
 from graphmend_codemod.rules.proofs.untraced.kinds import CAPTURE, Ask, Untraced
+from graphmend_codemod.rules.proofs.untraced.layers import constructed, recurrent
 from graphmend_codemod.rules.proofs.untraced.subscripts import sized_by
 
 FINDS = frozenset("nonzero argwhere unique unique_consecutive bincount masked_select".split())
@@ -31,9 +31,6 @@ _CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins
 SIZED = frozenset("arange zeros ones empty full rand randn".split())
 RESHAPES = frozenset("new_zeros new_ones new_empty new_full view reshape expand repeat narrow".split())
 _TAKES_SIZES = SIZED | RESHAPES | {"pad", "interpolate", "one_hot", "topk"}
-_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
-LAYERS = _RECURRENT | {"CTCLoss"}
-_LEVELS = 4
 _DRAWS_ARRAYS = frozenset("normal rand randint randn random random_sample uniform".split())
 _TRACED_DRAWS = _DRAWS_ARRAYS | {"choice", "shuffle", "sample", "seed"}
 """Functions of `np.random` that Dynamo traces; the result is a tensor, and no number."""
@@ -69,62 +66,16 @@ def _repeated(site: Site, node: ast.Call, name: str | None) -> Untraced | None:
     return Untraced(node, f"output has a data-dependent shape where `{size.id}` is None", advice)
 
 
-def recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
-    """A call of a `nn.LSTM`, which is an attribute of the instance."""
-    if not isinstance(node.func, ast.Attribute) or not isinstance(node.func.value, ast.Name):
-        return None
-    if node.func.value.id != site.evaluator.scope.self_name:
-        return None
-    made = site.value(node.func).instance_of
-    if torch_api.torch_module_class(made) not in _RECURRENT:
-        return None
-    return Untraced(
-        node,
-        "calls a recurrent layer (`nn.LSTM`, `nn.GRU`, `nn.RNN`)",
-        "Dynamo traces it only with `torch._dynamo.config.allow_rnn = True`; set that before you call `torch.compile`",
-    )
-
-
-def constructed(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
-    """`Layer(config)` in a method that `forward` reaches."""
-    if called is None or not has_parameters(site, called):
-        return None
-    return Untraced(
-        node,
-        "constructs a module with parameters inside `forward`",
-        (
-            "Dynamo cannot trace `nn.Parameter`; "
-            "construct the module in `__init__`, or in a method that runs before compiling"
-        ),
-    )
-
-
-def has_parameters(site: Site, qualified: str, depth: int = 0) -> bool:
-    """True for a class of modules that certainly have parameters of their own."""
-    layer = torch_api.torch_module_class(qualified)
-    if layer is not None:
-        return layer in torch_api.LAYERS_WITH_PARAMETERS
-    facts = site.evaluator.scope.index.class_facts(qualified)
-    if facts is None or not facts.is_module or depth >= _LEVELS:
-        return False
-    kinds = facts.attributes.values()
-    return any(
-        each.kind is AttributeKind.PARAMETER
-        or (each.kind is AttributeKind.CALL and each.callee and has_parameters(site, each.callee, depth + 1))
-        for each in kinds
-    )
-
-
 def read(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`x.item()`, `x.tolist()`, `int(x)`, `math.sqrt(x)`."""
     if called is not None and (called in _CASTS or called.startswith("math.")):
         counts = called == "builtins.range"
         tensors = (each for each in node.args if _is_read(site, each) or (counts and is_number(site, each)))
-        return _readback(node, "a Python scalar") if next(tensors, None) is not None else None
+        return readback(node, "a Python scalar") if next(tensors, None) is not None else None
     if called is not None or not isinstance(node.func, ast.Attribute):
         return None
     if node.func.attr in READS and not node.args and not site.value(node.func.value).is_python:
-        return _readback(node, READS[node.func.attr])
+        return readback(node, READS[node.func.attr])
     return None
 
 
@@ -137,7 +88,8 @@ def _is_read(site: Site, node: ast.expr) -> bool:
     )
 
 
-def _readback(node: ast.Call, result: str) -> Untraced:
+def readback(node: ast.Call, result: str) -> Untraced:
+    """What is said of a value that is read back to Python."""
     advice = (
         "the result is used as a Python value; manually keep it a tensor, or compute it from shapes or Python values"
     )

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.analysis.likely_tensors import is_no_tensor
 from graphmend_codemod.analysis.patterns import asks_identity
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, Kind
+from graphmend_codemod.project.entrances import CALLS
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
 
@@ -113,6 +115,32 @@ def is_tensor_or_number(site: Site, node: ast.expr) -> bool:
     return any(_says_both(site, scope.resolve_global(dotted(each) or "")) for each in named)
 
 
+def is_given_to_forward(site: Site, node: ast.expr) -> bool:
+    """True for an input of a `forward` or a `__call__` without annotation, and for its element: `int(lengths[0])`.
+
+    Nobody casts what is a Python number anyway. What the function iterates over, counts or calls is no tensor.
+    """
+    node = node.value if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Slice) else node
+    scope = site.evaluator.scope
+    if not isinstance(node, ast.Name) or scope.node.name not in CALLS or scope.self_name is None:
+        return False
+    if site.value(node).kind is not Kind.UNKNOWN or _is_assigned_before(site, node.id):
+        return False
+    named = [*scope.node.args.posonlyargs, *scope.node.args.args]
+    given = named[1 : len(named) - len(scope.node.args.defaults)]
+    inputs = {each.arg for each in given if each.annotation is None} | absent_parameters(site)
+    if node.id not in inputs or any(each.arg == node.id and each.annotation is not None for each in named):
+        return False
+    name = node.id
+    return not any(not isinstance(part, ast.Compare) and is_no_tensor(part, name) for part in walk_scope(scope.node))
+
+
+def _is_assigned_before(site: Site, name: str) -> bool:
+    """True where the name may hold something else than the argument, but for another argument or attribute."""
+    values = [each for each in assigned(site, name) if each.lineno < site.place.statement.lineno]
+    return not all(isinstance(each, (ast.Name, ast.Attribute, ast.Tuple)) for each in values)
+
+
 def _says_both(site: Site, annotation: str | None) -> bool:
     """True for the alias of a union with tensors and numbers: `Scalar = Union[float, torch.Tensor]`."""
     home, _, name = (annotation or "").rpartition(".")
@@ -187,7 +215,7 @@ def is_array(site: Site, name: str) -> bool:
 def steps_through_tensor(site: Site, node: ast.expr) -> bool:
     """True for the `v` of `[int(v) for v in lengths]`, where `lengths` is a tensor."""
     statement = site.place.statement
-    if not isinstance(node, ast.Name) or not site.evaluator.scope.outline.has_comprehension:
+    if not isinstance(node, ast.Name) or not site.evaluator.scope.outline.comprehensions:
         return False
     for each in site.remembered("comprehensions", statement, lambda: _comprehensions(statement), anywhere=True):
         for target, iterated in in_step(site, each):

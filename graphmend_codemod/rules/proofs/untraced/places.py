@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import Outline, children
-from graphmend_codemod.project.summary.candidates import ANSWERS, UNKNOWN_TO_TORCH
+from graphmend_codemod.project.summary.candidates import ANSWERS, GUESSED, UNKNOWN_TO_TORCH, is_named_recurrent
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.untraceable_calls import NAMES
-from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, LAYERS, READS, RESHAPES, SIZED, sized
+from graphmend_codemod.rules.proofs.untraceable_calls import COMPILED, NAMES, is_random_transform
+from graphmend_codemod.rules.proofs.untraced.calls import CALLS, FINDS, READS, RESHAPES, SIZED, sized
+from graphmend_codemod.rules.proofs.untraced.guessed import NUMBERS
 from graphmend_codemod.rules.proofs.untraced.kinds import Ask, Untraced
+from graphmend_codemod.rules.proofs.untraced.layers import LAYERS
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere, cut
 
 _CALLED = (
@@ -24,13 +26,14 @@ _CALLED = (
     | READS.keys()
     | SIZED
     | RESHAPES
+    | GUESSED
     | frozenset(
         "int float bool range pad interpolate topk zip all any requires_grad_ repeat_interleave generate_state".split()
     )
 )
 _ALL = frozenset({"all", "any"})
 _KEYWORDS = frozenset({"requires_grad", "generator"})
-_MODULES = frozenset("math scipy special stats signal ndimage spatial".split())
+_MODULES = frozenset("math scipy special stats signal ndimage spatial".split()) | COMPILED
 _PARTS_OF_NUMPY = frozenset({"random", "polynomial"})
 _HEADS = ("test", "iter", "items", "subject")
 
@@ -69,8 +72,19 @@ def _in_outline(outline: Outline) -> list[ast.expr]:
     found: list[ast.expr] | None = outline.notes.get("untraced")
     if found is None:
         chosen = [node for node in outline.subscripts if not _is_plain(node.slice)]
-        found = outline.notes["untraced"] = [*filter(_is_suspect, outline.calls), *chosen]
+        suspects = _any_layer if any(map(is_named_recurrent, outline.words)) else _is_suspect
+        found = outline.notes["untraced"] = [*filter(suspects, outline.calls), *chosen, *_filters(outline)]
     return found
+
+
+def _any_layer(call: ast.Call) -> bool:
+    """Suspects where something is named as recurrent layers are: `for layer in self.rnns` calls one as `layer`."""
+    return _is_suspect(call) or isinstance(call.func, (ast.Name, ast.Subscript))
+
+
+def _filters(outline: Outline) -> list[ast.expr]:
+    """The conditions of comprehensions."""
+    return [test for each in outline.comprehensions for test in each.ifs]
 
 
 def _is_plain(index: ast.expr) -> bool:
@@ -97,6 +111,8 @@ def _is_suspect(call: ast.Call) -> bool:
     if isinstance(function.value, ast.Name) and function.value.id == "self":
         return not call.keywords  # a recurrent layer, for all that one sees
     if any(word.arg in _KEYWORDS for word in call.keywords):
+        return True
+    if any(word.arg in NUMBERS and word.value.__class__ is not ast.Constant for word in call.keywords):
         return True
     return name in _CALLED or name[:1].isupper() or (name == "where" and len(call.args) == 1) or _of_module(function)
 
@@ -142,7 +158,10 @@ def _is_harmless_layer(site: Site, function: ast.expr) -> bool:
     own = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
     if not own or function.value.id != site.evaluator.scope.self_name or function.attr in _CALLED:  # type: ignore[attr-defined]
         return False
-    return torch_api.torch_module_class(site.value(function).instance_of) not in LAYERS
+    made = site.value(function).instance_of
+    if is_named_recurrent(function.attr) or is_named_recurrent((made or "").rpartition(".")[2]):  # type: ignore[attr-defined]
+        return False
+    return torch_api.torch_module_class(made) not in LAYERS and not is_random_transform(made or "")
 
 
 def break_at(site: Site, node: ast.expr) -> Untraced | None:

@@ -13,7 +13,7 @@ from graphmend_codemod.rules.proofs.untraced.kinds import CAPTURE, Untraced
 
 def chosen(site: Site, node: ast.Subscript) -> Untraced | None:
     """`x[mask]`, read, and written in `x[mask] += 1`, which reads it."""
-    parts = _parts(node)
+    parts = index_parts(node)
     if not _is_read(site, node) or site.value(node.value).is_python:
         return None
     if any(is_list_of_tests(site, each) for each in parts):
@@ -22,18 +22,19 @@ def chosen(site: Site, node: ast.Subscript) -> Untraced | None:
     first = parts[0] if parts else node.slice
     if isinstance(first, (ast.Slice, ast.Constant)) or not is_mask(site, first):
         return None
-    return _masked(node)
+    return masked(node)
 
 
 def chosen_anywhere(site: Site, node: ast.Subscript) -> Untraced | None:
     """The same with the mask in any place, as in `x[:, mask]`, and where less tells that it is one."""
     if not _is_read(site, node) or site.value(node.value).is_python:
         return None
-    masks = (each for each in _parts(node) if not isinstance(each, (ast.Slice, ast.Constant)))
-    return _masked(node) if any(may_be_mask(site, each) for each in masks) else None
+    masks = (each for each in index_parts(node) if not isinstance(each, (ast.Slice, ast.Constant)))
+    return masked(node) if any(may_be_mask(site, each) for each in masks) else None
 
 
-def _parts(node: ast.Subscript) -> list[ast.expr]:
+def index_parts(node: ast.Subscript) -> list[ast.expr]:
+    """The parts of an index."""
     return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
@@ -42,7 +43,8 @@ def _is_read(site: Site, node: ast.Subscript) -> bool:
     return isinstance(node.ctx, ast.Load) or (isinstance(statement, ast.AugAssign) and statement.target is node)
 
 
-def _masked(node: ast.Subscript) -> Untraced:
+def masked(node: ast.Subscript) -> Untraced:
+    """What is said of an index by a mask."""
     return Untraced(
         node,
         "boolean-mask indexing (data-dependent shape)",
@@ -57,7 +59,7 @@ def cut(site: Site, node: ast.Subscript) -> Untraced | None:
 
 def bounds(node: ast.Subscript) -> list[ast.expr]:
     """Where the slices of an index begin and end."""
-    found = [each for part in _parts(node) if isinstance(part, ast.Slice) for each in (part.lower, part.upper)]
+    found = [each for part in index_parts(node) if isinstance(part, ast.Slice) for each in (part.lower, part.upper)]
     return [each for each in found if each is not None]
 
 

@@ -1,0 +1,183 @@
+"""Breaks that only a guess tells of, from all that the file says: advice alone asks for them, and no edit."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import reads_tensor
+from graphmend_codemod.rules.proofs.untraced.calls import SIZED, readback, sizes
+from graphmend_codemod.rules.proofs.untraced.evidence import is_given_to_forward, is_registered
+from graphmend_codemod.rules.proofs.untraced.guesses import seems_drawn, seems_length, seems_mask, seems_tensor
+from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
+from graphmend_codemod.rules.proofs.untraced.layers import copied, held_recurrent, holds_layer
+from graphmend_codemod.rules.proofs.untraced.subscripts import bounds, index_parts, masked
+from graphmend_codemod.rules.proofs.untraced.tests import tested
+
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+_CASTS = frozenset({"builtins.int", "builtins.float", "builtins.bool", "builtins.range", "builtins.round"})
+_DRAWN = "Dynamo keeps the number in a tensor; manually draw it before the compiled function and pass it in"
+
+
+def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
+    """What seems to break the graph at a call, a subscript or the condition of a comprehension."""
+    if any(node is test for each in site.evaluator.scope.outline.comprehensions for test in each.ifs):
+        return tested(site, node) or seeming(site, node)
+    if isinstance(node, ast.Subscript):
+        return _indexed(site, node)
+    if not isinstance(node, ast.Call):
+        return None
+    called = site.resolve(node.func)
+    for word in node.keywords:
+        if word.arg in NUMBERS and (site.value(word.value).is_tensor or is_registered(site, word.value)):
+            return Untraced(
+                node, f"takes the tensor `{speculation.short(word.value)}` as a number (device sync)", _NUMBER
+            )
+    if called is not None and called.startswith("torch.distributions.") and _checks(node):
+        return Untraced(node, "checks the arguments of a distribution", _CHECKS)
+    if called in {"builtins.any", "builtins.all"}:
+        return _any_of(site, node)
+    if called in _CASTS or (called or "").startswith("math."):
+        return _cast(site, node, called == "builtins.range")
+    if called is not None and called.startswith("numpy.") and called[6:] in SIZED:
+        tensor = next((each for each in node.args if seems_tensor(site, each)), None)
+        return None if tensor is None else Untraced(node, "uses a tensor as a size (device sync)", _SIZE)
+    given = [*sizes(node, called), *(node.args[:2] if called == "torch.randint" else ())]
+    length = next(
+        (each for each in given if not isinstance(each, ast.Constant) and _is_count(site, each, called)), None
+    )
+    if length is not None:
+        return Untraced(node, f"uses the tensor `{speculation.short(length)}` as a number (device sync)", _LENGTH)
+    if _is_ctc(site, node.func):
+        return Untraced(node, "computes a CTC loss", _CTC)
+    if _repeats(site, node, called):
+        return Untraced(node, "output has a data-dependent shape", _TOTAL)
+    return copied(site, node, called) or held_recurrent(site, node, called)
+
+
+_SIZE = "Dynamo traces arrays of NumPy as tensors; manually compute sizes with Python numbers"
+
+
+NUMBERS = frozenset({"alpha", "beta", "value"})
+"""Keywords of torch's functions that take a Python number."""
+_NUMBER = "manually multiply with the tensor instead, or pass a Python number"
+_LENGTH = (
+    "manually build a mask from the lengths (`torch.arange(n) < lengths[:, None]`), or pass them as Python numbers"
+)
+_TOTAL = "manually pass `output_size`, where the total is known"
+_CTC = "its operator saves a tensor of data-dependent shape; manually compute the loss outside the compiled function"
+
+
+_CHECKS = "Dynamo does not trace the checks; manually pass `validate_args=False`"
+
+
+def _checks(node: ast.Call) -> bool:
+    flag = keyword(node, "validate_args")
+    return isinstance(flag, ast.Constant) and flag.value is True
+
+
+def _is_count(site: Site, node: ast.expr, called: str | None) -> bool:
+    if called == "torch.randint":
+        return site.value(node).is_tensor or seems_length(site, node)
+    return seems_length(site, node)
+
+
+def _is_ctc(site: Site, function: ast.expr) -> bool:
+    """True for `self.ctc_loss(...)`, which is one of several classes."""
+    return (
+        isinstance(function, ast.Attribute)
+        and "ctc" in function.attr.lower()
+        and holds_layer(site, function, "CTCLoss")
+    )
+
+
+def _repeats(site: Site, node: ast.Call, called: str | None) -> bool:
+    """True for `torch.repeat_interleave(x, counts)` without the total, where the counts seem to be a tensor."""
+    if getattr(node.func, "attr", "") != "repeat_interleave" or any(
+        word.arg == "output_size" for word in node.keywords
+    ):
+        return False
+    counts = node.args[0 if called is None else 1 :][:1]
+    return bool(counts) and (seems_tensor(site, counts[0]) or _is_stepped(site, counts[0]))
+
+
+def _is_stepped(site: Site, node: ast.expr) -> bool:
+    """True for the `d` of a comprehension over what the function is given: `for x, d in zip(xs, durations)`."""
+    targets = (each.target for each in site.evaluator.scope.outline.comprehensions)
+    names = {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def _any_of(site: Site, node: ast.Call) -> Untraced | None:
+    """`all(n == lengths[0] for n in lengths)`."""
+    made = node.args[0] if len(node.args) == 1 else None
+    if not isinstance(made, (ast.GeneratorExp, ast.ListComp)) or not isinstance(made.elt, ast.Compare):
+        return None
+    if not any(seems_tensor(site, each) for each in compared(made.elt)):
+        return None
+    advice = "manually compare the whole tensor and reduce: `(lengths == lengths[0]).all()`"
+    return Untraced(node, "converts comparisons of tensors to a Python bool (device sync)", advice)
+
+
+def _cast(site: Site, node: ast.Call, counts: bool) -> Untraced | None:
+    for each in node.args:
+        if isinstance(each, ast.Constant):
+            continue
+        if counts and seems_drawn(site, each):
+            return Untraced(node, "counts to a random number", _DRAWN)
+        if seems_tensor(site, each) or (not counts and is_given_to_forward(site, each)):
+            return readback(node, "a Python scalar")
+    return None
+
+
+def _indexed(site: Site, node: ast.Subscript) -> Untraced | None:
+    if not isinstance(node.ctx, ast.Load) or site.value(node.value).is_python:
+        return None
+    if any(seems_drawn(site, each) for each in bounds(node)):
+        return Untraced(node, "uses a random number as a size", _DRAWN)
+    if any(seems_length(site, each) for each in bounds(node)):
+        return Untraced(node, "uses a tensor as a size (device sync)", _LENGTH)
+    masks = (each for each in index_parts(node) if not isinstance(each, (ast.Slice, ast.Constant)))
+    return masked(node) if any(seems_mask(site, each) for each in masks) else None
+
+
+def seeming(site: Site, test: ast.expr) -> Untraced | None:
+    """`if error > tolerance`, where the file shows that `error` is a tensor: by what callers give or callees return."""
+    value = site.value(test)
+    if value.truth is not None or value.compiling is not None or reads_tensor(site, test):
+        return None
+    for part in compared(test):
+        if site.value(part).optional:
+            continue
+        if seems_tensor(site, part):
+            advice = (
+                f"`{speculation.short(part)}` may be a tensor; "
+                "manually compute both results and select with `torch.where`, or pass a Python number"
+            )
+            return Untraced(test, "may be a data-dependent branch", advice)
+        if seems_drawn(site, part):
+            advice = (
+                "Dynamo keeps the number in a tensor; "
+                "manually draw it before the compiled function and pass it in, or select with `torch.where`"
+            )
+            return Untraced(test, "branches on a random number", advice)
+    return None
+
+
+def compared(test: ast.expr) -> Iterator[ast.expr]:
+    """What decides a test by its value: both sides of a comparison, all parts of `and` and `or`."""
+    if isinstance(test, ast.BoolOp):
+        for part in test.values:
+            yield from compared(part)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from compared(test.operand)
+    elif isinstance(test, ast.Compare):
+        sides = (test.left, *test.comparators)
+        text = any(isinstance(each, ast.Constant) and not isinstance(each.value, (int, float)) for each in sides)
+        if not text and all(isinstance(each, _ORDERS) for each in test.ops):
+            yield from sides
+    elif isinstance(test, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
+        yield test

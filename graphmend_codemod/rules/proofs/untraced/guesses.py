@@ -1,0 +1,192 @@
+"""What an expression seems to hold: a tensor, a mask, a random number. Guesses for advice, and never for an edit."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis.patterns import asks_identity
+from graphmend_codemod.analysis.scope import parameters
+from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.untraced.value_sources import AS_THEIR_ARGUMENTS, Guess, Source, is_assigned
+
+_OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind))
+_TENSOR_METHODS = torch_api.RETURNS_TENSOR - _OF_PYTHON - {"where", "tensor", "pad", "normalize", "linear", "embedding"}
+"""Methods whose name says that the result is a tensor, or an array."""
+_PARTS_OF_TORCH = ("torch.linalg.", "torch.fft.", "torch.special.")
+_RANDOM = frozenset({"random.randint", "random.randrange", "random.uniform", "random.randbytes", "random.getrandbits"})
+_OF_NUMPY = frozenset(
+    """abs add all allclose amax amin any arange arccos arcsin arctan argmax argmin argsort array asarray ceil clip
+    concatenate cos cumsum diff divide dot exp eye flip floor full hstack inner isfinite isinf isnan linspace log log10
+    log1p log2 matmul max maximum mean median meshgrid min minimum mod multiply nonzero ones outer pad power prod round
+    sign sin sort sqrt square stack std subtract sum tan tanh tile transpose unique var vstack where zeros""".split()
+)
+_COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin isnan isinf".split())
+
+
+_TENSOR = re.compile(r"[\"']?(?:torch\.)?\w*Tensor[\"']?")
+
+
+def seems_tensor(site: Site, node: ast.expr) -> bool:
+    """True where `node` is a tensor, or an array of NumPy, by the dataflow or by what the rest of the file says."""
+    value = site.value(node)
+    if value.is_tensor or value.is_python:
+        return value.is_tensor
+    return site.remembered("seems tensor", node, lambda: Guess(site).holds(node, _is_tensor))
+
+
+def seems_mask(site: Site, node: ast.expr) -> bool:
+    """True where `node` seems to be the result of a comparison of tensors."""
+    value = site.value(node)
+    if (value.is_python and not _is_item(node)) or value.dtype is not None:
+        return value.is_tensor and value.dtype == "torch.bool"
+    return site.remembered("seems mask", node, lambda: Guess(site).holds(node, _is_mask))
+
+
+def _is_item(node: ast.expr) -> bool:
+    """True for `self.kept["rows"]`: what the dict was made of says nothing of what it was given since."""
+    return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is str
+
+
+def seems_length(site: Site, node: ast.expr) -> bool:
+    """True for an element, or the largest one, of what is named as a tensor of lengths: `ys_lens`, `input_lengths`."""
+    value = site.value(node)
+    if value.is_python:
+        return False
+    return site.remembered("seems length", node, lambda: Guess(site).holds(node, _is_length))
+
+
+def seems_drawn(site: Site, node: ast.expr) -> bool:
+    """True for a number that `random.randint` or `random.uniform` drew: Dynamo keeps it in a tensor."""
+    return site.remembered("seems drawn", node, lambda: Guess(site).holds(node, _is_drawn))
+
+
+def _is_tensor(guess: Guess, source: Source) -> bool | None:
+    node, value = source.node, guess.value(source)
+    if value is not None and value.kind is not Kind.UNKNOWN:
+        return value.kind is Kind.TENSOR
+    if isinstance(node, ast.Name) and _LENGTHS.search(node.id) is not None:
+        return _is_length(guess, source)
+    if isinstance(node, ast.Name):
+        return _says_tensor(guess, source)
+    if isinstance(node, ast.Compare):
+        return False if asks_identity(node) else None
+    if isinstance(node, ast.Attribute):
+        if node.attr in torch_api.PYTHON_ATTRIBUTES:
+            return False
+        own = isinstance(node.value, ast.Name) and node.value.id == "self"
+        return _is_held_tensor(guess, source) if own else None
+    if isinstance(node, ast.Call):
+        return _returns_tensor(guess, source, node)
+    follows = (ast.BinOp, ast.BoolOp, ast.IfExp, ast.NamedExpr, ast.Subscript, ast.UnaryOp)
+    return None if isinstance(node, follows) else False
+
+
+def _says_tensor(guess: Guess, source: Source) -> bool | None:
+    """What the annotation or the default of a parameter says; None without either, and for other names."""
+    assert isinstance(source.node, ast.Name)
+    name, arguments = source.node.id, source.frame.node.args
+    given = next((each for each in parameters(source.frame.node) if each.arg == name), None)
+    if given is None:
+        return None
+    if given.annotation is not None:
+        return _TENSOR.fullmatch(ast.unparse(given.annotation)) is not None
+    named = [*arguments.posonlyargs, *arguments.args]
+    pairs = [*zip(reversed(named), reversed(arguments.defaults), strict=False)]
+    pairs += [
+        (each, default) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if default
+    ]
+    plain = any(
+        each.arg == name and isinstance(default, ast.Constant) and default.value is not None for each, default in pairs
+    )
+    return False if plain and not is_assigned(source.frame.node, name) else None
+
+
+def _is_held_tensor(guess: Guess, source: Source) -> bool | None:
+    """True for `self.scale` where the class gives it a tensor or registers it."""
+    assert isinstance(source.node, ast.Attribute)
+    fact = guess.site.evaluator.scope.attribute(source.node.attr) if source.frame.own else None
+    if fact is None and source.frame.own:
+        return False
+    if fact is None or fact.kind in {AttributeKind.OTHER, AttributeKind.CHANGED}:
+        return None
+    if fact.kind is AttributeKind.CALL:
+        return torch_api.torch_function(fact.callee) in torch_api.RETURNS_TENSOR
+    return fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
+
+
+def _returns_tensor(guess: Guess, source: Source, node: ast.Call) -> bool | None:
+    called = guess.resolve(source, node.func)
+    if called is not None:
+        if called in AS_THEIR_ARGUMENTS:
+            return None
+        function = torch_api.torch_function(called)
+        if function is not None:
+            return function in torch_api.RETURNS_TENSOR or function in aliasing.RANDOM
+        if called.startswith("numpy."):
+            return called[6:] in _OF_NUMPY
+        if called.startswith(_PARTS_OF_TORCH):
+            return True
+        return None if guess.site.evaluator.scope.index.function(called) is not None else False
+    if not isinstance(node.func, ast.Attribute):
+        return None if isinstance(node.func, ast.Name) else False
+    method = node.func.attr
+    if method == "numpy":
+        return True  # Dynamo traces arrays of NumPy as tensors
+    if method in torch_api.PYTHON_METHODS or method in {"keys", "items", "values"}:
+        return False
+    if method in _TENSOR_METHODS or (method.endswith("_") and method[:-1] in _TENSOR_METHODS):
+        base = guess.resolve(source, node.func.value)
+        return base is None or not base.startswith(("math", "random", "os"))
+    return None
+
+
+def _is_mask(guess: Guess, source: Source) -> bool | None:
+    node, value = source.node, guess.value(source)
+    known = value is not None and (value.is_python or (value.dtype or "").startswith("torch."))
+    if value is not None and known and not _is_item(node):
+        return value.is_tensor and value.dtype == "torch.bool"
+    if isinstance(node, ast.Compare):
+        sides = (node.left, *node.comparators)
+        return not asks_identity(node) and any(guess.holds_in(each, source.frame, _is_tensor) for each in sides)
+    if isinstance(node, ast.UnaryOp):
+        return bool(isinstance(node.op, ast.Invert))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        given = [*node.args, *(word.value for word in node.keywords)]
+        if node.func.attr in _COMPARES or any(guess.resolve(source, each) == "torch.bool" for each in given):
+            return True
+    return None if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp)) else False
+
+
+def _is_length(guess: Guess, source: Source) -> bool | None:
+    node = source.node
+    if isinstance(node, ast.Name):
+        given = next((each for each in parameters(source.frame.node) if each.arg == node.id), None)
+        named = given is not None and _LENGTHS.search(node.id) is not None
+        if named and given is not None and given.annotation is not None:
+            return _TENSOR.fullmatch(ast.unparse(given.annotation)) is not None
+        return True if named else None
+    if isinstance(node, ast.Call):
+        called = guess.resolve(source, node.func)
+        if called is not None:
+            reduces = torch_api.torch_function(called) in {"max", "amax", "min", "amin", "sum", "clamp"}
+            return any(guess.holds_in(each, source.frame, _is_length) for each in node.args) if reduces else False
+        return None if isinstance(node.func, ast.Attribute) and node.func.attr in _KEEPS_LENGTHS else False
+    return None if isinstance(node, (ast.BinOp, ast.Subscript, ast.UnaryOp)) else False
+
+
+_LENGTHS = re.compile(r"(?:lens|lengths)$")
+_KEEPS_LENGTHS = frozenset({"max", "min", "sum", "to", "long", "int", "cpu", "clamp"})
+
+
+def _is_drawn(guess: Guess, source: Source) -> bool | None:
+    node = source.node
+    if isinstance(node, ast.Call):
+        called = guess.resolve(source, node.func)
+        if called in _RANDOM:
+            return True
+        return None if called in AS_THEIR_ARGUMENTS or called == "builtins.int" else False
+    return None if isinstance(node, (ast.Name, ast.BinOp, ast.Compare, ast.UnaryOp)) else False

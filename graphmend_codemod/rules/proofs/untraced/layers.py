@@ -1,0 +1,162 @@
+"""Layers that a call runs, makes or copies, and that Dynamo does not trace there."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
+from graphmend_codemod.core.source import SourceError
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.project.summary.candidates import is_named_recurrent
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.untraced.evidence import in_step
+from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
+from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
+
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+LAYERS = _RECURRENT | {"CTCLoss"}
+_LEVELS = 4
+
+
+def recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """A call of a `nn.LSTM`, which is an attribute of the instance."""
+    attribute = _attribute_of(site, node.func) if isinstance(node.func, ast.Attribute) else None
+    if attribute is None or torch_api.torch_module_class(site.value(attribute).instance_of) not in _RECURRENT:
+        return None
+    return _calls_recurrent(node)
+
+
+def held_recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """The same in a list or a dict of the instance, by a class that inherits, or as one of several classes."""
+    return _calls_recurrent(node) if _is_recurrent(site, node.func) else None
+
+
+def _calls_recurrent(node: ast.Call) -> Untraced:
+    return Untraced(
+        node,
+        "calls a recurrent layer (`nn.LSTM`, `nn.GRU`, `nn.RNN`)",
+        "Dynamo traces it only with `torch._dynamo.config.allow_rnn = True`; set that before you call `torch.compile`",
+    )
+
+
+def _is_recurrent(site: Site, function: ast.expr) -> bool:
+    attribute = _attribute_of(site, function)
+    if attribute is None:
+        return False
+    made = site.value(attribute).instance_of
+    if attribute is function and made is not None:
+        return _inherits_recurrent(site, made)
+    calls = list(_made_for(site, attribute))
+    names = [site.evaluator.scope.index.resolve(site.summary.name, dotted(each.func) or "?") for each in calls]
+    return any(_inherits_recurrent(site, each) for each in names if each is not None) or any(
+        isinstance(each.func, ast.Call) and _looks_up_recurrent(each.func, attribute.attr) for each in calls
+    )
+
+
+def holds_layer(site: Site, function: ast.Attribute, layer: str) -> bool:
+    """True where the class of the instance gives the attribute that is called a layer of torch, among others."""
+    names = (dotted(each.func) or "" for each in _made_for(site, function))
+    return any(name.rpartition(".")[2] == layer for name in names)
+
+
+def _made_for(site: Site, attribute: ast.Attribute) -> Iterator[ast.Call]:
+    """The calls in what the class of the instance assigns to one of its attributes, if that may be several things."""
+    home = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    fact = site.evaluator.scope.attribute(attribute.attr)
+    if fact is not None and fact.kind not in _UNCLEAR:
+        return
+    try:
+        values = calls_in(site.source.text).assigned(home, attribute.attr)
+    except SourceError:
+        return
+    yield from (part for value in values for part in walk_in_layers(value) if isinstance(part, ast.Call))
+
+
+_UNCLEAR = frozenset({AttributeKind.OTHER, AttributeKind.CHANGED, AttributeKind.CALL})
+
+
+def _looks_up_recurrent(made: ast.Call, attribute: str) -> bool:
+    """True for `getattr(nn, rnn_type)(...)`, or in an attribute of such a name."""
+    looked_up = dotted(made.func) == "getattr" and len(made.args) > 1
+    return looked_up and is_named_recurrent(f"{attribute} {ast.unparse(made.args[1])}")
+
+
+def _attribute_of(site: Site, function: ast.expr) -> ast.Attribute | None:
+    """`self.rnn` for what is called: `self.rnn`, `self.rnns[i]`, and `rnn` of a loop over `self.rnns`."""
+    own = site.evaluator.scope.self_name
+    if isinstance(function, ast.Name):
+        loops = [each for each in walk_scope(site.evaluator.scope.node) if isinstance(each, ast.For)]
+        bound = (each for loop in loops for each in _iterated(site, loop) if each[0] == function.id)
+        iterated = next(bound, None)
+        function = iterated[1] if iterated is not None else function
+    while isinstance(function, ast.Subscript):
+        function = function.value
+    attribute = isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name)
+    return function if attribute and function.value.id == own else None  # type: ignore[attr-defined,return-value]
+
+
+def _iterated(site: Site, loop: ast.For) -> Iterator[tuple[str, ast.expr]]:
+    """The names that a loop binds, with what each of them iterates over."""
+    step = ast.comprehension(loop.target, loop.iter, [], 0)
+    for target, iterated in in_step(site, step):
+        if isinstance(target, ast.Name):
+            yield target.id, iterated
+
+
+def _inherits_recurrent(site: Site, qualified: str, depth: int = 0) -> bool:
+    """True for a recurrent layer of torch, and for a class of the project that inherits from one."""
+    if torch_api.torch_module_class(qualified) in _RECURRENT:
+        return True
+    facts = site.evaluator.scope.index.class_facts(qualified) if depth < _LEVELS else None
+    return facts is not None and any(_inherits_recurrent(site, base, depth + 1) for base in facts.bases)
+
+
+def copied(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`copy.deepcopy(self.layer)`, `copy.deepcopy(x)`."""
+    if called != "copy.deepcopy" or len(node.args) != 1:
+        return None
+    given = node.args[0]
+    own = isinstance(given, ast.Attribute) and _attribute_of(site, given) is not None
+    made = site.value(given).instance_of if own else None
+    facts = site.evaluator.scope.index.class_facts(made) if made is not None else None
+    layer = torch_api.torch_module_class(made) is not None or (facts is not None and facts.is_module)
+    if not layer and not seems_tensor(site, given):
+        return None
+    return Untraced(
+        node,
+        "copies a module or a tensor with `copy.deepcopy`",
+        "Dynamo does not trace it; manually use `clone()` for a tensor, and copy a module before compiling",
+    )
+
+
+def constructed(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`Layer(config)` in a method that `forward` reaches."""
+    if called is None or not has_parameters(site, called):
+        return None
+    return Untraced(
+        node,
+        "constructs a module with parameters inside `forward`",
+        (
+            "Dynamo cannot trace `nn.Parameter`; "
+            "construct the module in `__init__`, or in a method that runs before compiling"
+        ),
+    )
+
+
+def has_parameters(site: Site, qualified: str, depth: int = 0) -> bool:
+    """True for a class of modules that certainly have parameters of their own."""
+    layer = torch_api.torch_module_class(qualified)
+    if layer is not None:
+        return layer in torch_api.LAYERS_WITH_PARAMETERS
+    facts = site.evaluator.scope.index.class_facts(qualified)
+    if facts is None or not facts.is_module or depth >= _LEVELS:
+        return False
+    kinds = facts.attributes.values()
+    return any(
+        each.kind is AttributeKind.PARAMETER
+        or (each.kind is AttributeKind.CALL and each.callee and has_parameters(site, each.callee, depth + 1))
+        for each in kinds
+    )
