@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.patterns import asks_identity
@@ -46,6 +47,19 @@ def seems_mask(site: Site, node: ast.expr) -> bool:
     return site.remembered("seems mask", node, lambda: Guess(site).holds(node, _is_mask))
 
 
+def _has_word(site: Site, question: str, asked: Callable[[str], bool]) -> bool:
+    """True where the function reads a name like that: most have none, and are not looked at any closer."""
+    outline = site.evaluator.scope.outline
+    if question not in outline.notes:
+        outline.notes[question] = any(map(asked, outline.words))
+    found: bool = outline.notes[question]
+    return found
+
+
+_NAMES_OF_LENGTHS = ("lens", "lengths")
+_DRAWS = frozenset({"randint", "randrange", "uniform", "randbytes", "getrandbits"})
+
+
 def _is_item(node: ast.expr) -> bool:
     """True for `self.kept["rows"]`: what the dict was made of says nothing of what it was given since."""
     return isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and type(node.slice.value) is str
@@ -53,14 +67,15 @@ def _is_item(node: ast.expr) -> bool:
 
 def seems_length(site: Site, node: ast.expr) -> bool:
     """True for an element, or the largest one, of what is named as a tensor of lengths: `ys_lens`, `input_lengths`."""
-    value = site.value(node)
-    if value.is_python:
+    if not _has_word(site, "lengths", lambda word: word.endswith(_NAMES_OF_LENGTHS)) or site.value(node).is_python:
         return False
     return site.remembered("seems length", node, lambda: Guess(site).holds(node, _is_length))
 
 
 def seems_drawn(site: Site, node: ast.expr) -> bool:
     """True for a number that `random.randint` or `random.uniform` drew: Dynamo keeps it in a tensor."""
+    if not _has_word(site, "draws", lambda word: word in _DRAWS):
+        return False
     return site.remembered("seems drawn", node, lambda: Guess(site).holds(node, _is_drawn))
 
 

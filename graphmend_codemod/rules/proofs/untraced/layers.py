@@ -31,6 +31,9 @@ def recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None
 
 def held_recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """The same in a list or a dict of the instance, by a class that inherits, or as one of several classes."""
+    words = site.evaluator.scope.outline.words
+    if not any(map(is_named_recurrent, words)):
+        return None
     return _calls_recurrent(node) if _is_recurrent(site, node.func) else None
 
 
@@ -44,7 +47,7 @@ def _calls_recurrent(node: ast.Call) -> Untraced:
 
 def _is_recurrent(site: Site, function: ast.expr) -> bool:
     attribute = _attribute_of(site, function)
-    if attribute is None:
+    if attribute is None or not is_named_recurrent(attribute.attr):
         return False
     made = site.value(attribute).instance_of
     if attribute is function and made is not None:

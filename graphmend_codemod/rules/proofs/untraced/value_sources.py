@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.rules.framework.site import Site
@@ -145,15 +145,33 @@ def is_assigned(function: FunctionNode, name: str) -> bool:
     return next(_assigned(function, name), None) is not None
 
 
+_ASSIGNED = "graphmend_assigned"
+"""Where a function's tree keeps what its names are assigned, which is asked for again and again."""
+
+
 def _assigned(function: FunctionNode, name: str) -> Iterator[ast.expr]:
+    found: dict[str, list[tuple[ast.expr, ast.expr, bool]]] | None = function.__dict__.get(_ASSIGNED)
+    if found is None:
+        found = function.__dict__[_ASSIGNED] = _bindings(function)
+    for target, value, loops in found.get(name, ()):
+        yield from _looped(target, value, name) if loops else _bound(target, value, name)
+
+
+def _bindings(function: FunctionNode) -> dict[str, list[tuple[ast.expr, ast.expr, bool]]]:
+    """By name the targets and values of assignments, and those of loops, in one look at the function."""
+    found: dict[str, list[tuple[ast.expr, ast.expr, bool]]] = {}
     for node in walk_scope(function):
+        pairs: list[tuple[ast.expr, ast.expr, bool]] = []
         if isinstance(node, ast.Assign):
-            for target in node.targets:
-                yield from _bound(target, node.value, name)
+            pairs = [(target, node.value, False) for target in node.targets]
         elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
-            yield from _bound(node.target, node.value, name)
+            pairs = [(node.target, node.value, False)]
         elif isinstance(node, (ast.For, ast.comprehension)):
-            yield from _looped(node.target, node.iter, name)
+            pairs = [(node.target, node.iter, True)]
+        for pair in pairs:
+            for bound in {part.id for part in walk(pair[0]) if isinstance(part, ast.Name)}:
+                found.setdefault(bound, []).append(pair)
+    return found
 
 
 def _bound(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
