@@ -28,6 +28,7 @@ _OF_NUMPY = frozenset(
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin isnan isinf".split())
 
 
+_MAKES = re.compile(r"torch\.|[<>]|[!=]=")
 _TENSOR = re.compile(r"[\"']?(?:torch\.)?\w*Tensor[\"']?")
 
 
@@ -127,7 +128,7 @@ def _is_held_tensor(guess: Guess, source: Source) -> bool | None:
     if fact is None and source.frame.own:
         return False
     if fact is None or fact.kind in {AttributeKind.OTHER, AttributeKind.CHANGED}:
-        return None
+        return None if fact is None or _MAKES.search(fact.text) else False
     if fact.kind is AttributeKind.CALL:
         return torch_api.torch_function(fact.callee) in torch_api.RETURNS_TENSOR
     return fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}

@@ -19,6 +19,7 @@ from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.rules.framework.site import Site
 
 _STEPS = 10
+_LONGEST = 60_000
 AS_THEIR_ARGUMENTS = frozenset({"builtins.min", "builtins.max", "builtins.sum", "builtins.abs", "builtins.next"})
 """Functions whose result is one of their arguments, or made of them."""
 
@@ -59,6 +60,9 @@ class Guess:
 
     @cached_property
     def calls(self) -> ModuleCalls | None:
+        """Who calls whom in the file; None where it takes longer to read than a guess is worth."""
+        if len(self.site.source.text) > _LONGEST:
+            return None
         try:
             return calls_in(self.site.source.text)
         except SourceError:
@@ -322,5 +326,15 @@ def _may_be_of_file(guess: Guess, source: Source, function: ast.expr) -> bool:
     called = guess.resolve(source, function)
     if called is not None:
         return called.startswith(f"{guess.site.summary.name}.")
-    root = function.value if isinstance(function, ast.Attribute) else function
-    return isinstance(root, ast.Name) and (root.id == "self" or root is function)
+    if isinstance(function, ast.Attribute):
+        return isinstance(function.value, ast.Name) and function.value.id == "self" and _is_near(guess, function.attr)
+    return isinstance(function, ast.Name)
+
+
+def _is_near(guess: Guess, name: str) -> bool:
+    """True for a method or a layer of the instance whose class stands in this file."""
+    scope = guess.site.evaluator.scope
+    facts, fact = scope.class_facts, scope.attribute(name)
+    found = facts.methods.get(name) if facts is not None else None
+    found = found or (fact.callee if fact is not None else None)
+    return found is not None and found.startswith(f"{guess.site.summary.name}.")
