@@ -128,6 +128,11 @@ def test_what_an_operator_would_show_is_left_alone(body: str, because: str) -> N
         outlined(source)
 
 
+def test_a_result_that_may_be_what_is_written_later_is_left_alone() -> None:
+    with pytest.raises(NotProven, match="write in place"):
+        outlined(_LOOPS.replace("y = x.tanh()", "y = x").replace("y = y * 0.9\n", "y = y * 0.9\n        x.add_(1)\n"))
+
+
 def test_a_loop_beside_a_test_for_an_export_is_compiled_and_one_below_it_is_not() -> None:
     asks = "def is_exporting():\n    return MODES['export']\n\n\ndef step("
     beside = (

@@ -115,6 +115,11 @@ def test_sizes_may_be_dynamic() -> None:
             "m = max(t.max() + 1, self.n)\n        self.n += 1\n        x = F.one_hot(t, m)[..., : self.n]",
             "may change before",
         ),
+        (
+            "x = x * 1\n        b = x.mean(0).argmax()\n        for _ in range(2):\n"
+            "            y = x[:, b]\n            y.add_(1)\n        x = y",
+            "write in place",
+        ),
         ("t = t.int()\n        x = torch.roll(x, int(t[0]), 1)", "is no int64"),
         ("m = t.max() + 1\n        t = t + 5\n        x = F.one_hot(t, max(m, n))[..., :n]", "is larger than all of"),
     ],

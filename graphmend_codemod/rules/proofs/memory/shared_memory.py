@@ -73,6 +73,7 @@ class Memory(ModuleMemory):
         replaced: set[str] | None,
         readers: Sequence[ast.stmt],
     ) -> None:
+        node = _in_tree(function, node)
         related = self._related(function, blocks, node, names)
         if self._is_private(function, blocks, node, names if replaced is None else replaced, related):
             return
@@ -219,6 +220,13 @@ class Memory(ModuleMemory):
 def _binds_name(part: ast.AST, name: str) -> bool:
     """True for an assignment whose one target is the name, or has it among others."""
     return isinstance(part, ast.Assign) and len(part.targets) == 1 and name in bound_in(part)
+
+
+def _in_tree(function: Definition, node: ast.stmt) -> ast.stmt:
+    """The same statement in the tree of the whole module, whose loops and branches are known."""
+    place = (type(node), node.lineno, node.col_offset)
+    same = (each for each in walk_scope(function.node) if isinstance(each, ast.stmt))
+    return next((each for each in same if (type(each), each.lineno, each.col_offset) == place), node)
 
 
 def _last_line(function: Definition, loops: Sequence[ast.stmt], readers: Sequence[ast.stmt]) -> float:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
+from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
+from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, moved, test
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.result_shapes import READ_DATA
@@ -98,7 +101,15 @@ def _check_traced(site: Site, part: ast.AST) -> None:
 
 
 def _check_later(site: Site, loop: ast.While, names: list[str]) -> None:
-    """NotProven where a name of the loop is changed in place: what the operator gives back shares no memory."""
+    """NotProven where memory of the loop's names is changed in place: what the operator gives back shares none.
+
+    Eager mode hands on what a name held before where no round runs.
+    """
+    calls = calls_in(site.source.text)
+    function = calls.at(site.evaluator.scope.node.lineno)
+    if function is None:
+        raise NotProven("the loop is in a nested function")
+    Memory(site, calls).demand_no_write(function, blocks_of(calls, function), loop, set(names))
     for part in walk(site.evaluator.scope.node):
         target: ast.AST | None = None
         if isinstance(part, ast.AugAssign):

@@ -316,4 +316,4 @@ def _with_own_gradient(code):
 
 def _longest_in_graph(lengths) -> int:
     """The largest of these lengths in a form that torch.compile keeps in one graph."""
-    return _number_in_graph(lengths.max()) if isinstance(lengths, torch.Tensor) else max(lengths)'''
+    return _number_in_graph(lengths.max().long()) if isinstance(lengths, torch.Tensor) else max(lengths)'''
