@@ -17,6 +17,7 @@ for name, body in {
     "sum of them from a tensor": f"{_ENDS}total = x.sum()\nfor end in ends:\n    total += end * x[:, :end].sum()\nreturn x * total",
     "product with a name": f"{_ENDS}s = x.mean()\nfor end in ends:\n    s = s * end + x[:, :end].sum()\nreturn x * s",
     "product with a number": f"{_ENDS}s = 0.5\nfor end in ends:\n    x = x[:, :end] * (end * s)\nreturn x",
+    "product with a 0-dim fill": f"{_ENDS}for end in ends:\n    k = torch.full((), 1, dtype=torch.int32) * end\n    x = x + x[:, :end].sum()\nreturn x, k",
     "product with a 0-dim integer": f"{_ENDS}k = torch.tensor(2, dtype=torch.int32)\nfor end in ends:\n    k = k * end\n    x = x + x[:, :end].sum()\nreturn x, k",
     "returned": f"{_ENDS}for end in ends:\n    x = x + x[:, :end].sum()\nreturn x, end",
     "kept": f"{_ENDS}for end in ends:\n    x = x + x[:, :end].sum()\nself.end = end\nreturn x",

@@ -253,6 +253,9 @@ class Uses:
             return False
         if isinstance(node.func, ast.Attribute) and self._named(function, node) is None:
             return node.func.attr in _KEEPS and self._is_tensor(function, node.func.value, names)
+        shapes = [*node.args[:1], *(word.value for word in node.keywords if word.arg == "size")]
+        if any(isinstance(each, (ast.Tuple, ast.List)) and not each.elts for each in shapes):
+            return False
         return torch_api.torch_function(self._named(function, node)) in _MADE
 
     def _bound(self, function: Definition, name: str) -> list[ast.expr]:
