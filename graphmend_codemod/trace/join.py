@@ -111,8 +111,7 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     finding = None if site.own is None else matching(site.own, by_path.get(site.own.path, ()), settings)
     if finding is None:
         verdict = Verdict.NONE if site.where == OWN else Verdict.LIBRARY
-        generated = site.own is not None and _is_generated(settings.root, site.own.path)
-        first = ("The file says that it is generated: change what it is made from.",) if generated else ()
+        first = () if site.own is None else _about_file(settings.root, site.own.path)
         return Answer(verdict, steps=(*first, *_steps(site)))
     diff = _diff(finding, settings) if finding.edit is not None else ""
     reason = finding.declined or ""
@@ -128,12 +127,15 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
     return Answer(verdict, finding.code, finding.slug, finding.message, reason, diff, steps, finding)
 
 
-def _is_generated(root: Path, path: str) -> bool:
-    """Whether a file says that a program wrote it, for which graphmend leaves it alone."""
+def _about_file(root: Path, path: str) -> tuple[str, ...]:
+    """What is to be said where nothing was found because of the file: it is not there, or a program wrote it."""
+    if not (root / path).is_file():
+        return (f"There is no {path} in this folder: show the trace in the project's.",)
     try:
-        return is_generated(SourceFile.below(str(root), path).raw)
+        generated = is_generated(SourceFile.below(str(root), path).raw)
     except SourceError:
-        return False
+        return ()
+    return ("The file says that it is generated: change what it is made from.",) if generated else ()
 
 
 def _diff(finding: Finding, settings: Settings) -> str:
