@@ -31,8 +31,10 @@ def recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None
 
 def held_recurrent(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """The same in a list or a dict of the instance, by a class that inherits, or as one of several classes."""
-    words = site.evaluator.scope.outline.words
-    if not any(map(is_named_recurrent, words)):
+    outline = site.evaluator.scope.outline
+    if "recurrent" not in outline.notes:
+        outline.notes["recurrent"] = any(map(is_named_recurrent, outline.words))
+    if not outline.notes["recurrent"]:
         return None
     return _calls_recurrent(node) if _is_recurrent(site, node.func) else None
 
