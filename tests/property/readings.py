@@ -54,11 +54,14 @@ NUMBERS = (
     "places = None\nif places is None:\n    places = torch.arange(1, 1 + {t}.size(0))\nlength = places[-1] + 1\n"
     "{t} = {t} + torch.arange(length).sum()",
     "marks = {t} > {n}\nmarked = marks.any().item()\n{t} = self.marks({t}, marks, marked)",
-    "marks = {t} < {u}\nmarked = marks.any().item()\n{t} = {t} + self.marks({t}, marks, marked=marked)",
+    "with torch.enable_grad():\n    leaf = {t}.float().clone().requires_grad_()\n    slope = (leaf * leaf).sum()\n"
+    "{t} = {t} + torch.autograd.grad(slope, leaf)[0]",
     "marks = {t} > 0\nmarked = bool(marks.any())\n{t} = self.marks({t}, marks, marked) * 2",
     "marks = {t} > {n}\nmarked = marks.any().item()\n{t} = self.choice({t}, marked)",
-    "marks = {t} > {u}\nmarked = marks.any().item()\n{t} = {t} + self.choice({t}, marked=marked)",
-    "marks = {t} > 0\nmarked = marks.any().item()\n{t} = self.choice({t}, marked)",
+    "with torch.enable_grad():\n    leaf = {t}.float().clone().requires_grad_()\n    slope = (leaf * leaf).exp().mean()\n"
+    "{t} = {t} + torch.autograd.grad(slope, leaf)[0]",
+    "with torch.enable_grad():\n    leaf = {t}.float().clone().requires_grad_()\n    slope = (leaf * leaf).sin().sum()\n"
+    "{t} = {t} + torch.autograd.grad(slope, leaf)[0]",
     "if mask is not None and not torch.all({m} == 1):\n    {t} = {t} * {m}",
     "if torch.any(mask != 1):\n    {t} = {t} * mask[:, :]",
     "start = {t}.argmax()\nplaces = torch.arange(start, start + 4)\n{t} = {t}.sum() + places",
