@@ -58,9 +58,9 @@ NUMBERS = (
     "{t} = {t} + torch.autograd.grad(slope, leaf)[0]",
     "marks = {t} > 0\nmarked = bool(marks.any())\n{t} = self.marks({t}, marks, marked) * 2",
     "marks = {t} > {n}\nmarked = marks.any().item()\n{t} = self.choice({t}, marked)",
-    "with torch.enable_grad():\n    leaf = {t}.float().clone().requires_grad_()\n    slope = (leaf * leaf).exp().mean()\n"
+    "with torch.enable_grad():\n    leaf = {t}.float().clone().requires_grad_()\n    slope = leaf.exp().mean()\n"
     "{t} = {t} + torch.autograd.grad(slope, leaf)[0]",
-    "with torch.enable_grad():\n    leaf = {t}.float().clone().requires_grad_()\n    slope = (leaf * leaf).sin().sum()\n"
+    "with torch.enable_grad():\n    leaf = {t}.float().clone().requires_grad_()\n    slope = leaf.sin().sum()\n"
     "{t} = {t} + torch.autograd.grad(slope, leaf)[0]",
     "if mask is not None and not torch.all({m} == 1):\n    {t} = {t} * {m}",
     "if torch.any(mask != 1):\n    {t} = {t} * mask[:, :]",
