@@ -72,10 +72,14 @@ def line_of(site: Site, node: ast.stmt) -> str:
     line = site.text(node)
     if not isinstance(node, ast.Assign) or not site.is_too_long(site.indentation(1) + len(line)):
         return line
-    targets, value = "".join(f"{site.text(target)} = " for target in node.targets), node.value
+    targets, text = "".join(f"{site.text(target)} = " for target in node.targets), site.text(node.value)
+    value = node.value if id(node.value) not in site.written else ast.parse(f"({text})", mode="eval").body
     if not isinstance(value, ast.Call):
-        return f"{targets}(\n        {site.text(value)}\n    )"
-    return site.call(f"{targets}{site.text(value.func)}(", [site.text(each) for each in _given(value)], deeper=1)
+        return f"{targets}(\n        {text}\n    )"
+    if value is node.value:
+        return site.call(f"{targets}{site.text(value.func)}(", [site.text(each) for each in _given(value)], deeper=1)
+    pieces = [ast.get_source_segment(f"({text})", each) or "" for each in (value.func, *_given(value))]
+    return site.call(f"{targets}{pieces[0]}(", pieces[1:], deeper=1)
 
 
 def _given(call: ast.Call) -> list[ast.expr | ast.keyword]:

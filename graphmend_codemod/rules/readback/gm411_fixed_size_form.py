@@ -23,6 +23,7 @@ import re
 from graphmend_codemod.analysis.scope import INDEXED, Outline
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.edits import line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -237,4 +238,4 @@ def _replacements(site: Site, statement: ast.stmt, forms: list[Form]) -> tuple[R
     conditions = dict.fromkeys([site.compiling, *(each for form in forms for each in form.conditions)])
     written = {id(form.node): (form.node, form.text) for form in forms}
     comment = _KNOWN if all(form.sized for form in forms) else _COMMENT
-    return (in_front(site, [statement], list(conditions), [comment, site.but(written=written).text(statement)]),)
+    return (in_front(site, [statement], list(conditions), [comment, line_of(site.but(written=written), statement)]),)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphmend_codemod.analysis.scope import FunctionNode, parents_in
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Original, Replacement
+from graphmend_codemod.rules.framework.edits import line_of
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
@@ -52,4 +53,4 @@ def _with(
     comment: str,
     parts: Mapping[int, tuple[ast.expr, str]],
 ) -> Replacement:
-    return in_front(site, [statement], conditions, [comment, site.but(written=parts).text(statement)])
+    return in_front(site, [statement], conditions, [comment, line_of(site.but(written=parts), statement)])
