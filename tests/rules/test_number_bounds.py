@@ -56,7 +56,7 @@ def test_every_use_gets_the_number_where_it_stands() -> None:
     ("old", "new", "reason"),
     [
         ("size = sizes[0]", "size = sizes[0]\n    a = a + sizes", "`a + sizes` in `gated` may need a Tensor"),
-        ("size = sizes[0]", "size = sizes[0]\n    a = a * size", "`a * size` in `gated` may need a Tensor"),
+        ("size = sizes[0]", "size = sizes[0]\n    a = a * size", "`gated` binds `a` again"),
         ("size = sizes[0]", "size = sizes[2]", "may need a Tensor"),
         ("both = a + b", "both = other(a + b)", "`gated(x, x, sizes)` in `Model.forward` may need a Tensor"),
         ("@torch.jit.script", "@torch.no_grad()", "`gated(x, x, sizes)` in `Model.forward` may need a Tensor"),
