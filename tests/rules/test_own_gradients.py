@@ -79,6 +79,28 @@ def test_layers_that_change_buffers_break_the_graph_as_before() -> None:
     compiles(fixed(source)[0], _INPUTS, scenarios=_GRADIENTS, strict=False)
 
 
+_KEEPING = """class Keeping(nn.Linear):
+    def forward(self, x):
+        self.last = super().forward(x)
+        return self.last
+
+
+class Model"""
+
+
+@pytest.mark.parametrize("net", ["Keeping(3, 3)", "nn.Sequential(nn.Tanh(), Keeping(3, 3))"])
+def test_layers_that_keep_what_they_compute_break_the_graph_as_before(net: str) -> None:
+    source = _model(
+        "z = x.clone().requires_grad_()",
+        "y = self.net(z).sum()",
+        "return torch.autograd.grad(y, z)[0]",
+    )
+    source = source.replace("class Model", _KEEPING).replace(
+        source[source.index("nn.Seq") : source.index("\n        self.norm")], net
+    )
+    compiles(fixed(source)[0], _INPUTS, scenarios=_GRADIENTS, strict=False)
+
+
 def test_where_other_code_runs_the_fix_is_unsafe() -> None:
     source = _model(
         "z = x.clone().requires_grad_()", "y = given(z).sum()", "return torch.autograd.grad(y, z, create_graph=True)[0]"

@@ -10,9 +10,9 @@ The leaf has to be made in the function (`x = x.clone().requires_grad_()`, `x = 
 same block or in one `with torch.enable_grad():` before, and is not used behind the last gradient: there it would be
 another tensor. Statements between compute one result from it, and change nothing else. `allow_unused` has no
 counterpart. `x.requires_grad_()` on a tensor that was handed in changes what the caller holds, and is left alone.
-Layers that change buffers as they train (batch norm) are told apart while tracing, and break the graph as before. Where
-other code than that of the module's layers and of torch runs between, it may do so unseen, which compiled code refuses
-with an error: there it is an unsafe fix.
+Layers that are not torch's own, that have hooks, or that change buffers as they train (batch norm) are told apart while
+tracing, and break the graph as before: they may keep what they compute, which ends compiled code with an error. Where
+other code than that of layers and of torch runs between, it may do so unseen: there it is an unsafe fix.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ rule = Rule(
             return y, slope
             """,
             after="""
-            if torch.compiler.is_compiling() and _update_no_buffers(self.net):
+            if torch.compiler.is_compiling() and _change_nothing(self.net):
                 # Dynamo traces `torch.func.vjp`, and not `torch.autograd.grad`.
                 with torch.enable_grad():
                     y, vjp = torch.func.vjp(lambda x: self.net(x), x.clone())
@@ -75,7 +75,7 @@ rule = Rule(
                 with torch.enable_grad():
                     x = x.clone().requires_grad_()
                     y = self.net(x)
-            if torch.compiler.is_compiling() and _update_no_buffers(self.net):
+            if torch.compiler.is_compiling() and _change_nothing(self.net):
                 slope = _gradients_in_graph(y, vjp, torch.ones_like(y), create_graph=True)[0]
             else:
                 slope = torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0]
@@ -109,14 +109,17 @@ def _gradients_in_graph(outputs, vjp, grads=None, create_graph=False, batched=Fa
     with torch.set_grad_enabled(bool(create_graph)):
         found = torch.vmap(vjp)(grads) if batched else vjp(grads)
     return found if create_graph else tuple(each.detach() for each in found)'''
-_BUFFERS = '''\
-def _update_no_buffers(*parts) -> bool:
-    """True for layers that change no buffers as they train, which `torch.func.vjp` refuses."""
+_UNCHANGING = '''\
+def _change_nothing(*parts) -> bool:
+    """True for layers of torch that run without a trace: `torch.func.vjp` refuses to change what lies outside of it."""
     return all(
-        isinstance(part, torch.nn.Module) and not any(each.training and len(each._buffers) for each in part.modules())
+        isinstance(part, torch.nn.Module)
+        and all(type(each).__module__.startswith("torch.nn.") for each in part.modules())
+        and not any(each.training and len(each._buffers) for each in part.modules())
+        and not any(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in part.modules())
         for part in parts
     )'''
-_HELPERS = (("_gradients_in_graph", _GRADIENTS), ("_update_no_buffers", _BUFFERS))
+_HELPERS = (("_gradients_in_graph", _GRADIENTS), ("_change_nothing", _UNCHANGING))
 _COMMENT = "# Dynamo traces `torch.func.vjp`, and not `torch.autograd.grad`."
 _NO_LAYERS = frozenset({_Held.PARAMETER, _Held.BUFFER, _Held.CONSTANT, _Held.CONFIG})
 _GRAD = "torch.autograd.grad"
@@ -199,9 +202,11 @@ class _Gradient:
             if isinstance(part, ast.Attribute) and is_attribute(part, own):
                 if scope.class_facts is None or not scope.class_facts.is_module:
                     return None
+                if part.attr in scope.class_facts.methods:
+                    return None
                 fact = scope.attribute(part.attr)
-                if part.attr in scope.class_facts.methods or fact is None or fact.kind not in _NO_LAYERS:
-                    found[own if part.attr in scope.class_facts.methods else f"{own}.{part.attr}"] = None
+                if fact is None or fact.kind not in _NO_LAYERS:
+                    found[f"{own}.{part.attr}"] = None
             elif isinstance(part, ast.Call):
                 called = self._site.resolve_global(part.func) or ""
                 facts = scope.index.function(called) if called else None
@@ -227,7 +232,7 @@ class _Gradient:
         if self._leaf.around is None:
             conditions.append(f"{self._site.torch}.is_grad_enabled()")
         if self.parts:
-            conditions.append(f"_update_no_buffers({', '.join(self.parts)})")
+            conditions.append(f"_change_nothing({', '.join(self.parts)})")
         return self._site.header("if", conditions)
 
     def _check(self, between: Sequence[ast.stmt], last: Site) -> None:
