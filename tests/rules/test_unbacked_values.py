@@ -9,7 +9,7 @@ import torch
 
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
 from tests.tools.compiled import compiles
-from tests.tools.fixes import checked, fixed
+from tests.tools.fixes import checked, declined, fixed
 from tests.tools.observe import Scenario
 from tests.tools.subject import forget, load, register
 
@@ -237,3 +237,27 @@ def test_torchscript_passes_by_what_only_torch_compile_reads() -> None:
 
 def test_nothing_is_written_unless_unsafe_fixes_are_asked_for() -> None:
     assert fixed(_ROWS)[0] == _ROWS
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "index = int(torch.empty(1).uniform_(0.0, 3.0).item())\n        return x * self.scales[index]",
+        "return x * self.scales[int(x.argmax())]",
+    ],
+)
+def test_a_number_that_looks_something_up_in_a_list_is_read_as_before(body: str) -> None:
+    source = f"""
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scales = [0.5, 1.0, 2.0]
+
+    def forward(self, x: torch.Tensor):
+        {body}
+"""
+    declined(source, "may look the number up in a list", opaque=True)

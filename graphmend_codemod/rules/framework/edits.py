@@ -76,10 +76,14 @@ def line_of(site: Site, node: ast.stmt) -> str:
     value = node.value if id(node.value) not in site.written else ast.parse(f"({text})", mode="eval").body
     if not isinstance(value, ast.Call):
         return f"{targets}(\n        {text}\n    )"
-    if value is node.value:
-        return site.call(f"{targets}{site.text(value.func)}(", [site.text(each) for each in _given(value)], deeper=1)
-    pieces = [ast.get_source_segment(f"({text})", each) or "" for each in (value.func, *_given(value))]
-    return site.call(f"{targets}{pieces[0]}(", pieces[1:], deeper=1)
+    pieces: list[str] = []
+    for each in (value.func, *_given(value)):
+        own = value is node.value
+        pieces.append(site.text(each) if own else ast.get_source_segment(f"({text})", each) or "")
+    broken = site.call(f"{targets}{pieces[0]}(", pieces[1:], deeper=1)
+    first, _, rest = broken.partition("\n")
+    fits = not any(map(site.is_too_long, [site.indentation(1) + len(first), *map(len, rest.split("\n"))]))
+    return broken if fits else line
 
 
 def _given(call: ast.Call) -> list[ast.expr | ast.keyword]:

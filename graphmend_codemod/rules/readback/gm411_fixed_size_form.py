@@ -90,7 +90,10 @@ rule = Rule(
                 and t.device == x.device
             ):
                 # The number stays in its tensor: to read it back would end the graph.
-                x = x.index_select(-1, (torch.arange(x.size(-1), device=x.device) + t[0]) % x.size(-1))
+                x = x.index_select(
+                    -1,
+                    (torch.arange(x.size(-1), device=x.device) + t[0]) % x.size(-1),
+                )
             else:
                 x = torch.roll(x, -int(t[0]), -1)
             """,
@@ -116,7 +119,9 @@ rule = Rule(
                 and n >= 0
             ):
                 # The number stays in its tensor: to read it back would end the graph.
-                x = (t.unsqueeze(-1) == torch.arange(n, device=t.device)).to(torch.int64)
+                x = (t.unsqueeze(-1) == torch.arange(n, device=t.device)).to(
+                    torch.int64
+                )
             else:
                 x = F.one_hot(t, classes)[..., :n]
             """,

@@ -66,7 +66,9 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     first = breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", "")
     read = [inner for each in breaks if id(each.node) not in outer and (inner := _read(site, each.node)) is not None]
     fraction = next((inner for inner in read if has_fraction(site, inner)), None)
-    why = _why_not(site, statement, is_number=is_number)
+    why = (_looked_up(site, statement, written) if is_number else None) or _why_not(
+        site, statement, is_number=is_number
+    )
     reason = f"{why}; manually compute all elements and select with `torch.where`" if why is not None else None
     if fraction is not None:
         why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"
@@ -248,6 +250,21 @@ def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
             comes_after = getattr(node, "lineno", statement.lineno) >= statement.lineno or id(node) in again
             if name is not None and comes_after and id(node) not in failing:
                 return f"a branch or loop depends on `{name}`, and the graph breaks there"
+    return None
+
+
+def _looked_up(site: Site, statement: ast.stmt, written: Sequence[tuple[ast.expr, str]]) -> str | None:
+    """Why a number may be asked for its value by a list or a dict, which ends compiled code with an error."""
+    numbers = {id(node) for node, text in written if "number" in text or "integer" in text}
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = {part.id for each in targets for part in walk(each) if isinstance(part, ast.Name)}
+    for node in walk(site.evaluator.scope.node):
+        if not isinstance(node, ast.Subscript) or site.value(node.value).is_tensor:
+            continue
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        indices = [each for part in parts if not isinstance(part, ast.Slice) for each in walk(part)]
+        if any(id(each) in numbers or (isinstance(each, ast.Name) and each.id in names) for each in indices):
+            return f"`{short(node)}` may look the number up in a list, and a symbol has no value while Dynamo traces"
     return None
 
 
