@@ -68,8 +68,9 @@ class Guess:
         except SourceError:
             return None
 
-    @cached_property
+    @property
     def _own(self) -> Frame:
+        # Not kept: it leads back here, and the collector of such circles is off while files are judged.
         return Frame(self.site.evaluator.scope.node, guess=self)
 
     def holds(self, node: ast.expr, leaf: Leaf) -> bool:
