@@ -19,7 +19,10 @@ from graphmend_codemod.rules.proofs.exceptions import caught
 def applicable(verdict: Verdict, rule: Rule, site: Site, reached: ReachedFunction) -> Verdict:
     """The verdict, without its edit and with the reason where something forbids to write it."""
     if verdict.edit is not None and rule.for_own and reached.offered:
-        reason = "nothing in this project that is compiled calls the function, and it takes no tensors"
+        reason = (
+            "nothing in this project that is compiled calls the function, and it takes no tensors; "
+            "manually guard the call where a compiled model of yours does"
+        )
         return verdict._replace(edit=None, declined=reason)
     verdict = _outside_handlers(_uncaught(_uncontradicted(_within_target(verdict, site), site), rule, site), site)
     return scriptable(_importable(verdict, site), site)

@@ -32,7 +32,9 @@ def settings_key(settings: Settings) -> str:
 def findings_key(settings: Settings, digest: str, functions: Sequence[ReachedFunction]) -> str:
     """What a file's findings depend on besides the answers of the index."""
     return hashed(
-        settings_key(settings), digest, repr([(each.qualname, each.line, each.class_qualified) for each in functions])
+        settings_key(settings),
+        digest,
+        repr([(each.qualname, each.line, each.class_qualified, each.offered) for each in functions]),
     )
 
 

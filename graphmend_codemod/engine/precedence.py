@@ -58,7 +58,7 @@ def _rank(rule: Rule, verdict: Verdict, asked: bool) -> int:
 def uncovered(findings: list[Finding], *, opaque: bool) -> list[Finding]:
     """The findings without advice, reasons and opaque operators on text for which another one writes a compile path.
 
-    Opaque operators count where they are asked for: else the text stays as it is, and so does what is said of it.
+    Opaque operators count only where they are asked for; elsewhere nothing is written, so other findings stay.
     """
     edits = [each.edit for each in findings if each.edit is not None and (opaque or each.safety is not Safety.OPAQUE)]
     edited = [each.span for edit in edits for each in edit.replacements]

@@ -22,7 +22,7 @@ _OF_OTHER_THINGS = frozenset(
 """Packages whose classes are no modules, but for those that are known to be."""
 
 _DRIVERS = (".zero_grad()", ".load_state_dict()")
-"""What a class calls that trains models or loads them: it calls compiled code, and is none."""
+"""What classes call that train models or load their weights: they call compiled code and are none themselves."""
 
 
 class Step(NamedTuple):

@@ -53,3 +53,20 @@ def test_the_answer_is_the_same_from_the_cache(tmp_path: Path) -> None:
     write(tmp_path, {"lib/_impl.py": _PART.replace('"slow"', '"very slow"')})
     second = api.check([tmp_path], settings)
     assert [each.declined for each in first.findings] == [each.declined for each in second.findings]
+
+
+def test_a_cached_answer_ends_where_another_file_compiles_the_caller(tmp_path: Path) -> None:
+    write(tmp_path, {"lib/__init__.py": "from ._impl import Model, scaled\n", "lib/_impl.py": _PART})
+    settings = Settings(tmp_path)
+    api.check([tmp_path], settings)
+    caller = """
+        from torch import nn
+        from lib._impl import load
+
+        class Reader(nn.Module):
+            def forward(self, x):
+                return load(x)
+    """
+    write(tmp_path, {"lib/reader.py": caller})
+    found = {each.function: each for each in api.check([tmp_path], settings).findings}
+    assert found["load"].edit is not None
