@@ -10,6 +10,10 @@ It is done where the tensor is used for nothing else. A number that is in a tens
 0-dim integer tensor for a size, and Dynamo knows the value of one that was made of a Python integer while it traces, as
 long as no size in it is dynamic. The same holds for `torch.zeros(int(x.count))` where the only class of the file with
 such an attribute makes a tensor of what it is given.
+
+A number that is read back out of a tensor made of a list, `torch.tensor([len(x) for x in xs]).max().item()` by way of a
+name, is taken from a copy of the list, which the compile path keeps beside the tensor. The tensor stays what it is for
+all other uses; where it may be written in between, or the list holds anything but integers, its number is read.
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declin
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.sizes.joined_sizes import AS_SIZE, is_shape_here, listed_elements, made_of_sizes
+from graphmend_codemod.rules.proofs.sizes.listed_numbers import from_lists, numbers_read
 
 _SETUP = """
 import torch
@@ -79,6 +84,42 @@ rule = Rule(
             """,
             setup=_SETUP,
             inputs=("torch.ones(2, 3, 4, 5)",),
+        ),
+        Example(
+            before="""
+            lengths = torch.tensor([each.shape[0] for each in x], device=x.device)
+            columns = torch.arange(lengths.amax().item(), device=x.device)
+            x = x * (columns < lengths[:, None])
+            """,
+            after="""
+            numbers_in_lengths = (
+                [each.shape[0] for each in x]
+                if torch.compiler.is_compiling()
+                else None
+            )
+            lengths = torch.tensor([each.shape[0] for each in x], device=x.device)
+            if (
+                torch.compiler.is_compiling()
+                and numbers_in_lengths
+                and all(isinstance(n, int) for n in numbers_in_lengths)
+            ):
+                # From the list that the tensor was made of: its numbers would have to be read back.
+                columns = torch.arange(max(numbers_in_lengths), device=x.device)
+            else:
+                columns = torch.arange(lengths.amax().item(), device=x.device)
+            x = x * (columns < lengths[:, None])
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 3)", "torch.ones(2, 5)", "torch.ones(2, 6)"),
+        ),
+        Declined(
+            source="""
+            lengths = torch.tensor([each.shape[0] for each in x], device=x.device)
+            lengths[0] = x.argmax()
+            columns = torch.arange(lengths.amax().item(), device=x.device)
+            """,
+            because="may write in place to `lengths`",
+            setup=_SETUP,
         ),
         Declined(
             source="""
@@ -138,6 +179,21 @@ def joined_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     message = f"puts sizes into a tensor and converts them back (device sync): `{target.id}.tolist()`"
     try:
         return Verdict(message, edit=_edit(site, node, target, parts, parents))
+    except NotProven as reason:
+        return Verdict(message, declined=str(reason))
+
+
+@rule.on(ast.Assign, ast.Return, ast.Expr, words=("item", "int", "tolist"), here=True)
+def number_of_a_list(site: Site, node: ast.Assign | ast.Return | ast.Expr) -> Verdict | None:
+    """`n = lengths.max().item()` where `lengths = torch.tensor([len(x) for x in xs])`."""
+    found = numbers_read(site, node, node.value) if node.value is not None else []
+    if not found:
+        return None
+    message = (
+        f"converts a tensor made of a list to a Python scalar (device sync): `{speculation.short(found[0][0].node)}`"
+    )
+    try:
+        return Verdict(message, edit=from_lists(site, node, found))
     except NotProven as reason:
         return Verdict(message, declined=str(reason))
 
