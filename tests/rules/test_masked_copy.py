@@ -58,3 +58,16 @@ def test_an_array_of_numpy_is_left_alone() -> None:
     )
     (finding,) = [each for each in checked(source, select=("GM509",)).findings if each.span.start_line == 17]
     assert finding.declined == "`y` is an array of NumPy, not a tensor"
+
+
+def test_a_view_of_a_mask_selects_as_a_mask_does() -> None:
+    model = _MODEL.replace("y[mask] = x[mask]", "y[mask.view(2, -1)] = x[mask.view(2, -1)]")
+    after, result = fixed(model)
+    assert "rows = mask.view(2, -1)" in after
+    assert result.fixes
+    behaves(model, after, [_GOOD])
+
+
+def test_views_of_two_masks_are_no_copy() -> None:
+    model = _MODEL.replace("y[mask] = x[mask]", "y[mask.view(2, -1)] = x[mask.view(-1, 2)]")
+    assert "mask.view(2, -1).shape" not in fixed(model, select=("GM509",))[0]

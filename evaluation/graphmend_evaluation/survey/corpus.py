@@ -73,7 +73,8 @@ def _run(options: argparse.Namespace) -> int:
     random.Random(options.seed).shuffle(rows)
     work: Path = options.work.resolve()
     listed = len(rows)
-    del rows[options.sample :]
+    if options.sample is not None:
+        del rows[options.sample :]
     for start in range(0, len(rows), _AT_A_TIME):
         _measure(rows[start : start + _AT_A_TIME], work, options)
     measured = {name: {row.type: row for row in read(work / f"rows-{name}" / "results.jsonl")} for name in ARMS}

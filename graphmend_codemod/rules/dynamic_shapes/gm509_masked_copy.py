@@ -2,8 +2,8 @@
 
 `y[mask] = x[mask]` makes a tensor of as many elements as the data says, and the graph breaks. Under `torch.compile` all
 elements are looked at and the mask selects: `y.copy_(torch.where(mask, x, y))`. The same goes for rows that are looked
-up, `y[mask] = table[ids[mask]]`, where the number 0 stands for the ids that the mask leaves out. Eager mode runs the
-original statement, word for word.
+up, `y[mask] = table[ids[mask]]`, where the number 0 stands for the ids that the mask leaves out. The mask may be a
+view, `y[mask.view(n, -1)] = x[mask.view(n, -1)]`. Eager mode runs the original statement, word for word.
 
 Nothing is computed with what is copied, so that what the mask leaves out can do no harm, forward or backward. Shapes
 and dtypes have to be those for which eager mode copies element by element, which Dynamo knows while it traces.
@@ -16,15 +16,16 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_whole
+from graphmend_codemod.analysis.patterns import is_whole, same
 from graphmend_codemod.analysis.scope import INDEXED, parameters, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.rowwise.selectors import is_view_of_name, viewed_name
 from graphmend_codemod.rules.proofs.untraced.evidence import is_array
-from graphmend_codemod.rules.proofs.untraced.subscripts import chosen
+from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
 
 _SETUP = """
 import torch
@@ -103,6 +104,31 @@ rule = Rule(
             setup=_LOOKED_UP,
             inputs=("torch.ones(3, 2), torch.tensor([[0, 1], [2, 1]])", "torch.ones(3, 2), torch.tensor([0, -7])"),
         ),
+        Example(
+            before="""
+            n = x.shape[0]
+            y, mask = torch.zeros_like(x), x[None] > 0
+            y[mask.view(n, -1)] = x[mask.view(n, -1)]
+            """,
+            after="""
+            n = x.shape[0]
+            y, mask = torch.zeros_like(x), x[None] > 0
+            if (
+                torch.compiler.is_compiling()
+                and torch.is_tensor(mask)
+                and torch.is_tensor(x)
+                and mask.view(n, -1).shape == y.shape[: mask.view(n, -1).dim()]
+            ):
+                # All elements: those that the mask chooses would be as many as the data says.
+                rows = mask.view(n, -1)
+                rows = rows[(...,) + (None,) * (y.dim() - rows.dim())]
+                y.copy_(torch.where(rows, x, y))
+            else:
+                y[mask.view(n, -1)] = x[mask.view(n, -1)]
+            """,
+            setup=_SETUP,
+            inputs=("torch.tensor([[1.0, -2.0], [3.0, 1.0]])", "torch.tensor([[-1.0, -2.0]])"),
+        ),
         Declined(
             source="""
             y, mask = torch.zeros_like(x), x > 0
@@ -132,17 +158,17 @@ class _Copied(NamedTuple):
     indices: tuple[ast.Name, ...]
 
 
-def _mask(node: ast.Assign) -> str | None:
-    """The name of what indexes the one target."""
+def _mask(node: ast.Assign) -> ast.expr | None:
+    """What indexes the one target: a name, or `mask.view(n, -1)`."""
     target = node.targets[0]
     plain = len(node.targets) == 1 and isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)
     index = target.slice if plain and isinstance(target, ast.Subscript) else None
-    return index.id if isinstance(index, ast.Name) else None
+    return index if isinstance(index, ast.Name) or (index is not None and is_view_of_name(index)) else None
 
 
-def _chosen_by(node: ast.expr, mask: str) -> Iterator[ast.Subscript]:
+def _chosen_by(node: ast.expr, mask: ast.expr) -> Iterator[ast.Subscript]:
     for part in walk_in_layers(node):
-        if isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name) and part.slice.id == mask:
+        if isinstance(part, ast.Subscript) and type(part.slice) is type(mask) and same(part.slice, mask):
             yield part
 
 
@@ -157,7 +183,8 @@ def masked_copy(site: Site, node: ast.Assign) -> Verdict | None:
     mask, target = _mask(node), node.targets[0]
     if mask is None or not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
         return None
-    if all(chosen(site, part) is None for part in _chosen_by(node.value, mask)):
+    seen = chosen if isinstance(mask, ast.Name) else chosen_anywhere
+    if all(seen(site, part) is None for part in _chosen_by(node.value, mask)):
         return None
     message = f"copies through boolean-mask indexing (data-dependent shape): `{speculation.short(node.value)}`"
     if site.torch is None:
@@ -173,17 +200,17 @@ def masked_copy(site: Site, node: ast.Assign) -> Verdict | None:
     return Verdict(message, edit=_edit(site, node, target, copied))
 
 
-def _copied(node: ast.expr, mask: str) -> _Copied | None:
+def _copied(node: ast.expr, mask: ast.expr) -> _Copied | None:
     if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
         return None
-    if isinstance(node.slice, ast.Name):
-        return _Copied(node.value, ()) if node.slice.id == mask else None
+    if isinstance(node.slice, ast.Name) or same(node.slice, mask):
+        return _Copied(node.value, ()) if same(node.slice, mask) else None
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     while parts and is_whole(parts[-1]):
         parts = parts[:-1]
     indices = []
     for part in parts:
-        by_mask = isinstance(part, ast.Subscript) and isinstance(part.slice, ast.Name) and part.slice.id == mask
+        by_mask = isinstance(part, ast.Subscript) and same(part.slice, mask)
         if not by_mask or not isinstance(part, ast.Subscript) or not isinstance(part.value, ast.Name):
             return None
         indices.append(part.value)
@@ -192,19 +219,22 @@ def _copied(node: ast.expr, mask: str) -> _Copied | None:
 
 def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) -> Edit:
     assert isinstance(target.value, ast.Name)
-    assert isinstance(target.slice, ast.Name)
-    mask, out, table, torch = target.slice.id, target.value.id, copied.table.id, site.torch
-    conditions = [site.compiling, *_tensors(site, [target.value, target.slice, copied.table, *copied.indices])]
+    named = viewed_name(target.slice)
+    assert isinstance(named, ast.Name)
+    mask, out, table, torch = site.text(target.slice), target.value.id, copied.table.id, site.torch
+    conditions = [site.compiling, *_tensors(site, [target.value, named, copied.table, *copied.indices])]
     if not site.sole_owner(out):
         conditions.append(f"0 not in {out}.stride()")
     given = {each.arg for each in parameters(site.evaluator.scope.node)}
-    if site.value(target.slice).dtype != BOOL or (site.value(target.slice).hint and mask in given):
+    if site.value(target.slice).dtype != BOOL or (site.value(target.slice).hint and named.id in given):
         conditions.append(f"{mask}.dtype == {torch}.bool")
     alike = site.value(target.slice).shape
     rows, read, lines = mask, table, []
     if copied.indices or alike is None or alike != site.value(copied.table).shape:
         rows = site.free_name("rows", f"rows_of_{out}")
-        lines.append(f"{rows} = {mask}[(...,) + (None,) * ({out}.dim() - {mask}.dim())]")
+        lines += [] if mask == named.id else [f"{rows} = {mask}"]
+        first = mask if mask == named.id else rows
+        lines.append(f"{rows} = {first}[(...,) + (None,) * ({out}.dim() - {first}.dim())]")
     if copied.indices:
         names, count = [each.id for each in copied.indices], len(copied.indices)
         conditions.append(" == ".join([*dict.fromkeys([f"{name}.shape" for name in names]), f"{mask}.shape"]))

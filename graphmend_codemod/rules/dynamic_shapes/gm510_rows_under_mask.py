@@ -41,7 +41,13 @@ from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
-from graphmend_codemod.rules.proofs.rowwise.selectors import is_expression, is_plain, masked_by, selection
+from graphmend_codemod.rules.proofs.rowwise.selectors import (
+    is_expression,
+    is_plain,
+    is_view_of_name,
+    masked_by,
+    selection,
+)
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
 
 _SETUP = """
@@ -279,10 +285,13 @@ def _region(site: Site, first: ast.stmt, mask: ast.expr) -> tuple[ast.stmt, ...]
 
 
 def _only_copies(node: ast.stmt) -> bool:
-    """True for `y[mask] = x[mask]`, which needs no proof."""
-    return (
-        isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Subscript)
-        and isinstance(node.targets[0], ast.Subscript)
-        and not is_expression(node.targets[0].slice)
-    )
+    """True for `y[mask] = x[mask]` and `y[mask.view(n, -1)] = x[mask.view(n, -1)]`, which need no proof (GM509)."""
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Subscript):
+        return False
+    if not isinstance(target, ast.Subscript):
+        return False
+    if not is_expression(target.slice):
+        return True
+    named = isinstance(target.value, ast.Name) and isinstance(node.value.value, ast.Name)
+    return named and is_view_of_name(target.slice) and same(target.slice, node.value.slice)

@@ -88,6 +88,11 @@ def viewed_name(node: ast.expr) -> ast.expr:
     return node
 
 
+def is_view_of_name(node: ast.expr) -> bool:
+    """True for `mask.view(n, -1)`."""
+    return isinstance(node, ast.Call) and is_viewed(node) and isinstance(viewed_name(node), ast.Name)
+
+
 def of_same_shape(mask: ast.expr) -> ast.expr:
     """`x` for `x.to(device) != 0`, which has the same shape."""
     while True:
