@@ -74,6 +74,8 @@ class Memory(ModuleMemory):
         readers: Sequence[ast.stmt],
     ) -> None:
         node = _in_tree(function, node)
+        if names == replaced and all(self._is_new(function, blocks, node, name) for name in names):
+            return
         related = self._related(function, blocks, node, names)
         if self._is_private(function, blocks, node, names if replaced is None else replaced, related):
             return
@@ -132,6 +134,29 @@ class Memory(ModuleMemory):
         return kept.isdisjoint(related) and not any(
             isinstance(part, ast.Name) and part.id in related - names and part.lineno > end
             for part in walk_scope(function.node)
+        )
+
+    def _is_new(self, function: Definition, blocks: Blocks, node: ast.stmt, name: str) -> bool:
+        """True where only a name leads to its memory: all that may have bound it makes new memory, which goes nowhere.
+
+        The statement gives the name another tensor, so nobody can write into the old one below.
+        """
+        bound = blocks.bindings_before(node, name)
+        if not bound or blocks.in_loop(node) or any(isinstance(part, SCOPES) for part in walk_scope(function.node)):
+            return False
+        for each in bound:
+            if each is None or not _binds_name_alone(each, name) or blocks.in_loop(each):
+                return False
+            if self.sources(function, each.value):
+                return False
+        first, end = min(each.lineno for each in bound if each is not None), node.end_lineno or 0
+        between = range(first, end + 1)
+        return not any(
+            name in values and getattr(part, "lineno", 0) in between
+            for part, _, values in (
+                *self.links(function),
+                *((part, set(), {kept}) for kept, part in self.kept(function)),
+            )
         )
 
     def _demand_no_write_inside(self, function: Definition, scope: ast.AST, related: set[str]) -> None:
@@ -220,6 +245,11 @@ class Memory(ModuleMemory):
 def _binds_name(part: ast.AST, name: str) -> bool:
     """True for an assignment whose one target is the name, or has it among others."""
     return isinstance(part, ast.Assign) and len(part.targets) == 1 and name in bound_in(part)
+
+
+def _binds_name_alone(part: ast.Assign, name: str) -> bool:
+    """True for `name = ...`, without other targets."""
+    return len(part.targets) == 1 and is_name(part.targets[0], name)
 
 
 def _in_tree(function: Definition, node: ast.stmt) -> ast.stmt:
