@@ -149,6 +149,45 @@ def test_a_constant_that_is_used_as_a_leaf_stays_one(use: str, because: str) -> 
     declined(model(f"total = torch.tensor(0.0, requires_grad=True, device=x.device)\n        {use}"), because)
 
 
+_OFF = (Scenario(gradients="off"), Scenario(gradients="inference"))
+_MADE = "y = self.linear(x)\n        total = torch.zeros_like(y, requires_grad=True)\n        "
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "x = total.index_add(0, x[:, 0].long() * 0, y)",
+        "x = torch.where(y > 0, total, y) - total",
+        "x = torch.cat([y, total * 2]) if False else torch.add(y, total)",
+    ],
+)
+def test_a_constant_that_is_only_computed_with_keeps_no_flag_while_gradients_are_off(use: str) -> None:
+    before = model(_MADE + use)
+    after, _ = fixed(before)
+    assert "and (y.requires_grad or not torch.is_grad_enabled())" in after
+    behaves(before, after, ["torch.randn(2, 4)"] * 2, scenarios=(*_OFF, *_LEAVES, *_MODES))
+    compiles(after, ["torch.randn(2, 4)"], scenarios=(*_OFF, *_LEAVES))
+    compiles(after, ["torch.randn(2, 4)"], name="make_frozen", scenarios=_MODES, strict=False)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "x = total if self.flag else total * y",
+        "x = total.to(y.dtype)",
+        "x = total[0] * y",
+        "self.seen = total * y, total",
+        "x = self.pool(total)",
+        "x = torch.add(y, total, out=total)",
+        "with torch.enable_grad():\n            x = total * y",
+        "x = (lambda: total * y)()",
+    ],
+)
+def test_a_constant_that_leaves_or_meets_gradients_keeps_its_flag_while_they_are_off(use: str) -> None:
+    after, _ = fixed(model(_MADE + use))
+    assert "not torch.is_grad_enabled()" not in after
+
+
 _RETURNED = """
 import torch
 from torch import nn

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from graphmend_codemod.analysis.aliasing import FRESH, of_operator, operands
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Edit
@@ -45,8 +46,8 @@ def made_of_no_elements(site: Site, node: ast.Assign, call: ast.Call) -> Edit:
     for part in walk(site.evaluator.scope.node):
         if (use := _of_leaf(part, target.id)) is not None:
             raise NotProven(f"`{short(use)}` needs a leaf; manually make it without `requires_grad`")
-    conditions, x = _conditions(site, call)
     name = target.id
+    conditions, x = _conditions(site, call, off=_is_only_computed_with(site, name))
     arguments = [*call.args, *(word for word in call.keywords if not _is_flag(word))]
     lines = [
         site.header("if", conditions),
@@ -100,8 +101,11 @@ def kept_in_the_graph(site: Site, node: ast.Assign | ast.Return, made: ast.Call)
     return two_paths(site, node, ("\n".join(lines),))
 
 
-def _conditions(site: Site, call: ast.Call) -> tuple[list[str], str]:
-    """What has to hold for a tensor named in the call to bring its gradient, and that tensor."""
+def _conditions(site: Site, call: ast.Call, *, off: bool = False) -> tuple[list[str], str]:
+    """What has to hold for a tensor named in the call to bring its gradient, and that tensor.
+
+    With `off`, gradients may also be off as a whole: then nothing that is computed with the leaf requires one.
+    """
     tensor = next((each for each in _tensors(call) if not site.value(each).is_python), None)
     if tensor is None:
         raise NotProven(
@@ -109,14 +113,41 @@ def _conditions(site: Site, call: ast.Call) -> tuple[list[str], str]:
             "or pass `device=x.device` of one"
         )
     x = site.text(tensor)
-    asked = [
-        site.compiling,
-        f"isinstance({x}, {site.torch}.Tensor)",
-        f"{x}.is_floating_point()",
-        f"{x}.requires_grad",
-        f"{site.torch}.is_grad_enabled()",
-    ]
-    return asked, x
+    enabled = f"{site.torch}.is_grad_enabled()"
+    gradient = [f"({x}.requires_grad or not {enabled})"] if off else [f"{x}.requires_grad", enabled]
+    return [site.compiling, f"isinstance({x}, {site.torch}.Tensor)", f"{x}.is_floating_point()", *gradient], x
+
+
+def _is_only_computed_with(site: Site, name: str) -> bool:
+    """True where each use of a leaf makes a new tensor, so that nobody sees its own flag while gradients are off."""
+    scope = site.evaluator.scope.node
+    if any(isinstance(part, (ast.With, ast.AsyncWith)) for part in walk(scope)):
+        return False  # a block may turn gradients on
+    uses = sum(
+        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) for part in walk(scope)
+    )
+    return uses == sum(_computes_with(site, part, name) for part in walk_scope(scope))
+
+
+def _computes_with(site: Site, part: ast.AST, name: str) -> int:
+    """How often an expression takes the leaf itself and gives memory of its own."""
+
+    def is_leaf(each: ast.expr) -> bool:
+        return isinstance(each, ast.Name) and each.id == name
+
+    if isinstance(part, ast.BinOp):
+        return is_leaf(part.left) + is_leaf(part.right)
+    if not isinstance(part, ast.Call):
+        return 0
+    function = part.func
+    if isinstance(function, ast.Attribute) and is_leaf(function.value):
+        called, receiver = function.attr, function.value
+    else:
+        called, receiver = torch_function(site.resolve(function)) or "", None
+    effect = of_operator(called, part, receiver)
+    if called not in FRESH or not effect.pure or effect.shares:
+        return 0
+    return sum(map(is_leaf, operands(part, receiver)))
 
 
 def _of_leaf(part: ast.AST, name: str) -> ast.AST | None:

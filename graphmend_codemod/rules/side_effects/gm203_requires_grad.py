@@ -14,7 +14,8 @@ statement is left out under `torch.compile` as well. Where the tensor goes to an
 `return torch.zeros_like(x).requires_grad_()` in a file that asks no tensor for `.grad` or `.is_leaf`. Where `x`
 requires a gradient, the compile path makes it without the flag and adds the sum of no elements of `x`: it is 0, and the
 result requires a gradient as before, of which `x` gets zeros; it is no leaf, so it has no `.grad` of its own. Where `x`
-requires none, or gradients are off, the graph breaks as before.
+requires none, the graph breaks as before; so it does while gradients are off, unless all that the function does with
+the constant is to compute with it, which tells nobody of its flag then.
 """
 
 from __future__ import annotations
@@ -120,8 +121,7 @@ rule = Rule(
                 torch.compiler.is_compiling()
                 and isinstance(x, torch.Tensor)
                 and x.is_floating_point()
-                and x.requires_grad
-                and torch.is_grad_enabled()
+                and (x.requires_grad or not torch.is_grad_enabled())
             ):
                 total = torch.tensor(0.0, device=x.device)
                 # No elements of `x`: the sum is 0, and what it is added to requires a gradient.
