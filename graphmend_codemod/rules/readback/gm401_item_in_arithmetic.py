@@ -13,6 +13,10 @@ in any case. Numbers that are used as sizes, in Python arithmetic or as argument
 The position of a queue is the exception: `at = int(self.at)`, `self.queue[:, at : at + n] = keys.T`, and then
 `self.at[0] = (at + n) % self.size`. In the compile path the position stays a tensor, and `at + torch.arange(n)` says
 where to write. Where eager mode would cut the slice off at the end of the queue, compiled code raises.
+
+Branches on the end of the queue, `if at + n >= size: self.queue[at:] = keys[: size - at]`, are played through for all
+small sizes. Where they write row `i` at `(at + i) % size`, all rows or those that fit, so does the compile path, and
+the position moves on as they say. A position that is not in the queue raises in compiled code.
 """
 
 from __future__ import annotations

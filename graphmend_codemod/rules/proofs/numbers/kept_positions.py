@@ -35,14 +35,22 @@ def position_kept(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> 
         return None
     if dotted(tensor.value if isinstance(tensor, ast.Subscript) else tensor) is None:
         raise NotProven(f"`{short(tensor)}` would be computed twice; assign it to a variable first")
+    text, torch = site.text(tensor), site.torch
+    facts = [*tensor_facts(site, tensor), f"{text}.dtype == {torch}.int64", f"{text}.numel() == 1"]
+    if any(isinstance(part, ast.If) and _names(part.test, name) for each in rest for part in walk(each)):
+        from graphmend_codemod.rules.proofs.numbers.wrapped_positions import wrapped_path  # few need it
+
+        asked, lines = wrapped_path(site, name, tensor, rest[: last + 1])
+        header = dict.fromkeys([site.compiling, *facts, *asked])
+        return Edit(
+            (in_front(site, [node, *rest[: last + 1]], list(header), [_COMMENT, *lines]),), imports=site.imports
+        )
     kept = _Kept(site, name)
     lines = [line for each in rest[: last + 1] for line in kept.lines(each)]
     inside = {id(part) for each in rest[: last + 1] for part in walk(each)} | {id(part) for part in walk(node)}
     uses = (part for part in walk(site.evaluator.scope.node) if isinstance(part, ast.Name) and part.id == name)
     if any(id(part) not in inside for part in uses):
         raise NotProven(f"`{name}` is used in other places as well")
-    text, torch = site.text(tensor), site.torch
-    facts = [*tensor_facts(site, tensor), f"{text}.dtype == {torch}.int64", f"{text}.numel() == 1"]
     header = dict.fromkeys([site.compiling, *facts, *kept.conditions])
     first = f"{name} = {text}.reshape(()).clone()"
     replacement = in_front(site, [node, *rest[: last + 1]], list(header), [_COMMENT, first, *lines])
