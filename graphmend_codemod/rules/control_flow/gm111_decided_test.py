@@ -16,6 +16,9 @@ computes the same: under `torch.cond` dropout inside of the layer is drawn anew 
 (torch 2.13), and a layer that always runs, of which the result is selected, draws numbers that eager mode does not
 draw, fills its caches and running statistics, takes the time that skipping it would save, and gets a gradient of zeros
 in place of none, after which optimizers with momentum or weight decay change its weights.
+
+A test of a NumPy array, `remainder = np.array(x.shape[2:]) % self.patch > 0` and `if remainder.any():`, is decided by
+the Python integers that the array is made of, where the statements right above compute it from them.
 """
 
 from __future__ import annotations

@@ -61,6 +61,8 @@ def _found(site: Site, node: ast.expr, around: ast.expr | None, reasons: list[st
         yield from _by_operands(site, node)
         for each in node.values:
             yield from _found(site, each, node, reasons)
+    elif isinstance(node, ast.Call):
+        yield from _by_numbers(site, node, around, reasons)
     elif isinstance(node, ast.Compare) and (bound := _bound(site, node, reasons)) is not None:
         number, asked, outcome = bound
         if _asked_before(site, node, around, number):
@@ -68,6 +70,21 @@ def _found(site: Site, node: ast.expr, around: ast.expr | None, reasons: list[st
         fits = ast.Or if outcome else ast.And
         inside = around if isinstance(around, ast.BoolOp) and isinstance(around.op, fits) else None
         yield Decision(node, asked, outcome, around=inside, alone=around is not None and inside is None)
+
+
+def _by_numbers(site: Site, node: ast.Call, around: ast.expr | None, reasons: list[str]) -> Iterator[Decision]:
+    """`(np.array(x.shape[2:]) % 32 > 0).any()`, which the numbers of the array decide."""
+    if "array" not in site.evaluator.scope.outline.words and "asarray" not in site.evaluator.scope.outline.words:
+        return
+    from graphmend_codemod.rules.proofs.sizes.array_tests import array_test  # a commit hook waits for it
+
+    found = array_test(site, node)
+    if isinstance(found, str):
+        reasons.append(found)
+    elif found is not None:
+        fits = ast.Or if found[1] else ast.And
+        inside = around if isinstance(around, ast.BoolOp) and isinstance(around.op, fits) else None
+        yield Decision(node, *found, around=inside, alone=around is not None and inside is None)
 
 
 def _asked_before(site: Site, node: ast.Compare, around: ast.expr | None, number: ast.expr) -> bool:
