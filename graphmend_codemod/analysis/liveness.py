@@ -46,18 +46,36 @@ def live_after(place: Place, name: str) -> bool:
 
 def is_seen_elsewhere(body: Sequence[ast.stmt], name: str) -> bool:
     """True where more than the statements of a function may read its local: a function inside, or who sees all."""
-    for statement in body:
-        for part in walk(statement):
-            if isinstance(part, SCOPES) and _reads_free(part, name):
-                return True
-            if isinstance(part, (ast.Global, ast.Nonlocal)) and name in part.names:
-                return True
-            if isinstance(part, ast.Name) and part.id in _SEES_LOCALS:
-                return True
-            lazy = isinstance(part, (ast.Assign, ast.Return)) and isinstance(part.value, ast.GeneratorExp)
-            if lazy and _reads(part, name):
-                return True
+    for part in _lasting(body):
+        if isinstance(part, SCOPES) and _reads_free(part, name):
+            return True
+        if isinstance(part, (ast.Global, ast.Nonlocal)) and name in part.names:
+            return True
+        if isinstance(part, ast.Name):
+            return True
+        if isinstance(part, (ast.Assign, ast.Return)) and _reads(part, name):
+            return True
     return False
+
+
+_LASTING = "graphmend_lasting"
+"""Where the first statement of a function keeps what may read locals later: names are asked for one by one."""
+
+
+def _lasting(body: Sequence[ast.stmt]) -> Sequence[ast.AST]:
+    """The parts of a function's body that may read its locals when other statements run, or read all of them."""
+    known: list[ast.AST] | None = body[0].__dict__.get(_LASTING)
+    if known is None:
+        known = body[0].__dict__[_LASTING] = [part for each in body for part in walk(each) if _is_lasting(part)]
+    return known
+
+
+def _is_lasting(part: ast.AST) -> bool:
+    if isinstance(part, ast.Name):
+        return part.id in _SEES_LOCALS
+    if isinstance(part, (ast.Assign, ast.Return)):
+        return isinstance(part.value, ast.GeneratorExp)
+    return isinstance(part, (*SCOPES, ast.Global, ast.Nonlocal))
 
 
 def _reads_free(scope: ast.AST, name: str) -> bool:

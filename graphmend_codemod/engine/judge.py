@@ -19,7 +19,7 @@ from graphmend_codemod.core.source import SourceFile
 from graphmend_codemod.engine.analyze import candidates
 from graphmend_codemod.engine.function_trees import functions_of, outermost, parse_function
 from graphmend_codemod.engine.other_breaks import Judged, breaking_tests, without_idle_fixes
-from graphmend_codemod.engine.precedence import first_of, uncovered
+from graphmend_codemod.engine.precedence import best_rank, first_of, uncovered
 from graphmend_codemod.project.index.facts import IndexView, ReachedFunction
 from graphmend_codemod.project.summary.records import ModuleSummary
 from graphmend_codemod.rules.framework.ask_table import CODES
@@ -168,7 +168,7 @@ def _findings_in(
     """
     path = source.path
     codes = _selected(settings, path if settings.per_file_ignores else "")
-    asked = _asked(unit)
+    asked = _asked(unit, settings.opaque)
     for place in unit.flow.places.values():
         if place.handled:
             continue
@@ -211,8 +211,8 @@ def _selected(settings: Settings, path: str) -> frozenset[str]:
     return frozenset(code for code in CODES if selects(settings, code, path))
 
 
-def _asked(unit: _Unit) -> dict[type[ast.AST], _Matches]:
-    """The match functions that may find something in a function, by node type."""
+def _asked(unit: _Unit, opaque: bool) -> dict[type[ast.AST], _Matches]:
+    """The match functions that may find something in a function, by node type, in the order to ask them in."""
     inside = unit.evaluator.scope.outline
     kinds: set[type[ast.AST]] = {place.statement.__class__ for place in unit.flow.places.values()}
     if inside.conditional_lines:
@@ -221,6 +221,7 @@ def _asked(unit: _Unit) -> dict[type[ast.AST], _Matches]:
     lines: dict[Match, Sequence[int] | None] = {}
     for kind in kinds:
         worth = list(worth_asking(kind.__name__, unit.candidates, inside.words))
+        worth.sort(key=lambda each: best_rank(each[0], opaque))
         for _, asked in worth:
             if asked.match not in lines:
                 lines[asked.match] = _lines(asked, inside)

@@ -17,10 +17,14 @@ def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Ver
     Opaque operators come last: where they are not asked for, the reason why nothing else fixes the site says more.
     A rule that `yields` speaks only where no other one has a safe fix; where the header of that fix asks what it would
     ask first, it speaks for the author's statement behind the compile path.
+
+    Questions come in the order of `best_rank`: those whose answers most often do not count, and cost most, are last.
     """
     found: dict[int, tuple[Rule, Verdict]] = {}
     waiting: tuple[Rule, Verdict] | None = None
     for number, (rule, match) in enumerate(asked):
+        if found and min(found) < best_rank(rule, site.settings.opaque):
+            break
         verdict = match(site, site.node)
         if verdict is None:
             continue
@@ -32,6 +36,13 @@ def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Ver
                 return rule, _both(verdict, behind[1]) if behind else verdict
         found.setdefault(_rank(rule, verdict, site.settings.opaque), (rule, verdict))
     return waiting or (found[min(found)] if found else None)
+
+
+def best_rank(rule: Rule, asked: bool) -> int:
+    """The least rank that an answer of a rule may have; `asked` is whether opaque operators are wanted."""
+    if rule.safety is Safety.ADVICE:
+        return 3
+    return 2 if rule.safety is Safety.OPAQUE and not asked else 0
 
 
 def _yielding(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:

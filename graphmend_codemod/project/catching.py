@@ -18,12 +18,13 @@ def catching_modules(index: ProjectIndex, searched: Sequence[Module], traced: It
 
     Those at the paths where Dynamo goes are among them: a handler for anything counts there.
     """
-    paths = {*traced, *(path for path, raw in index.others() if may_handle(raw))}
+    others = list(index.others())  # until this returns: reading all of them for each round of names takes longer
+    paths = {*traced, *(path for path, raw in others if may_handle(raw))}
     found = _loaded(index, searched, paths)
     names, asked = set(_OF_PYTHON), set[str]()
     while new := names - asked:
         words = [name.encode() for name in new]
-        paths.update(path for path, raw in index.others() if any(word in raw for word in words))
+        paths.update(path for path, raw in others if path not in paths and any(word in raw for word in words))
         found = _loaded(index, searched, paths)
         asked |= names
         for module in (*searched, *found):

@@ -141,11 +141,8 @@ def _is_taken_whole(site: Site) -> bool:
     if opaque_function.is_method_with_results(site):
         return False
 
-    def look() -> bool:
-        try:
-            opaque_function.edit(site)
-        except NotProven:
-            return False
-        return True
-
-    return site.remembered("taken whole", site.evaluator.scope.node, look, anywhere=True)
+    try:
+        opaque_function.edit(site)
+    except NotProven:
+        return False
+    return True

@@ -78,9 +78,11 @@ class FunctionEffects:
     def method(self, call: ast.Call, own: str) -> FunctionNode | None:
         """The method of the instance `own` that a call runs."""
         name = call.func.attr if isinstance(call.func, ast.Attribute) and _is_own(call.func, own) else None
+        if name is None or not any(each.name == name and each.owner for each in self._site.summary.functions):
+            return None  # before the whole file is parsed for it
         owner = (self._site.evaluator.scope.class_qualified or "").rpartition(".")[2]
         calls = calls_in(self._site.source.text)
-        key = calls.method(owner, name) if name is not None else None
+        key = calls.method(owner, name)
         found = calls.definitions[key].node if key is not None else None
         if found is None or any(self._site.resolve_global(each) != "torch.no_grad" for each in _decorators(found)):
             return None

@@ -23,6 +23,22 @@ _COMMENT = "# torch.compile cannot trace this function: it calls it as one opera
 
 def edit(site: Site) -> Edit:
     """The compile path in front of the body of the function around the site. NotProven where that would show."""
+
+    def look() -> Edit | str:
+        try:
+            return _edit(site)
+        except NotProven as why:
+            return str(why)
+
+    # Gradients are all that a place in the function decides.
+    question = f"opaque function {site.no_grad}"
+    found = site.remembered(question, site.evaluator.scope.node, look, anywhere=True)
+    if isinstance(found, str):
+        raise NotProven(found)
+    return found
+
+
+def _edit(site: Site) -> Edit:
     function = site.evaluator.scope.node
     if site.evaluator.scope.class_qualified is not None:
         return method_results.edit(site) if is_method_with_results(site) else state_updates.edit(site)

@@ -241,8 +241,8 @@ def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
     failing = {id(part) for handler in handlers for part in walk(handler)}
     loops = [each for each in site.place.parents if isinstance(each, (ast.For, ast.While))]
     again = {id(part) for loop in loops for part in walk(loop)}
-    for node in walk(site.evaluator.scope.node):
-        for test in _deciding(node):
+    for node, tests in _decisions(site):
+        for test in tests:
             whole = is_number or isinstance(node, (ast.For, ast.comprehension))
             asked = [test] if whole else _counted_in(test)
             read = (part.id for each in asked for part in walk(each) if isinstance(part, ast.Name))
@@ -251,6 +251,16 @@ def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
             if name is not None and comes_after and id(node) not in failing:
                 return f"a branch or loop depends on `{name}`, and the graph breaks there"
     return None
+
+
+def _decisions(site: Site) -> list[tuple[ast.AST, list[ast.expr]]]:
+    """What decides in the function what runs next, with the expressions whose values do."""
+    function = site.evaluator.scope.node
+
+    def look() -> list[tuple[ast.AST, list[ast.expr]]]:
+        return [(node, tests) for node in walk(function) if (tests := _deciding(node))]
+
+    return site.remembered("decisions", function, look, anywhere=True)
 
 
 def _looked_up(site: Site, statement: ast.stmt, written: Sequence[tuple[ast.expr, str]]) -> str | None:
