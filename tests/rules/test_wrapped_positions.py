@@ -78,7 +78,17 @@ INPUTS = [
 ]
 
 
-BODIES = [CUT_OFF, SHORTER, WRAPPED, TURNED]
+NOT_AT_ONCE = """
+if at + n > self.queue.shape[0]:
+    over = at + n - self.size
+    self.queue[at:] = keys[: n - over]
+    self.queue[:over] = keys[n - over :]
+    self.at[0] = over
+else:
+    self.queue[at : at + n] = keys
+    self.at[0] = at + n
+"""
+BODIES = [NOT_AT_ONCE, CUT_OFF, SHORTER, WRAPPED, TURNED]
 
 
 def model(body: str) -> str:

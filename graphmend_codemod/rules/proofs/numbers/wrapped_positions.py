@@ -17,6 +17,12 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 
+_ENDS: dict[str, Callable[[int, int], int]] = {
+    "({moved}) % {size}": lambda moved, size: moved % size,
+    "({moved}) * ({moved} < {size})": lambda moved, size: moved if moved < size else 0,
+    "{moved} - {size} * ({moved} > {size})": lambda moved, size: moved - size if moved > size else moved,
+}
+"""Where a position may end that is moved on, as text and as a function."""
 Affine = dict[str, int]
 """A sum of names with their factors; the empty name is 1."""
 POSITION = "position"
@@ -56,7 +62,7 @@ class Wrapped(NamedTuple):
     rows: str
     size: str
     fits: bool
-    zero_at_end: bool
+    end: str
     below: bool
 
 
@@ -74,11 +80,14 @@ class Player:
         for each in statements:
             paths = [after for path in paths for after in self._step(each, path)]
         names = sorted({name for path in paths for name in _names_of(path)} - {"", POSITION})
+        # `self.queue.shape[0]` is the size that `self.size` says: the compile path asks for that.
+        sizes = {f"{each.queue}.shape[{each.axis}]" for path in paths for each in path.writes} & {*names}
+        names = [each for each in names if each not in sizes or len(names) == 2]
         if len(names) != 2 or not all(path.writes and path.stored is not None for path in paths):
             raise NotProven(f"`{self._name}` is no position that the rows of one batch move on in a queue of one size")
         places = {(each.queue, each.axis, each.rows): each for path in paths for each in path.writes}
         for rows, size in (names, reversed(names)):
-            found = _played(paths, sorted(places), rows, size)
+            found = _played(paths, sorted(places), rows, size, sizes - {rows})
             if found is not None:
                 return Wrapped(tuple(places[key] for key in sorted(places)), rows, size, *found)
         raise NotProven(f"the branches do not write the rows one after the other from `{self._name}` on")
@@ -221,18 +230,19 @@ def _names_of(path: Path) -> set[str]:
 
 
 def _played(
-    paths: Sequence[Path], places: Sequence[tuple[str, int, str]], rows: str, size: str
-) -> tuple[bool, bool, bool] | None:
-    """Whether only rows that fit are written, whether the position is 0 then, and whether it must not be the size."""
+    paths: Sequence[Path], places: Sequence[tuple[str, int, str]], rows: str, size: str, sizes: set[str]
+) -> tuple[bool, str, bool] | None:
+    """Whether only rows that fit are written, where the position ends, and whether it must not begin at the size."""
     for below in (False, True):
-        forms = {(fits, zero) for fits in (False, True) for zero in (False, True)}
+        forms = {(fits, end) for fits in (False, True) for end in _ENDS}
         for length in _SIZES:
             for number in range(length + 1):
                 for position in range(length + (not below)):
-                    values = {"": 1, POSITION: position, rows: number, size: length}
+                    values = {"": 1, POSITION: position, rows: number} | dict.fromkeys([size, *sizes], length)
                     forms &= set(_forms(paths, places, values, rows, size, forms))
         if forms:
-            return (*min(forms), below)
+            fits, end = min(forms, key=lambda form: (form[0], list(_ENDS).index(form[1])))
+            return fits, end, below
     return None
 
 
@@ -242,8 +252,8 @@ def _forms(
     values: Mapping[str, int],
     rows: str,
     size: str,
-    forms: set[tuple[bool, bool]],
-) -> Iterator[tuple[bool, bool]]:
+    forms: set[tuple[bool, str]],
+) -> Iterator[tuple[bool, str]]:
     """The forms that say what the statements do with these numbers."""
     path = next((each for each in paths if all(_holds(test, values) for test in each.tests)), None)
     if path is not None:
@@ -253,12 +263,12 @@ def _forms(
         yield from (form for form in forms if all(_same(form, each, end, values, rows, size) for each in done))
 
 
-def _same(form: tuple[bool, bool], done: object, end: int, values: Mapping[str, int], rows: str, size: str) -> bool:
-    fits, zero = form
+def _same(form: tuple[bool, str], done: object, end: int, values: Mapping[str, int], rows: str, size: str) -> bool:
+    fits, ends = form
     position, number, length = values[POSITION], values[rows], values[size]
     moved = position + number
     wanted = {(position + row) % length: row for row in range(number) if not fits or position + row < length}
-    return done == wanted and end == ((0 if moved >= length else moved) if zero else moved % length)
+    return done == wanted and end == _ENDS[ends](moved, length)
 
 
 def _holds(test: tuple[Affine, type[ast.cmpop], Affine, bool], values: Mapping[str, int]) -> bool:
@@ -319,7 +329,7 @@ def wrapped_path(
             keys = site.call(f"{torch}.where(", [fits, keys, f"{queue}[{index}]"], deeper=1)
         lines.append(f"{queue}[{index}] = {keys}")
     moved = f"{name} + {rows}"
-    end = f"({moved}) * ({moved} < {size})" if found.zero_at_end else f"({moved}) % {size}"
+    end = found.end.format(moved=moved, size=size)
     owner = tensor.value if isinstance(tensor, ast.Subscript) else tensor
     return list(dict.fromkeys(conditions)), [*lines, f"{site.text(owner)}.fill_({end})"]
 
