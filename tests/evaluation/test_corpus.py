@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_evaluation.results import Counts
-from graphmend_evaluation.survey.corpus import RowsError, read_rows
+from graphmend_evaluation.survey.corpus import RowsError, drawn, read_rows
 from graphmend_evaluation.survey.corpus_page import Measured, answer, markdown
 from graphmend_evaluation.survey.row import Row
 
@@ -25,6 +25,12 @@ def test_a_line_of_another_form_is_named(tmp_path: Path) -> None:
     path.write_text("BartModel eval\nBartModel sometimes\n")
     with pytest.raises(RowsError, match=r"rows.txt:2: a line is a class and a mode"):
         read_rows(path)
+
+
+def test_without_a_sample_all_rows_are_taken() -> None:
+    rows = read_rows(_LISTED)
+    assert sorted(drawn(rows, None, 0)) == sorted(rows)
+    assert drawn(rows, 3, 0) == drawn(rows, None, 0)[:3]
 
 
 def test_the_page_counts_what_safe_and_opaque_fixes_make_whole() -> None:

@@ -66,15 +66,19 @@ def read_rows(path: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rows))
 
 
+def drawn(rows: Sequence[str], sample: int | None, seed: int) -> list[str]:
+    """The first `sample` rows of a random order that `seed` decides, all of them for None."""
+    shuffled = list(rows)
+    random.Random(seed).shuffle(shuffled)
+    return shuffled if sample is None else shuffled[:sample]
+
+
 def _run(options: argparse.Namespace) -> int:
     if not torch_is_installed():
         raise prepare.PrepareError("torch is not installed; install graphmend with its extra `eval`")
-    rows = list(read_rows(options.rows))
-    random.Random(options.seed).shuffle(rows)
+    listed = read_rows(options.rows)
+    rows = drawn(listed, options.sample, options.seed)
     work: Path = options.work.resolve()
-    listed = len(rows)
-    if options.sample is not None:
-        del rows[options.sample :]
     for start in range(0, len(rows), _AT_A_TIME):
         _measure(rows[start : start + _AT_A_TIME], work, options)
     measured = {name: {row.type: row for row in read(work / f"rows-{name}" / "results.jsonl")} for name in ARMS}
@@ -85,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
     ]
     folder: Path = options.results or work
     folder.mkdir(parents=True, exist_ok=True)
-    about = {**about_this_run(), "rows": f"{len(found)} tried of {listed} listed, in random order"}
+    about = {**about_this_run(), "rows": f"{len(found)} tried of {len(listed)} listed, in random order"}
     page = folder / f"{about['date'].partition(' ')[0]}-corpus.md"
     page.write_text(corpus_page.markdown(found, about), encoding="utf-8")
     text = json.dumps({"about": about, "rows": [each.to_json() for each in found]}, indent=1)
