@@ -85,3 +85,78 @@ def test_what_something_else_leads_to_is_not_copied(kept: str) -> None:
     found = [each for each in checked(before).findings if each.code == "GM103"]
     assert [each.edit for each in found] == [None]
     assert "written in place later" in (found[0].declined or "")
+
+
+_KEPT = """
+import torch
+from torch import nn
+
+
+def noted(y, seen):
+    seen.append(y)
+
+
+class Part(nn.Module):
+    def forward(self, h):
+        y = h * 2
+        self.last = y
+        return y
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part()
+        self.parts = nn.ModuleList([Part()])
+
+    def keep(self, y):
+        self.last = y
+
+    def made(self, h):
+        y = h * 2
+        ...
+        return y
+
+    def forward(self, x: torch.Tensor, seen=None):
+        seen = []
+        part = self.part
+        h = MADE
+        if not torch.isfinite(h).all():
+            limit = torch.finfo(h.dtype).max - 1000
+            h = torch.clamp(h, min=-limit, max=limit)
+        WRITTEN
+        return h
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "made", "written"),
+    [
+        ("self.last = y", "self.made(x)", "self.last.add_(1)"),
+        ("self.last = y.view(-1)", "self.made(x)", "self.last.add_(1)"),
+        ("self.keep(y)", "self.made(x)", "self.last.add_(1)"),
+        ("pass", "self.part(x)", "self.part.last.add_(1)"),
+        ("pass", "part(x)", "part.last.add_(1)"),
+        ("x.seen = y", "self.made(x)", "x.seen.add_(1)"),
+    ],
+)
+def test_a_result_that_its_function_kept_may_be_written_elsewhere(kept: str, made: str, written: str) -> None:
+    before = _KEPT.replace("...", kept.replace("x.", "h.")).replace("MADE", made).replace("WRITTEN", written)
+    found = [each for each in checked(before).findings if each.code == "GM103"]
+    assert [each.edit for each in found] == [None], found
+    assert "written in place later" in (found[0].declined or "")
+
+
+@pytest.mark.parametrize("kept", ["seen.append(y)", "noted(y, seen)"])
+def test_a_result_that_a_function_appends_is_in_the_list(kept: str) -> None:
+    before = _KEPT.replace("def made(self, h):", "def made(self, h, seen):").replace("...", kept)
+    before = before.replace("MADE", "self.made(x, seen)").replace("WRITTEN", "seen[0].add_(1)")
+    assert [each.edit for each in checked(before).findings if each.code == "GM103"] == [None]
+
+
+def test_a_result_that_nothing_kept_is_selected() -> None:
+    before = _KEPT.replace("...", "pass").replace("MADE", "self.made(x)").replace("WRITTEN", "h = h + 1")
+    after, _ = fixed(before)
+    assert "is_compiling()" in after
+    behaves(before, after, _INPUTS)
+    compiles(after, _INPUTS[:1])

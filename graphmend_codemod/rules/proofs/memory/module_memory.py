@@ -18,8 +18,9 @@ from graphmend_codemod.analysis.scope import SCOPES, dotted, parameters, walk_in
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.layer_lists import layers_called
+from graphmend_codemod.rules.proofs.memory.holders import holders
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
-from graphmend_codemod.rules.proofs.memory.stores import Store, bound_in, store_value, taken_apart, viewed
+from graphmend_codemod.rules.proofs.memory.stores import Store, bound_in, meet, store_value, taken_apart, viewed
 
 _OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
 _REGISTERS = frozenset({"register_buffer", "register_parameter"})
@@ -207,6 +208,7 @@ class ModuleMemory:
 
     def _of_callee(self, callee: Definition, call: ast.Call) -> Effect:
         """What a function of the module does with what it is given."""
+        method = isinstance(call.func, ast.Attribute) and call.func.attr == callee.node.name
         given = aliasing.operands(call, call.func.value if isinstance(call.func, ast.Attribute) else None)
         written = self._written_parameters(callee)
         handed = callee.arguments(call)
@@ -215,7 +217,10 @@ class ModuleMemory:
         loose = [each for each in given if id(each) not in known]
         returned = self._returned_parameters(callee)
         shares = [each for name, each in handed.items() if name in returned]
-        return Effect((*shares, *loose), (*writes, *(loose if written else ())), given)
+        if "self" in returned and callee.owner:
+            shares.append(call.func.value if method else call.func)  # type: ignore[attr-defined]
+        starred = [each for each in aliasing.operands(call) if id(each) not in known]
+        return Effect((*shares, *starred), (*writes, *(loose if written else ())), given)
 
     def _returned_parameters(self, function: Definition) -> set[str]:
         """Parameters, and `self`, with whose tensors the result of a function may share memory."""
@@ -227,8 +232,8 @@ class ModuleMemory:
             found = {
                 (part, name) for part in given if part.value is not None for name in self.sources(function, part.value)
             }
-            led = self._at_start(function, found)
-            self._asked[key] = {name for name in names if _meet({name}, led)}
+            led = self._at_start(function, found) | holders(self, function, {name for _, name in found})
+            self._asked[key] = {name for name in names if meet({name}, led)}
         return self._asked[key]
 
     def _at_start(self, function: Definition, found: Collection[tuple[ast.AST, str]]) -> set[str]:
@@ -259,7 +264,7 @@ class ModuleMemory:
             names = {each.arg for each in parameters(function.node)} - {"self"}
             self._asked[key] = names  # what a recursion gets to see
             found = self._written_at_start(function)
-            self._asked[key] = {name for name in names if _meet({name}, found)}
+            self._asked[key] = {name for name in names if meet({name}, found)}
         return self._asked[key]
 
     def _takes_apart(self, function: Definition, node: ast.AST) -> bool:
@@ -329,18 +334,18 @@ class ModuleMemory:
         while True:
             known = len(found)
             for _, targets, values in links:
-                if _meet(targets, found):
+                if meet(targets, found):
                     found |= values | targets
-                if _meet(values, found):
+                if meet(values, found):
                     found |= targets
             if len(found) > known:
                 continue
             # What `a, b = x.chunk(2)` binds has memory of `x`, but none in common.
-            split = next((each for each in apart if _meet(each[1] | each[2], found)), None)
+            split = next((each for each in apart if meet(each[1] | each[2], found)), None)
             if split is None:
                 return found
             apart.remove(split)
-            found |= split[2] if _meet(split[1], found) and not _meet(split[2], found) else split[1] | split[2]
+            found |= split[2] if meet(split[1], found) and not meet(split[2], found) else split[1] | split[2]
 
     def sources(self, function: Definition, node: ast.expr) -> set[str]:
         """What the value of an expression may share memory with."""
@@ -388,12 +393,3 @@ def _sequences(function: Definition) -> frozenset[str]:
         if not more:
             return frozenset(found)
         found |= more
-
-
-def _meet(names: Collection[str], others: Collection[str]) -> bool:
-    return any(overlap(one, other) for one in names for other in others)
-
-
-def overlap(one: str, other: str) -> bool:
-    """True when two names may stand for one thing: they are equal, or one is an attribute of the other."""
-    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")

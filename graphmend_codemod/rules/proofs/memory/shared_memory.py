@@ -19,9 +19,9 @@ from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
-from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory, overlap
+from graphmend_codemod.rules.proofs.memory.module_memory import Link, ModuleMemory
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import Blocks, blocks_of
-from graphmend_codemod.rules.proofs.memory.stores import bound_in
+from graphmend_codemod.rules.proofs.memory.stores import bound_in, overlap
 
 _LAYERS = frozenset("Linear Conv1d Conv2d Conv3d LayerNorm".split())
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.rules.framework.site import TORCH_NAMES
@@ -52,3 +53,18 @@ def bound_in(store: Store) -> set[str]:
 
 def _targets(store: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.AsyncFor) -> list[ast.expr]:
     return store.targets if isinstance(store, ast.Assign) else [store.target]
+
+
+def meet(names: Collection[str], others: Collection[str]) -> bool:
+    """True when a name of some may stand for what one of others does."""
+    return any(overlap(one, other) for one in names for other in others)
+
+
+def overlap(one: str, other: str) -> bool:
+    """True when two names may stand for one thing: they are equal, or one is an attribute of the other.
+
+    `self.?` is any attribute of the instance.
+    """
+    if "self.?" in (one, other):
+        return one.partition(".")[0] == other.partition(".")[0]
+    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
