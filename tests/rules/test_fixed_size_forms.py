@@ -109,6 +109,10 @@ def test_sizes_may_be_dynamic() -> None:
             "b = x.mean(0).argmax()\n        y = self.state[b]\n        self.later()\n        x = x * y",
             "write in place",
         ),
+        (
+            "u = x.argmax(-1)\n        m = max(u.max() + 1, n)\n        u[0] = 9\n        x = F.one_hot(u, m)[..., :n]",
+            "write in place",
+        ),
         ("m = max(t.max() + 1, n)\n        t[0] = 9\n        x = F.one_hot(t, m)[..., :n]", "write in place"),
         ("m = max(t.max() + 1, n)\n        t.add_(1)\n        x = F.one_hot(t, m)[..., :n]", "write in place"),
         (

@@ -330,7 +330,7 @@ def _demand_same(site: Site, statement: ast.stmt, first: ast.stmt, index: ast.ex
     if function is None:
         raise NotProven("it is in a nested function")
     memory = Memory(site, calls)
-    memory.demand_no_write(function, blocks_of(calls, function), first, {dotted(index) or ""}, readers=[statement])
+    memory.demand_no_write(function, blocks_of(calls, function), first, {dotted(index) or ""}, set(), [statement])
 
 
 def _given(site: Site, node: ast.expr, earlier: list[ast.stmt]) -> ast.expr:
