@@ -200,8 +200,12 @@ def count_breaks(make: Callable[[], Callable[..., Any]], calls: Sequence[Call], 
     return recorder.counts(strict_error(make(), calls))
 
 
-def strict_error(target: Callable[..., Any], calls: Sequence[Call]) -> str | None:
+def strict_error(
+    target: Callable[..., Any], calls: Sequence[Call], compiled_form: Callable[..., Any] = torch.compile
+) -> str | None:
     """None when Dynamo takes each of `calls` as one graph, else the first line of why not.
+
+    `compiled_form` makes the compiled target, with the options of `torch.compile`.
 
     An exception of the model's own also counts as one: there is no graph for a call that raises. A torch without
     `error_on_graph_break` is asked with `fullgraph=True`, which captures more: there the count of breaks decides.
@@ -210,7 +214,7 @@ def strict_error(target: Callable[..., Any], calls: Sequence[Call]) -> str | Non
     torch._dynamo.reset()
     try:
         with capture_flags_off(len(calls)), contextlib.nullcontext() if strict is None else strict(True):
-            compiled = torch.compile(target, backend="eager", dynamic=False, fullgraph=strict is None)
+            compiled = compiled_form(target, backend="eager", dynamic=False, fullgraph=strict is None)
             for call in calls:
                 call.on(compiled)
     except Exception as error:  # the model's code may raise anything, and each means "not one graph"

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from graphmend_evaluation.huggingface import inputs
+from graphmend_evaluation.huggingface.decoding import Generation, one_step, prompt
 from graphmend_evaluation.huggingface.facts import RECIPES, Recipe
 from graphmend_evaluation.huggingface.inputs import NoInput, Plan
 from graphmend_evaluation.huggingface.shrink import CannotShrink, shrunk, sub_configs
@@ -57,17 +58,24 @@ class _Trial:
 class TinyModel:
     """A factory: calling it makes the model and its calls, the same each time.
 
-    With `train` the model is in training mode, has gradients and gets labels where it takes them.
+    With `train` the model is in training mode, has gradients and gets labels where it takes them. With `decode` it
+    decodes with a static cache: `generate` as a whole, or the forward of one `step`.
     """
 
     model_class: type[Any]
     dtype: torch.dtype | None
     choice: Choice
     train: bool = False
+    decode: str | None = None
 
     def __call__(self) -> tuple[torch.nn.Module, list[dict[str, Any]], dict[str, bool]]:
         model, found = build(self.model_class, self.choice.recipe, self.choice.plan, self.dtype)
         chosen = [found[number] for number in self.choice.calls]
+        if self.decode is not None:
+            inputs_of_generate = prompt(chosen[0])
+            if self.decode == "generate":
+                return Generation(model), [inputs_of_generate], {}
+            return model, [one_step(model, inputs_of_generate)], {}
         if not self.train:
             return model, chosen, {}
         chosen = [inputs.labelled(model, call, self.choice.labels) for call in chosen]
@@ -87,6 +95,31 @@ def in_training(factory: TinyModel) -> TinyModel:
             return trained
         error = trial.error
     raise LoadError(f"{factory.model_class.__name__} cannot be called in training mode: {error}")
+
+
+def decoding(factory: TinyModel, decode: str) -> TinyModel:
+    """The same model as it decodes: `generate` as a whole, or the forward of one `step`.
+
+    Raises `LoadError` when it does not decode with a static cache, or not from the inputs that its forward takes.
+    """
+    decoder = replace(factory, decode=decode)
+    trial = _forked(lambda: _try_decoding(decoder))
+    if trial.error:
+        raise LoadError(f"{factory.model_class.__name__} does not decode with a static cache: {trial.error}")
+    return decoder
+
+
+def _try_decoding(factory: TinyModel) -> _Trial:
+    from graphmend_evaluation.loading import seed
+
+    seed()
+    try:
+        model, found, _ = factory()
+        with torch.no_grad():
+            model(**found[0])
+    except Exception as error:  # `generate` may raise anything for inputs that it does not expect
+        return _Trial(f"{type(error).__name__}: {_one_line(str(error))}", built=True)
+    return _Trial("", built=True)
 
 
 def _try_training(factory: TinyModel) -> _Trial:

@@ -27,7 +27,7 @@ from graphmend_evaluation.isolation import clean_environment, torch_is_installed
 from graphmend_evaluation.machine import this_machine
 from graphmend_evaluation.paper import prepare
 from graphmend_evaluation.survey import table
-from graphmend_evaluation.survey.row import read
+from graphmend_evaluation.survey.row import MODES, read
 
 _LIST = "from graphmend_evaluation.survey.types import model_types\nprint(' '.join(t.name for t in model_types()))"
 
@@ -52,7 +52,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     work: Path = options.work.resolve()
     base, head = _arms(options, work)
-    _forget_older_measurements(work)
+    _forget_older_measurements(work, options.mode)
     types = _types(options, work, base)
     for name, root, against in (("before", base, None), ("after", head, work / "before")):
         if root is not None:
@@ -65,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
         if each.before.type in wanted
     ]
     about = about_this_run()
-    about["mode"] = "training, with labels and gradients" if options.train else "evaluation, without gradients"
+    about["mode"] = MODES[options.mode]
     if options.migrate:
         about["migrated"] = "with unsafe fixes, too" if options.unsafe_fixes else "with safe fixes only"
     written = write(rows, about, options.results or work / "results")
@@ -108,9 +108,10 @@ def forget_migration(repository: git.Repo, work: Path) -> None:
         repository.delete_head(prepare.BRANCH, force=True)
 
 
-def _forget_older_measurements(work: Path) -> None:
-    """Remove what another version of the evaluation measured: it may have looked at less."""
-    measured_by, now = work / "measured-by", own_version(str(Path(graphmend_evaluation.__file__).parent))
+def _forget_older_measurements(work: Path, mode: str) -> None:
+    """Remove what another version of the evaluation measured, which may have looked at less, or in another mode."""
+    measured_by = work / "measured-by"
+    now = f"{own_version(str(Path(graphmend_evaluation.__file__).parent))} {mode}"
     if measured_by.is_file() and measured_by.read_text(encoding="utf-8") == now:
         return
     for name in ("before", "after"):
@@ -154,7 +155,7 @@ def _measure(types: Sequence[str], root: Path, out: Path, against: Path | None, 
         command += ["--timeout", str(options.timeout), "--calls", str(options.calls)]
         command += [] if against is None else ["--against", str(against)]
         command += [] if options.dtype is None else ["--dtype", options.dtype]
-        command += ["--train"] * options.train
+        command += ["--mode", options.mode]
         workers.append(subprocess.Popen([*command, *mine], env=worker_environment(out)))
     try:
         codes = [worker.wait() for worker in workers]
@@ -208,7 +209,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=float, default=90.0, help="seconds for one type [default: 90]")
     parser.add_argument("--calls", type=int, default=1, help="calls that are compiled [default: 1]")
     parser.add_argument("--dtype", help="such as float16 [default: float32]")
-    parser.add_argument("--train", action="store_true", help="in training mode, with labels and gradients")
+    parser.add_argument("--mode", choices=MODES, default="eval", help="what is measured [default: eval]")
+    parser.add_argument("--train", dest="mode", action="store_const", const="train", help="the same as --mode train")
     parser.add_argument("--work", type=Path, default=Path(".survey"), help="a folder of its own [default: .survey]")
     parser.add_argument("--results", type=Path, help="where the dated table goes [default: results in the work folder]")
     return parser

@@ -10,13 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from graphmend_evaluation import runs
 from graphmend_evaluation.counting import BreakRecorder, first_line, strict_error
+from graphmend_evaluation.huggingface.decoding import compiled_form
 from graphmend_evaluation.huggingface.facts import Recipe
 from graphmend_evaluation.huggingface.inputs import Plan
-from graphmend_evaluation.huggingface.tiny import Choice, TinyModel, dtype_named, in_training, tiny_model
+from graphmend_evaluation.huggingface.tiny import Choice, TinyModel, decoding, dtype_named, in_training, tiny_model
 from graphmend_evaluation.loading import Factory, Model, seed
 from graphmend_evaluation.messages import listening
 from graphmend_evaluation.results import Counts
@@ -26,6 +25,7 @@ from graphmend_evaluation.worktree import LoadError
 
 MEMORY_BYTES = 16 * 2**30
 MOST_CLASSES = 3
+DECODING = ("generate", "step")
 
 
 class Measuring:
@@ -79,14 +79,14 @@ class Measuring:
         model = self._few_calls(factory.make())
         recorder = BreakRecorder(self.root)
         with recorder.recording(len(model.calls)):
-            compiled = torch.compile(model.target, backend=recorder.backend, dynamic=False)
+            compiled = compiled_form(model.target, backend=recorder.backend, dynamic=False)
             observed = runs.observe(model, compiled, self.root)
         counts = recorder.counts()
         if counts.break_events == 0 and not counts.skipped_frames:
             again = self._few_calls(factory.make())
             with runs.modes(again), listening(self.root):
                 seed()
-                counts = recorder.counts(strict_error(again.target, again.calls))
+                counts = recorder.counts(strict_error(again.target, again.calls, compiled_form))
         problems = [
             new.error if old.error is None and new.error is not None else runs.compiled_difference(old, new)
             for old, new in zip(eager, observed, strict=False)
@@ -109,11 +109,12 @@ class Arm(Measuring):
         dtype: str | None,
         *,
         eager_only: bool = False,
-        train: bool = False,
+        mode: str = "eval",
     ) -> None:
         super().__init__(root, out, against, calls, eager_only=eager_only)
         self.dtype = None if dtype is None else dtype_named(dtype)
-        self.train = train
+        self.train = mode == "train"
+        self.decode = mode if mode in DECODING else None
 
     def first(self, name: str, classes: Sequence[str]) -> Row:
         """The first of `classes` that can be made small and called."""
@@ -123,6 +124,7 @@ class Arm(Measuring):
             try:
                 factory = tiny_model(find_class(class_name), self.dtype)
                 factory = in_training(factory) if self.train else factory
+                factory = factory if self.decode is None else decoding(factory, self.decode)
             except LoadError as error:
                 reasons.append(str(error))
             except (ImportError, AttributeError, RuntimeError) as error:  # what a lazy import of the package raises
@@ -135,7 +137,8 @@ class Arm(Measuring):
         """The same model as in the first arm."""
         if earlier.choice is None:
             return Row(earlier.type, earlier.model_class, earlier.status, earlier.message, 0.0)
-        factory = TinyModel(find_class(earlier.model_class), self.dtype, choice_from_json(earlier.choice), self.train)
+        choice = choice_from_json(earlier.choice)
+        factory = TinyModel(find_class(earlier.model_class), self.dtype, choice, self.train, self.decode)
         return self._measured(earlier.type, earlier.model_class, factory)
 
     def _measured(self, name: str, class_name: str, function: TinyModel) -> Row:

@@ -10,6 +10,14 @@ from typing import Any
 
 from graphmend_evaluation.results import Counts, from_json, to_json
 
+MODES = {
+    "eval": "evaluation, without gradients",
+    "train": "training, with labels and gradients",
+    "generate": "decoding: `generate` of four tokens with a static cache, its forward compiled",
+    "step": "decoding: the forward of one step with a static cache",
+}
+"""What can be measured of a model, and what a page says of it."""
+
 
 @dataclass(frozen=True)
 class Row:

@@ -19,7 +19,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from graphmend_evaluation.survey.row import Row, append, read
+from graphmend_evaluation.survey.row import MODES, Row, append, read
 from graphmend_evaluation.worktree import add_to_path, check_origin
 
 _PACKAGE = "transformers:"
@@ -58,8 +58,9 @@ def _measurement(
     def measure(name: str) -> Row:
         from graphmend_evaluation.survey.measuring import Arm
 
-        modes = {"eager_only": options.eager_only, "train": options.train or name.endswith(":train")}
-        arm = Arm(root, out, options.against, options.calls, options.dtype, **modes)
+        mode = "train" if name.endswith(":train") else options.mode
+        eager_only = options.eager_only
+        arm = Arm(root, out, options.against, options.calls, options.dtype, eager_only=eager_only, mode=mode)
         return arm.first(name, classes) if earlier is None else arm.second(earlier)
 
     return measure
@@ -147,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--timeout", type=float, default=90.0, help="seconds for one type [default: 90]")
     parser.add_argument("--calls", type=int, default=1, help="calls that are compiled [default: 1]")
     parser.add_argument("--dtype", help="such as float16")
-    parser.add_argument("--train", action="store_true", help="training mode, with labels and gradients")
+    parser.add_argument("--mode", choices=MODES, default="eval", help="what is measured [default: eval]")
     parser.add_argument("--eager-only", action="store_true", help="compare eager results, and compile nothing")
     parser.add_argument("--classes", action="store_true", help="TYPE is `Class:eval` or `Class:train`")
     parser.add_argument("types", nargs="*", help="model types [default: all]")
