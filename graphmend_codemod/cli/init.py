@@ -75,10 +75,12 @@ def run(args: argparse.Namespace) -> int:
         say(f"{os.path.relpath(one.path)}: {f'{would} {one.said}' if one.text is not None else one.said}")
         if one.text is not None and args.dry_run:
             say("".join(f"    {line}\n" for line in one.text.strip("\n").splitlines()), end="")
-    if fixable:
+    if not found.findings:
+        say("Next: nothing to fix here; `graphmend trace -- python train.py` shows whether a run breaks all the same.")
+    elif fixable:
         say("Next: `graphmend fix --diff` shows what would change, `graphmend migrate` puts all fixes on a branch.")
     else:
-        say("Next: `graphmend check` says what to do by hand, `graphmend trace -- python train.py` what really breaks.")
+        say("Next: `graphmend check` says what to do instead, `graphmend trace -- python train.py` what really breaks.")
     return 0
 
 

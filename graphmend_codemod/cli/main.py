@@ -53,7 +53,7 @@ examples:
   graphmend fix --diff             show what would change
   graphmend rule GM101             explain a rule
   graphmend help check             explain a command
-  graphmend migrate                put all fixes on a branch, one commit a rule
+  graphmend migrate                put all fixes on a branch, one commit per rule
   graphmend pr --dry-run           show the pull request that would be opened
 """
 
@@ -67,7 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a strange file name must not end the run
     try:
-        args = _parser(arguments).parse_args([each for each in arguments if each != TRACEBACK])  # it may be anywhere
+        parser = _parser(arguments)
+        args = parser.parse_args([each for each in arguments if each != TRACEBACK])  # it may be anywhere
+        if args.command is None:
+            parser.print_help(sys.stderr)
+            parser.exit(CANNOT)
         with _keeping_everything() if args.command in _ONE_READING else nullcontext():
             code = int(import_module(COMMANDS[args.command]).run(args))
         sys.stdout.flush()
@@ -151,7 +155,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", "-V", action="version", version=f"graphmend {__version__}")
     parser.add_argument(TRACEBACK, action="store_true", help=_TRACEBACK_HELP)
-    subparsers = parser.add_subparsers(prog="graphmend", dest="command", metavar="command", required=True)
+    subparsers = parser.add_subparsers(prog="graphmend", dest="command", metavar="command")
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
     modules = [COMMANDS[wanted]] if wanted in COMMANDS else dict.fromkeys(COMMANDS.values())
     for module in modules:

@@ -283,3 +283,17 @@ def test_other_shells_get_every_command_with_its_help(shell: str, capsys: Captur
     out = capsys.readouterr().out
     assert all(command in out for command in COMMANDS)
     assert "exit with 0 even if there are findings" in out
+
+
+def test_without_a_command_the_commands_are_listed(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([])
+    assert stopped.value.code == 2
+    assert "graphmend check " in capsys.readouterr().err
+
+
+def test_a_misspelled_option_without_a_command_gets_a_suggestion(capsys: Captured) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--verison"])
+    assert stopped.value.code == 2
+    assert "did you mean `--version`?" in capsys.readouterr().err
