@@ -8,6 +8,9 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
+RAISE_TARGET = "raise `target-torch` if you can"
+"""How a reason ends that goes away with a newer lowest torch."""
+
 
 class Safety(enum.Enum):
     """Whether a fix is applied without being asked for.

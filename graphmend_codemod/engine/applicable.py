@@ -6,7 +6,7 @@ import ast
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import Scope, walk_scope
-from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.core.findings import RAISE_TARGET, Edit
 from graphmend_codemod.engine.other_breaks import asks_for_compiler
 from graphmend_codemod.engine.scripted import scriptable
 from graphmend_codemod.project.index.facts import ReachedFunction
@@ -38,8 +38,7 @@ def _within_target(verdict: Verdict, site: Site) -> Verdict:
         return verdict
     needed, supported = (".".join(map(str, each)) for each in (torch_api.SINCE[newest], settings.target_torch))
     reason = (
-        f"the fix needs `torch.{newest}` (torch {needed}), and the project supports torch {supported}; "
-        "raise `target-torch` if you can"
+        f"the fix needs `torch.{newest}` (torch {needed}), and the project supports torch {supported}; {RAISE_TARGET}"
     )
     return verdict._replace(edit=None, declined=reason)
 

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from graphmend_codemod.core.colour import Paint
-from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.core.findings import RAISE_TARGET, Finding
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.pages import address
 from graphmend_codemod.reporting.report import Kind, Report, Texts, count_kinds, kind_of, plural, shown_path
@@ -60,7 +60,11 @@ def summary(report: Report) -> str:
         parts.append(f"{kinds[Kind.OPAQUE]} with{'' if report.opaque else ' --opaque as'} opaque operators")
     parts += [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
     hit = len({finding.path for finding in report.findings})
-    return f"Found {plural(len(report.findings), 'break site')} in {hit} of {checked}: {', '.join(parts)}.{failed}"
+    older = sum((each.declined or "").endswith(RAISE_TARGET) for each in report.findings)
+    newer = f" {older} more may be fixable with --target-torch 2.6." if older else ""
+    return (
+        f"Found {plural(len(report.findings), 'break site')} in {hit} of {checked}: {', '.join(parts)}.{newer}{failed}"
+    )
 
 
 def mark(finding: Finding, unsafe_fixes: bool, opaque: bool = False) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphmend_codemod.core.colour import Paint, paint_for
-from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.core.findings import RAISE_TARGET, Finding
 from graphmend_codemod.reporting import statistics, text
 from graphmend_codemod.reporting.report import Report
 
@@ -189,3 +189,11 @@ def test_wide_characters_move_the_underline(report: Report) -> None:
     one: Finding = report.findings[0]._replace(span=span)
     underline = list(text.full(replace(report, findings=(one,)), PLAIN))[4]
     assert underline == "  |" + " " * (1 + len('    s = "') + 4 + 1 + len('"; ')) + "^^^ GM101"
+
+
+def test_the_summary_names_the_way_out_of_an_old_lowest_torch(report: Report) -> None:
+    declined = report.findings[0]._replace(edit=None, declined=f"the fix needs a newer torch; {RAISE_TARGET}")
+
+    told = text.summary(Report((declined,), (), 1, report.root))
+
+    assert told.endswith("1 declined. 1 more may be fixable with --target-torch 2.6.")
