@@ -221,7 +221,7 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
         raise NotProven(f"`{target}` may share storage with `{lengths}`")
     for name in (part.id for part in walk(node.target) if isinstance(part, ast.Name)):
         if name in (target, lengths) or site.live_after(name):
-            raise NotProven(f"`{name}` is used after the loop")
+            raise NotProven(f"`{name}` is used after the loop; manually compute it anew there")
     hinted = [f"isinstance({lengths}, {site.torch}.Tensor)"] if given.hint or not given.is_tensor else []
     if filled.hint or not filled.is_tensor:
         hinted.append(f"isinstance({target}, {site.torch}.Tensor)")

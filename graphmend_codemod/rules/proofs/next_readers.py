@@ -66,7 +66,7 @@ def conditions_of_next_readers(site: Site, node: ast.stmt, name: str) -> list[st
         around = next((parent for parent in site.place.parents if _holds(parent, body)), None)
         if around is not None and not isinstance(around, (ast.If, ast.FunctionDef)):
             break
-    raise NotProven(f"no layer takes `{name}` next; by hand, set the flag outside of `forward`")
+    raise NotProven(f"no layer takes `{name}` next; manually set the flag outside of `forward`")
 
 
 def _holds(parent: ast.AST, body: Sequence[ast.stmt]) -> bool:

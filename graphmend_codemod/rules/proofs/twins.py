@@ -222,7 +222,7 @@ def _uniform(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None:
         return None
     owner = call.func.value if isinstance(call.func, ast.Attribute) else None
     if owner is None or call.args or call.keywords:
-        raise NotProven("by hand, import `random` itself and draw with `random.uniform(0.0, 1.0)`")
+        raise NotProven("manually import `random` itself and draw with `random.uniform(0.0, 1.0)`")
     twin = f"{site.text(owner)}.uniform(0.0, 1.0)"
     return Twin(call, call, twin, site.compiling)
 
@@ -237,14 +237,14 @@ def _default_device(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | N
 def _left_out(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """A call for the sake of memory alone, which compiled code does without."""
     if not isinstance(statement, ast.Expr) or statement.value is not call or call.args or call.keywords:
-        raise NotProven("its result is used; by hand, call it between calls of compiled code")
+        raise NotProven("its result is used; manually call it between calls of compiled code")
     return Twin(call, call, "", site.compiling)
 
 
 def _clock(site: Site, statement: ast.stmt, call: ast.Call) -> Twin:
     """A time that compiled code never tells anybody may be any number: messages are left out of it."""
     if not _is_unread(site, statement, set()):
-        raise NotProven("compiled code reads what the clock says; by hand, measure around compiled code")
+        raise NotProven("compiled code reads what the clock says; manually measure around compiled code")
     return Twin(call, call, "0.0", site.compiling)
 
 

@@ -327,9 +327,15 @@ def _given(call: ast.Call) -> dict[str, ast.expr]:
     given = dict(zip(_WORDS, call.args, strict=False)) | {word.arg or "": word.value for word in call.keywords}
     unused = given.pop("allow_unused", None)
     if any(isinstance(each, ast.Starred) for each in call.args) or len(call.args) > len(_WORDS):
-        raise NotProven("the arguments of the gradient are not known")
-    if set(given) - _KNOWN or (unused is not None and not is_constant(unused, False)):
-        raise NotProven("`allow_unused` and the like have no counterpart in `torch.func.vjp`")
+        raise NotProven("the arguments of the gradient are not known; manually write each one out")
+    unknown = sorted(set(given) - _KNOWN)
+    if unused is not None and not is_constant(unused, False):
+        unknown.insert(0, "allow_unused")
+    if unknown:
+        raise NotProven(
+            f"`{unknown[0] or '**'}` has no counterpart in `torch.func.vjp`; manually call it without, "
+            "or outside of compiled code"
+        )
     return given
 
 

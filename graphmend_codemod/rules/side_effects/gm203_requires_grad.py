@@ -206,12 +206,12 @@ def flag_set(site: Site, node: ast.Assign | ast.Expr) -> Verdict | None:
         return Verdict(message, declined=f"`{speculation.short(backward)}` after it breaks the graph too")
     if isinstance(node, ast.Expr) and not (new and flag):
         # Dynamo traces the method where it changes nothing.
-        reason = "that breaks the graph where it changes the flag; by hand, set the flag before compiled code is called"
+        reason = "that breaks the graph where it changes the flag; manually set the flag before compiled code is called"
         return (
             None if site.is_fresh(site.value(tensor)) or dotted(tensor) is None else Verdict(message, declined=reason)
         )
     if dotted(tensor) is None:
-        return Verdict(message, declined=f"`{speculation.short(tensor)}` has no name; by hand, set the flag outside")
+        return Verdict(message, declined=f"`{speculation.short(tensor)}` has no name; manually set the flag outside")
     known = site.value(tensor)
     sure = known.is_tensor and not known.hint
     asked = [site.compiling] if sure else [site.compiling, f"isinstance({site.text(tensor)}, {site.torch}.Tensor)"]

@@ -49,7 +49,7 @@ def made_before(site: Site, name: str) -> ast.Call:
             break
         if _mentions(statement, name):
             raise NotProven(f"something may refer to `{name}` since `{speculation.short(statement)}`")
-    raise NotProven(f"`{name}` is not made just before the loop")
+    raise NotProven(f"`{name}` is not made just before the loop; manually create it there, as `torch.zeros` does")
 
 
 def _before(site: Site) -> Iterator[ast.AST]:

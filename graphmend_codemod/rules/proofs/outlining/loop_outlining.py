@@ -150,7 +150,7 @@ def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
         if not scope.is_local(name) or name in scope.closure - scope.locals:
             raise NotProven(f"`{name}` is not local to this function")
         if site.live_after(name):
-            raise NotProven(f"`{name}` is used after the loop")
+            raise NotProven(f"`{name}` is used after the loop; manually compute it anew there")
     for part in walk_scope(scope.node):
         if isinstance(part, SCOPES):
             known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & {*stored, *filled}

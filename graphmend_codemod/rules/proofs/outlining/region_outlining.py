@@ -58,7 +58,7 @@ class Region:
         changed = self.effects.changed()
         left = {name for name in self.effects.stored - changed if self.last.live_after(name)}
         if left:
-            raise UsedLater(f"`{min(left)}` is used after the loop")
+            raise UsedLater(f"`{min(left)}` is used after the loop; manually compute it anew there")
         if len(changed) != 1:
             several = " and ".join(f"`{name}`" for name in sorted(changed))
             raise NotProven(f"the loop changes {several}, not one tensor" if several else "no tensor is changed")

@@ -65,7 +65,11 @@ def _why_no_assignment(statement: ast.stmt) -> str:
         return f"`{text}` writes to an attribute or element; select the new value with `torch.where` and assign it once"
     if isinstance(statement, ast.Expr):
         return f"`{text}` may have side effects"
-    if isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+    if isinstance(statement, ast.Break):
+        return f"`{text}` ends the loop where the data says; manually run all steps and select with `torch.where`"
+    if isinstance(statement, ast.Continue):
+        return f"`{text}` leaves the rest of a step out; manually compute it and select with `torch.where`"
+    if isinstance(statement, (ast.Return, ast.Raise)):
         return f"`{text}` leaves the branch early; assign a variable and return once, after the branch"
     kind = type(statement).__name__.lower()
     return f"the branch contains a nested `{kind}` statement"
