@@ -39,11 +39,13 @@ class Totals:
 
 
 def totals(rows: Sequence[Row]) -> Totals:
-    """Sums over rows."""
+    """Sums over repositories: of one that was checked and then changed, the change counts, and any failure."""
+    failed = {row.location for row in rows if row.failed}
+    rows = list({row.location: row for row in sorted(rows, key=lambda row: row.action != CHECK)}.values())
     measured = [row for row in rows if row.breaks_before is not None and row.breaks_after is not None]
     return Totals(
         repositories=len(rows),
-        failed=sum(row.failed for row in rows),
+        failed=len(failed),
         changed=sum(row.status in CHANGED for row in rows),
         sites=sum(row.sites for row in rows),
         fixable=sum(row.fixable for row in rows),

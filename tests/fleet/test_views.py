@@ -117,3 +117,10 @@ def test_names_of_other_hosts_and_other_paths_are_refused(port: int) -> None:
 def test_taken_port_is_told_with_the_way_out(port: int, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fleet", "serve", "--results", str(results), "--port", str(port)]) == 2
     assert "--port" in capsys.readouterr().err
+
+
+def test_a_repository_that_was_checked_and_changed_is_counted_once() -> None:
+    checked = Row("zoo", "/zoo", "check", "findings", sites=3, fixable=2)
+    changed = Row("zoo", "/zoo", "migrate", "migrated", sites=3, fixable=2, fixed=2)
+
+    assert report.headline([changed, checked]) == "1 repository, 3 sites found, 2 fixed, none failed"
