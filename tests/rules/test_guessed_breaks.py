@@ -83,6 +83,10 @@ def test_callers_that_give_numbers_leave_the_function_alone() -> None:
         ("rows = [row for row, drop in zip(x, torch.rand(3) < 0.5) if not drop]\nx = rows[0]", "data-dependent branch"),
         ("self.choose(x)\nx = x[self.kept['mask']]", "boolean-mask indexing"),
         ("if random.randint(0, 3) > 1:\n    x = x + 1", "branches on a random number"),
+        (
+            "rand = random.Random(3)\nlast = rand.randrange(2)\nif len(x) > 1 and 1 > last:\n    x = x + 1",
+            "branches on a random number",
+        ),
         ("many = random.randint(1, 3)\nx = x[:many]", "uses a random number as a size"),
         ("for rnn in self.rnns:\n    x = rnn(x)[0]", "calls a recurrent layer"),
         ("x = self.rnn(x)[0]", "calls a recurrent layer"),

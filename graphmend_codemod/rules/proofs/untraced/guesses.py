@@ -202,7 +202,21 @@ def _is_drawn(guess: Guess, source: Source) -> bool | None:
     node = source.node
     if isinstance(node, ast.Call):
         called = guess.resolve(source, node.func)
-        if called in _RANDOM:
+        if called in _RANDOM or _is_seeded_draw(guess, source, node):
             return True
         return None if called in AS_THEIR_ARGUMENTS or called == "builtins.int" else False
     return None if isinstance(node, (ast.Name, ast.BinOp, ast.Compare, ast.UnaryOp)) else False
+
+
+def _is_seeded_draw(guess: Guess, source: Source, call: ast.Call) -> bool:
+    """True for `rand.randrange(3)` where the file shows that `rand` is a `random.Random`."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr not in _DRAWS:
+        return False
+    return guess.holds_in(function.value, source.frame, _is_generator)
+
+
+def _is_generator(guess: Guess, source: Source) -> bool | None:
+    if isinstance(source.node, ast.Call):
+        return guess.resolve(source, source.node.func) == "random.Random"
+    return None if isinstance(source.node, (ast.Name, ast.Attribute)) else False
