@@ -26,7 +26,7 @@ import libcst as cst
 
 from graphmend_codemod.core.findings import Edit, Form
 from graphmend_codemod.core.source import SourceError, SourceFile
-from graphmend_codemod.rewriting.concrete_nodes import comments, words
+from graphmend_codemod.rewriting.concrete_nodes import comments, holds, words
 from graphmend_codemod.rewriting.concrete_statements import Comparison, Differs, Group, Touched
 from graphmend_codemod.rewriting.text import NEWLINE, RewriteError
 
@@ -143,12 +143,6 @@ def _demand_words(groups: Sequence[Group]) -> None:
         if not group.beside:
             continue
         wanted = words(group.old)
-        if not any(_holds(given, wanted) for given in (words(group.new), *added)):
+        if not any(holds(given, wanted) for given in (words(group.new), *added)):
             shown = " ".join(wanted[:6])
             raise RewriteError(f"the author's code `{shown} ...` would be respelled")
-
-
-def _holds(given: Sequence[str], wanted: Sequence[str]) -> bool:
-    """True if all wanted words are given, in their order."""
-    rest = iter(given)
-    return all(word in rest for word in wanted)

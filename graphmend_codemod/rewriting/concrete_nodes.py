@@ -62,6 +62,12 @@ def words(text: str) -> list[str]:
     return ["if" if word == "elif" else word for word in found]
 
 
+def holds(given: Sequence[str], wanted: Sequence[str]) -> bool:
+    """True if all wanted words are given, in their order."""
+    rest = iter(given)
+    return all(word in rest for word in wanted)
+
+
 def comments(text: str) -> list[str]:
     """The comments in a piece of code."""
     return [token.string for token in _tokens(text) if token.type == tokenize.COMMENT] if "#" in text else []

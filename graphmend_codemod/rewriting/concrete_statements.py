@@ -15,6 +15,7 @@ from graphmend_codemod.rewriting.concrete_nodes import (
     children_of,
     comments_at_end,
     header_text,
+    holds,
     is_one_line,
     last_statement,
     leading,
@@ -268,7 +269,10 @@ class _Walk:
             yield [Group("", new.text)], i, j + 1, True
 
     def _replaced(self, i: int, j: int, covering: Sequence[Touched]) -> Iterator[tuple[list[Group], int, int, bool]]:
-        """All that one edit replaces becomes one or more statements; the fewest that lead on."""
+        """All that one edit replaces becomes one or more statements; first the fewest that hold all of the author's words.
+
+        What the next edit wrote could otherwise be taken for a part of this one.
+        """
         stop = i + 1
         last = max(each.last for each in covering)
         while stop < len(self._old) and self._old[stop].first <= last and self._comparison.covers(self._old[stop]):
@@ -276,9 +280,10 @@ class _Walk:
             stop += 1
         text = "".join(each.text for each in self._old[i:stop])
         beside = all(each.beside for each in covering)
-        for end in range(len(self._new), j, -1):
-            written = "".join(each.text for each in self._new[j:end])
-            yield [Group(text, written, beside)], stop, end, True
+        written = {end: "".join(each.text for each in self._new[j:end]) for end in range(len(self._new), j, -1)}
+        kept = [end for end in reversed(written) if beside and holds(words(written[end]), words(text))]
+        for end in dict.fromkeys([*kept, *written]):
+            yield [Group(text, written[end], beside)], stop, end, True
 
     def _may_appear(self, i: int, new: _Item) -> bool:
         """True for a new import or definition at the top, and where an edit inserts."""

@@ -159,3 +159,36 @@ def test_the_commit_hook_does_not_import_libcst(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "is_compiling" in (tmp_path / "model.py").read_text()
+
+
+def test_two_edits_in_neighbouring_statements_in_front_of_an_insertion_are_told_apart() -> None:
+    """What the third edit inserts was taken for the second one's, which then lacked the author's words."""
+    text = """
+        import torch
+        from torch import nn
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("scale", torch.ones(4))
+                self.short_scale = self.scale
+
+            def build(self, factor):
+                return torch.full((4,), factor, device=self.scale.device)
+
+            def forward(self, x, h):
+                with torch.enable_grad():
+                    leaf = x.float().clone().requires_grad_()
+                    slope = (leaf * leaf).sum()
+                y = x + torch.autograd.grad(slope, leaf)[0]
+                if torch.equal(h, x):
+                    if not hasattr(self, "long_scale"):
+                        self.long_scale = self.build(2.0)
+                    self.register_buffer("scale", self.long_scale, persistent=False)
+                else:
+                    self.register_buffer("scale", self.short_scale, persistent=False)
+                return y * self.scale
+        """
+    result = api.fix_text(block(text).encode(), Path("subject.py"), Settings(root=Path()), proof=verify_concrete)
+    assert result.problems == ()
+    assert {finding.code for change in result.fixes for finding in change.applied} == {"GM604", "GM105"}
