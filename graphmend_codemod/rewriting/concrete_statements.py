@@ -269,7 +269,7 @@ class _Walk:
             yield [Group("", new.text)], i, j + 1, True
 
     def _replaced(self, i: int, j: int, covering: Sequence[Touched]) -> Iterator[tuple[list[Group], int, int, bool]]:
-        """All that one edit replaces becomes one or more statements; first the fewest that hold all of the author's words.
+        """All that one edit replaces becomes one or more statements; first the fewest that hold all words it had.
 
         What the next edit wrote could otherwise be taken for a part of this one.
         """

@@ -161,7 +161,7 @@ def test_the_commit_hook_does_not_import_libcst(tmp_path: Path) -> None:
     assert "is_compiling" in (tmp_path / "model.py").read_text()
 
 
-def test_two_edits_in_neighbouring_statements_in_front_of_an_insertion_are_told_apart() -> None:
+def test_two_edits_in_neighbouring_statements_in_front_of_an_insertion_are_told_apart(tmp_path: Path) -> None:
     """What the third edit inserts was taken for the second one's, which then lacked the author's words."""
     text = """
         import torch
@@ -172,11 +172,12 @@ def test_two_edits_in_neighbouring_statements_in_front_of_an_insertion_are_told_
                 super().__init__()
                 self.register_buffer("scale", torch.ones(4))
                 self.short_scale = self.scale
+                self.count = 0
 
             def build(self, factor):
                 return torch.full((4,), factor, device=self.scale.device)
 
-            def forward(self, x, h):
+            def forward(self, x):
                 with torch.enable_grad():
                     leaf = x.float().clone().requires_grad_()
                     slope = (leaf * leaf).sum()
@@ -187,8 +188,7 @@ def test_two_edits_in_neighbouring_statements_in_front_of_an_insertion_are_told_
                     self.register_buffer("scale", self.long_scale, persistent=False)
                 else:
                     self.register_buffer("scale", self.short_scale, persistent=False)
-                return y * self.scale
         """
-    result = api.fix_text(block(text).encode(), Path("subject.py"), Settings(root=Path()), proof=verify_concrete)
+    result = api.fix_text(block(text).encode(), tmp_path / "subject.py", Settings(root=tmp_path), proof=verify_concrete)
     assert result.problems == ()
     assert {finding.code for change in result.fixes for finding in change.applied} == {"GM604", "GM105"}
