@@ -15,26 +15,18 @@ from graphmend_codemod.analysis.scope import FunctionNode, children, parameters,
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining import held_functions, library_effects
 from graphmend_codemod.rules.proofs.outlining.custom_op import base
+from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
 
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.NamedExpr, ast.Match)
-_BUILTINS = torch_api.name_set(
-    """abs all any bool enumerate float int isinstance issubclass len list max min range reversed round slice sum tuple
-    zip set dict sorted str type divmod hasattr getattr"""
-)
 _COPIES = torch_api.name_set("item tolist size dim numel stride element_size format items keys values get is_complex")
 _SHARES = torch_api.name_set(
     "to cpu cuda float double half bfloat16 int long short bool type type_as contiguous detach numpy"
 )
 _FILLS = torch_api.name_set("append extend insert")
-_CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
-_MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
-_ARRAYS = ("numpy.", "einops.")
 _NOT_AGAIN = frozenset({"numpy", "__array__", "data_ptr"})
-_MODES = torch_api.name_set(
-    "set_grad_enabled set_default_dtype set_default_device use_deterministic_algorithms compile"
-)
 _DEEP = 6
 _OF_ONE_VALUE = torch_api.PYTHON_ATTRIBUTES.keys() | set(
     "data grad T mT real imag type index is_floating_point is_complex itemsize".split()
@@ -48,13 +40,18 @@ class FunctionEffects:
     Of the instance of a method, which is followed into other methods: `read` are attributes that they read, `set` those
     that they set, to constants alone, `off` flags that have to be False for the effects to be all, `writes` the nodes
     that change its tensors, by identity, `methods` is whether there are other methods, and `parts` names attributes
-    that hold more than a tensor or a constant, with what is read of them. `random` is whether anything may draw random
-    numbers.
+    that hold more than a tensor or a constant, with what is read of them. `held` names the function of this file that
+    an attribute is taken for, `recorded` is whether autograd may see a change, `random` whether anything may draw
+    random numbers. With `messages`, log messages are no effects: for code that is never run again for a gradient.
     """
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, *, messages: bool = False) -> None:
         self._site = site
-        self._known: dict[int, frozenset[str]] = {}
+        self._known: dict[tuple[object, ...], frozenset[str]] = {}
+        self._tried: dict[str, tuple[str, FunctionNode] | None] = {}
+        self.messages = messages
+        self.held: dict[str, str] = {}
+        self.recorded = False
         self.read: set[str] = set()
         self.set: dict[str, ast.Constant] = {}
         self.off: set[str] = set()
@@ -63,17 +60,40 @@ class FunctionEffects:
         self.random = False
         self.parts: dict[str, str] = {}
 
-    def changed(self, function: FunctionNode, depth: int = 0, own: str = "") -> frozenset[str]:
+    def changed(
+        self, function: FunctionNode, depth: int = 0, own: str = "", given: Functions | None = None
+    ) -> frozenset[str]:
         """Parameters whose memory the function may change. NotProven for every other effect that lasts.
 
-        In a method, `own` is the parameter for the instance, and `.name` stands for what it holds as `name`.
+        In a method, `own` is the parameter for the instance, and `.name` stands for what it holds as `name`. `given`
+        are functions that parameters are.
         """
-        if id(function) not in self._known:
+        key = (id(function), *sorted((name, id(node)) for name, node in (given or {}).items()))
+        if key not in self._known:
             if depth > _DEEP:
                 raise NotProven(f"`{function.name}` calls functions that call further ones")
-            self._known[id(function)] = frozenset()  # what calls itself changes what it changes without that
-            self._known[id(function)] = frozenset(_Body(self, self._site, function, depth, own).changed())
-        return self._known[id(function)]
+            self._known[key] = frozenset()  # what calls itself changes what it changes without that
+            try:
+                self._known[key] = frozenset(_Body(self, self._site, function, depth, own, given or {}).changed())
+            except NotProven:
+                del self._known[key]
+                raise
+        return self._known[key]
+
+    def attribute(self, node: ast.expr, own: str, depth: int) -> FunctionNode | None:
+        """The function of this file that an attribute of the instance is taken for, with effects that are known."""
+        if not own or not isinstance(node, ast.Attribute) or not _is_own(node, own):
+            return None
+        if node.attr not in self._tried:
+            candidates = held_functions.attribute_values(self._site, node.attr)
+            self._tried[node.attr] = held_functions.first_proven(
+                candidates, self.plain, lambda function: self.changed(function, depth + 1)
+            )
+        found = self._tried[node.attr]
+        if found is None:
+            return None
+        self.held[node.attr] = found[0]
+        return found[1]
 
     def method(self, call: ast.Call, own: str) -> FunctionNode | None:
         """The method of the instance `own` that a call runs."""
@@ -91,18 +111,22 @@ class FunctionEffects:
 
     def called(self, call: ast.Call) -> FunctionNode | None:
         """The function of this file that a call by its plain name calls."""
-        if not isinstance(call.func, ast.Name):
+        return self.plain(call.func)
+
+    def plain(self, name: ast.expr) -> FunctionNode | None:
+        """The function of this file that a plain name stands for."""
+        if not isinstance(name, ast.Name):
             return None
         summary = self._site.summary
-        if not any(each.qualname == call.func.id for each in summary.functions):
+        if not any(each.qualname == name.id for each in summary.functions):
             return None  # before the whole file is parsed for it
         found = [
             each.node
             for each in calls_in(self._site.source.text).definitions.values()
-            if each.qualname == call.func.id and not each.owner
+            if each.qualname == name.id and not each.owner
         ]
-        bound = [each for each in summary.bindings if each.name == call.func.id and each.kind != "function"]
-        written = any(each.name == call.func.id and not each.receiver for each in summary.writes)
+        bound = [each for each in summary.bindings if each.name == name.id and each.kind != "function"]
+        written = any(each.name == name.id and not each.receiver for each in summary.writes)
         return found[0] if len(found) == 1 and not found[0].decorator_list and not bound and not written else None
 
 
@@ -116,8 +140,11 @@ def check_gradient(site: Site, function: FunctionNode) -> None:
 
 
 class _Body:
-    def __init__(self, effects: FunctionEffects, site: Site, function: FunctionNode, depth: int, own: str) -> None:
+    def __init__(
+        self, effects: FunctionEffects, site: Site, function: FunctionNode, depth: int, own: str, given: Functions
+    ) -> None:
         self._effects = effects
+        self._given = given
         self._site = site
         self._depth = depth
         self._own = own
@@ -153,7 +180,9 @@ class _Body:
             if any(each == self._own or (each not in self._parameters and each[0] != ".") for each in roots):
                 raise NotProven(f"`{speculation.short(node)}` may change state of the module")
             found |= roots
-            self._effects.writes |= {id(node)} if any(each[0] == "." for each in roots) else set()
+            if any(each[0] == "." for each in roots):
+                self._effects.writes.add(id(node))
+                self._effects.recorded |= hasattr(written, "lineno") and not held_functions.is_detached(written)
         return found
 
     def _look_at_instance(self) -> None:
@@ -198,7 +227,7 @@ class _Body:
     def _check_context(self, item: ast.withitem) -> None:
         call = item.context_expr
         plain = isinstance(call, ast.Call) and item.optional_vars is None
-        if not plain or (self._resolved(call.func) or "") not in _CONTEXTS:  # type: ignore[attr-defined]
+        if not plain or (self._resolved(call.func) or "") not in library_effects.CONTEXTS:  # type: ignore[attr-defined]
             raise NotProven(f"`{speculation.short(call)}` is not supported inside a custom operator")
 
     def _resolved(self, node: ast.expr) -> str | None:
@@ -206,10 +235,10 @@ class _Body:
         return None if name is None or name in self._stored | self._parameters else self._site.resolve_global(node)
 
     def _of_call(self, call: ast.Call) -> Iterator[ast.expr]:
-        function = self._effects.called(call)
+        function = self._function(call.func)
         if function is not None:
-            changed = self._effects.changed(function, self._depth + 1)
-            yield from _given_as(function, call, changed)
+            changed = self._effects.changed(function, self._depth + 1, given=self._handed(function, call))
+            yield from held_functions.given_as(function, call, changed)
             return
         method = self._effects.method(call, self._own) if self._own else None
         if method is not None:
@@ -220,7 +249,9 @@ class _Body:
                 for each in changed
                 if each[0] == "."
             )
-            yield from _given_as(method, call, frozenset(each for each in changed if each[0] != "."), skipped=1)
+            yield from held_functions.given_as(
+                method, call, frozenset(each for each in changed if each[0] != "."), skipped=1
+            )
             return
         effect = self._effect(call)
         if effect is None:
@@ -230,11 +261,27 @@ class _Body:
         self._effects.random = self._effects.random or effect.random
         yield from effect.writes
 
+    def _function(self, node: ast.expr) -> FunctionNode | None:
+        """The function of this file that an expression stands for: by its name, a parameter, or an attribute."""
+        if isinstance(node, ast.Name):
+            if node.id in self._parameters | self._stored:
+                return self._given.get(node.id)
+            return self._effects.plain(node)
+        return self._effects.attribute(node, self._own, self._depth)
+
+    def _handed(self, function: FunctionNode, call: ast.Call) -> dict[str, FunctionNode]:
+        """The functions of this file that a call hands to parameters which the function calls."""
+        values = held_functions.handed(function, call)
+        return {name: node for name, value in values.items() if (node := self._function(value)) is not None}
+
     def _effect(self, call: ast.Call) -> aliasing.Effect | None:
         """What a call of something outside of this file does; None for nothing."""
         qualified = self._resolved(call.func)
+        own = base(call.func) in self._stored | self._parameters
+        if self._effects.messages and not own and held_functions.is_message(self._site, call, qualified):
+            return None
         if qualified is not None:
-            return _of_function(qualified, call)
+            return library_effects.of_function(qualified, call)
         if not isinstance(call.func, ast.Attribute):
             return aliasing.Effect(known=False)
         method, owner = call.func.attr, call.func.value
@@ -255,13 +302,27 @@ class _Body:
             elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
                 pairs = [(node.target, node.value)]
             elif isinstance(node, (ast.For, ast.comprehension)):
-                pairs = [(node.target, node.iter)]
+                pairs = list(self._in_step(node.target, node.iter))
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
                 pairs = [(node.func.value, argument) for argument in node.args]
             else:
                 continue
             for target, value in pairs:
                 yield from ((name, value) for name in self._holders(target))
+
+    def _in_step(self, target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+        """What the targets of a loop get: `for i, (a, b) in enumerate(zip(x, y))` gives `a` from `x`, `b` from `y`."""
+        called = self._resolved(iterated.func) if isinstance(iterated, ast.Call) else None
+        targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
+        given = iterated.args if isinstance(iterated, ast.Call) else []
+        plain = not any(isinstance(each, ast.Starred) for each in (*targets, *given))
+        if called == "builtins.enumerate" and plain and len(targets) == 2 and given:
+            yield from self._in_step(targets[1], given[0])
+        elif called == "builtins.zip" and plain and len(targets) == len(given):
+            for each, value in zip(targets, given, strict=True):
+                yield from self._in_step(each, value)
+        else:
+            yield target, iterated
 
     def _holders(self, target: ast.expr) -> Iterator[str]:
         """The names that refer to a value once `target` holds it; a tensor that it is written into does not."""
@@ -315,31 +376,12 @@ class _Body:
 
     def _shared(self, call: ast.Call) -> list[ast.expr]:
         given = [*call.args, *(word.value for word in call.keywords)]
-        if self._effects.called(call) is not None:
+        if self._function(call.func) is not None:
             return given
         effect = self._effect(call)
         if effect is None:
             return []
         return list(effect.shares) if effect.known else given
-
-
-def _of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
-    name = torch_api.torch_function(qualified)
-    if name in _MODES:
-        return aliasing.Effect(known=False)
-    if qualified in _CONTEXTS:
-        return aliasing.Effect()
-    if name is not None and "." not in name:
-        effect = aliasing.of_operator(name, call)
-        fine = effect.known or name in torch_api.RETURNS_TENSOR or name in {"is_tensor", "is_floating_point"}
-        return effect if effect.known else aliasing.Effect(shares=tuple(call.args), known=fine)
-    builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
-    if builtin in _BUILTINS or (qualified.startswith(_ARRAYS) and not qualified.startswith("numpy.random.")):
-        return aliasing.Effect(shares=tuple(call.args))
-    known = builtin.endswith("Error") or qualified.startswith(_MODULES)
-    known = known or qualified in {"torch.device", "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.Size"}
-    known = known or qualified == "torch._assert_async"
-    return aliasing.Effect(known=known)
 
 
 def _is_own(node: ast.Attribute, own: str) -> bool:
@@ -361,16 +403,3 @@ def _behind_flags(site: Site, function: FunctionNode, own: str) -> Iterator[tupl
             fact = site.evaluator.scope.attribute(flag.attr)
             if fact is None or fact.kind not in {AttributeKind.BUFFER, AttributeKind.PARAMETER}:
                 yield from ((id(part), flag.attr) for each in (*rest, *node.body) for part in walk(each))
-
-
-def _given_as(function: FunctionNode, call: ast.Call, names: frozenset[str], skipped: int = 0) -> Iterator[ast.expr]:
-    """What a call hands over for parameters of these names; everything where that is not plain."""
-    if not names:
-        return
-    if any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords):
-        yield from call.args
-        yield from (word.value for word in call.keywords)
-        return
-    positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)][skipped:]
-    yield from (given for name, given in zip(positional, call.args, strict=False) if name in names)
-    yield from (word.value for word in call.keywords if word.arg in names)

@@ -35,7 +35,7 @@ def edit(site: Site) -> Edit:
     function, scope = site.evaluator.scope.node, site.evaluator.scope
     own, owner = scope.self_name or "", (scope.class_qualified or "").rpartition(".")[2]
     names = method_parameters(site, function, own)
-    effects = FunctionEffects(site)
+    effects = FunctionEffects(site, messages=True)
     changed = effects.changed(function, own=own)
     if not changed:
         raise NotProven("the method changes nothing that it holds")
@@ -43,10 +43,14 @@ def edit(site: Site) -> Edit:
         raise NotProven("the method changes one of its arguments")
     _check_order(function.body, names, effects.writes)
     written = sorted(name[1:] for name in changed)
+    local = {part.id for part in walk(function) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    hidden = next((each for each in effects.held.values() if each in local.union(names)), None)
+    if hidden is not None:
+        raise NotProven(f"`{hidden}` is a function of the file and a variable of the method")
     if effects.parts:
         raise NotProven(f"`{next(iter(effects.parts.values()))}` is not held by the instance of the method itself")
     tensors = [*written, *sorted(each for each in effects.read - set(written) if _is_tensor(site, each))]
-    others = sorted(effects.read - set(tensors))
+    others = sorted(effects.read - set(tensors) - effects.held.keys())
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
     first = site.at(body[0])
     if first is None:
@@ -78,9 +82,10 @@ def _conditions(site: Site, effects: FunctionEffects, own: str, owner: str) -> l
     if effects.methods:
         conditions.append(f"type({own}) is {owner}")
     conditions += [f"{own}.{name} is False" for name in sorted(effects.off)]
+    conditions += [f"{own}.{name} is {function}" for name, function in sorted(effects.held.items())]
     for name, value in sorted(effects.set.items()):
         conditions += _already(f"{own}.{name}", value)
-    return conditions if site.no_grad else [*conditions, f"not {site.torch}.is_grad_enabled()"]
+    return conditions if site.no_grad or not effects.recorded else [*conditions, f"not {site.torch}.is_grad_enabled()"]
 
 
 def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]:

@@ -1,0 +1,99 @@
+"""What calls hand over: functions among it, which code gets as an attribute of the instance or as a parameter.
+
+Which function an attribute holds is a guess from what its class assigns. The compile path asks for it, which Dynamo
+answers while it traces.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+
+from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.scope import FunctionNode, walk
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS, find_log_call
+
+Functions = Mapping[str, FunctionNode]
+
+
+def attribute_values(site: Site, attribute: str) -> Iterator[ast.Name]:
+    """The names that the class assigns to an attribute, those behind a condition last.
+
+    `self.reduce = all_reduce if shared else noop` gives `noop`, then `all_reduce`.
+    """
+    owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
+    for value in calls_in(site.source.text).assigned(owner, attribute):
+        ways = [value.orelse, value.body] if isinstance(value, ast.IfExp) else [value]
+        yield from (each for each in ways if isinstance(each, ast.Name))
+
+
+def first_proven(
+    candidates: Iterator[ast.Name],
+    lookup: Callable[[ast.expr], FunctionNode | None],
+    check: Callable[[FunctionNode], object],
+) -> tuple[str, FunctionNode] | None:
+    """The first candidate that is a function of this file and that passes `check`, which raises NotProven."""
+    for name in candidates:
+        function = lookup(name)
+        if function is None:
+            continue
+        try:
+            check(function)
+        except NotProven:
+            continue
+        return name.id, function
+    return None
+
+
+def handed(function: FunctionNode, call: ast.Call, skipped: int = 0) -> dict[str, ast.expr]:
+    """What parameters that the function calls are in a call: arguments, else defaults. Nothing where stars hide it."""
+    if any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords):
+        return {}
+    args = function.args
+    positional = [each.arg for each in (*args.posonlyargs, *args.args)]
+    first = len(positional) - len(args.defaults)
+    found = dict(zip(positional[first:], args.defaults, strict=True))
+    found |= {
+        each.arg: value for each, value in zip(args.kwonlyargs, args.kw_defaults, strict=True) if value is not None
+    }
+    found |= dict(zip(positional[skipped:], call.args, strict=False))
+    found |= {word.arg: word.value for word in call.keywords if word.arg is not None}
+    nodes = [part for statement in function.body for part in walk(statement)]
+    called = {part.func.id for part in nodes if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
+    stored = {part.id for part in nodes if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    return {name: value for name, value in found.items() if name in called - stored}
+
+
+def is_message(site: Site, call: ast.Call, qualified: str | None) -> bool:
+    """True for a call that only writes a log message."""
+    if qualified is not None and qualified.startswith("loguru.logger."):
+        return qualified.rpartition(".")[2] in LOG_METHODS
+    return find_log_call(site, call) is not None
+
+
+def given_as(function: FunctionNode, call: ast.Call, names: frozenset[str], skipped: int = 0) -> Iterator[ast.expr]:
+    """What a call hands over for parameters of these names; everything where that is not plain."""
+    if not names:
+        return
+    if any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords):
+        yield from call.args
+        yield from (word.value for word in call.keywords)
+        return
+    positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)][skipped:]
+    yield from (given for name, given in zip(positional, call.args, strict=False) if name in names)
+    yield from (word.value for word in call.keywords if word.arg in names)
+
+
+def is_detached(node: ast.expr) -> bool:
+    """True for `self.a.data[0]` and `self.a.detach()`: what autograd does not see written."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        called = isinstance(node, ast.Call)
+        inner = node.func if isinstance(node, ast.Call) else node
+        if isinstance(inner, ast.Attribute) and inner.attr == ("detach" if called else "data"):
+            return True
+        if called:
+            return False
+        node = node.value  # type: ignore[union-attr]
+    return False

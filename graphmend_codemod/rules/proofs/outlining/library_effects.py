@@ -1,0 +1,38 @@
+"""What functions outside of a file do: which are known to change nothing but what they are given."""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis import aliasing, torch_api
+
+_BUILTINS = torch_api.name_set(
+    """abs all any bool enumerate float int isinstance issubclass len list max min range reversed round slice sum tuple
+    zip set dict sorted str type divmod hasattr getattr"""
+)
+CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
+_MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
+_ARRAYS = ("numpy.", "einops.")
+_MODES = torch_api.name_set(
+    "set_grad_enabled set_default_dtype set_default_device use_deterministic_algorithms compile"
+)
+
+
+def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
+    """What a call of the function with this full name changes, and what its result shares."""
+    name = torch_api.torch_function(qualified)
+    if name in _MODES:
+        return aliasing.Effect(known=False)
+    if qualified in CONTEXTS:
+        return aliasing.Effect()
+    if name is not None and "." not in name:
+        effect = aliasing.of_operator(name, call)
+        fine = effect.known or name in torch_api.RETURNS_TENSOR or name in {"is_tensor", "is_floating_point"}
+        return effect if effect.known else aliasing.Effect(shares=tuple(call.args), known=fine)
+    builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
+    if builtin in _BUILTINS or (qualified.startswith(_ARRAYS) and not qualified.startswith("numpy.random.")):
+        return aliasing.Effect(shares=tuple(call.args))
+    known = builtin.endswith("Error") or qualified.startswith(_MODULES)
+    known = known or qualified in {"torch.device", "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.Size"}
+    known = known or qualified == "torch._assert_async"
+    return aliasing.Effect(known=known)
