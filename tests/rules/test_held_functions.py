@@ -123,6 +123,7 @@ def same(eager: Any, backend: str, *, whole: bool) -> None:
             torch.testing.assert_close(new, old)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_a_codebook_is_started_and_refreshed_in_one_graph(backend: str, caplog: pytest.LogCaptureFixture) -> None:
     same(loaded(_CODEBOOK).Codebook(), backend, whole=True)
@@ -168,7 +169,11 @@ def test_a_change_that_autograd_sees_needs_gradients_off(old: str, new: str) -> 
     ("old", "new", "because"),
     [
         ("self.pick = first_rows", "self.pick = make()", "may have side effects"),
-        ("return rows[:count] * 2", "torch.distributed.barrier()\n    return rows[:count] * 2", "may have side effects"),
+        (
+            "return rows[:count] * 2",
+            "torch.distributed.barrier()\n    return rows[:count] * 2",
+            "may have side effects",
+        ),
         ("mask[0] = False", "rows[0] = 0", "one of its arguments"),
         ('logger.warning(f"only', 'rows.hook(f"only', "may have side effects"),
         ("if self.ready:", "first_rows = rows\n        if self.ready:", "a variable of the method"),

@@ -78,7 +78,7 @@ def _check_effects(site: Site, loop: ast.While, names: list[str]) -> None:
         if not isinstance(statement, (ast.Assign, ast.Return, ast.Expr)):
             raise NotProven(f"`{speculation.short(statement)}` in a round may depend on data")
         for part in walk(statement):
-            called = effects.called(part) if isinstance(part, ast.Call) else None
+            called = effects.plain(part.func) if isinstance(part, ast.Call) else None
             if called is not None and id(called) not in seen:
                 seen.add(id(called))
                 todo += called.body

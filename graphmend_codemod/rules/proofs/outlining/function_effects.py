@@ -28,8 +28,8 @@ _SHARES = torch_api.name_set(
 _FILLS = torch_api.name_set("append extend insert")
 _NOT_AGAIN = frozenset({"numpy", "__array__", "data_ptr"})
 _DEEP = 6
-_OF_ONE_VALUE = torch_api.PYTHON_ATTRIBUTES.keys() | set(
-    "data grad T mT real imag type index is_floating_point is_complex itemsize".split()
+_OF_ONE_VALUE = torch_api.PYTHON_ATTRIBUTES.keys() | torch_api.name_set(
+    "data grad T mT real imag type index is_floating_point is_complex itemsize"
 )
 """Attributes of tensors and of constants."""
 
@@ -42,14 +42,14 @@ class FunctionEffects:
     that change its tensors, by identity, `methods` is whether there are other methods, and `parts` names attributes
     that hold more than a tensor or a constant, with what is read of them. `held` names the function of this file that
     an attribute is taken for, `recorded` is whether autograd may see a change, `random` whether anything may draw
-    random numbers. With `messages`, log messages are no effects: for code that is never run again for a gradient.
+    random numbers. `updates` is for code that is not run again for a gradient: it may log messages and fill `held`.
     """
 
-    def __init__(self, site: Site, *, messages: bool = False) -> None:
+    def __init__(self, site: Site, *, updates: bool = False) -> None:
         self._site = site
         self._known: dict[tuple[object, ...], frozenset[str]] = {}
         self._tried: dict[str, tuple[str, FunctionNode] | None] = {}
-        self.messages = messages
+        self.updates = updates
         self.held: dict[str, str] = {}
         self.recorded = False
         self.read: set[str] = set()
@@ -82,18 +82,17 @@ class FunctionEffects:
 
     def attribute(self, node: ast.expr, own: str, depth: int) -> FunctionNode | None:
         """The function of this file that an attribute of the instance is taken for, with effects that are known."""
-        if not own or not isinstance(node, ast.Attribute) or not _is_own(node, own):
+        if not self.updates or not own or not isinstance(node, ast.Attribute) or not _is_own(node, own):
             return None
         if node.attr not in self._tried:
             candidates = held_functions.attribute_values(self._site, node.attr)
             self._tried[node.attr] = held_functions.first_proven(
                 candidates, self.plain, lambda function: self.changed(function, depth + 1)
             )
-        found = self._tried[node.attr]
-        if found is None:
-            return None
-        self.held[node.attr] = found[0]
-        return found[1]
+        name, function = self._tried[node.attr] or ("", None)
+        if function is not None:
+            self.held[node.attr] = name
+        return function
 
     def method(self, call: ast.Call, own: str) -> FunctionNode | None:
         """The method of the instance `own` that a call runs."""
@@ -108,10 +107,6 @@ class FunctionEffects:
             return None
         self.methods = True
         return found
-
-    def called(self, call: ast.Call) -> FunctionNode | None:
-        """The function of this file that a call by its plain name calls."""
-        return self.plain(call.func)
 
     def plain(self, name: ast.expr) -> FunctionNode | None:
         """The function of this file that a plain name stands for."""
@@ -271,14 +266,17 @@ class _Body:
 
     def _handed(self, function: FunctionNode, call: ast.Call) -> dict[str, FunctionNode]:
         """The functions of this file that a call hands to parameters which the function calls."""
-        values = held_functions.handed(function, call)
-        return {name: node for name, value in values.items() if (node := self._function(value)) is not None}
+        if held_functions.has_stars(call):
+            return {}
+        found = {name: self._effects.plain(each) for name, each in held_functions.defaults(function).items()}
+        found |= {name: self._function(each) for name, each in held_functions.handed(function, call).items()}
+        return {name: node for name, node in found.items() if node is not None}
 
     def _effect(self, call: ast.Call) -> aliasing.Effect | None:
         """What a call of something outside of this file does; None for nothing."""
         qualified = self._resolved(call.func)
         own = base(call.func) in self._stored | self._parameters
-        if self._effects.messages and not own and held_functions.is_message(self._site, call, qualified):
+        if self._effects.updates and not own and held_functions.is_message(self._site, call, qualified):
             return None
         if qualified is not None:
             return library_effects.of_function(qualified, call)

@@ -47,23 +47,33 @@ def first_proven(
     return None
 
 
-def handed(function: FunctionNode, call: ast.Call, skipped: int = 0) -> dict[str, ast.expr]:
-    """What parameters that the function calls are in a call: arguments, else defaults. Nothing where stars hide it."""
-    if any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords):
-        return {}
+def has_stars(call: ast.Call) -> bool:
+    """True for `f(*a)` and `f(**b)`."""
+    return any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords)
+
+
+def handed(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
+    """The arguments of a call for parameters that the function calls."""
+    positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    found = dict(zip(positional, call.args, strict=False))
+    found |= {word.arg: word.value for word in call.keywords if word.arg is not None}
+    return _called(function, found)
+
+
+def defaults(function: FunctionNode) -> dict[str, ast.expr]:
+    """The defaults of parameters that the function calls."""
     args = function.args
     positional = [each.arg for each in (*args.posonlyargs, *args.args)]
-    first = len(positional) - len(args.defaults)
-    found = dict(zip(positional[first:], args.defaults, strict=True))
-    found |= {
-        each.arg: value for each, value in zip(args.kwonlyargs, args.kw_defaults, strict=True) if value is not None
-    }
-    found |= dict(zip(positional[skipped:], call.args, strict=False))
-    found |= {word.arg: word.value for word in call.keywords if word.arg is not None}
+    found = dict(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
+    named = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    return _called(function, found | {each.arg: value for each, value in named if value is not None})
+
+
+def _called(function: FunctionNode, values: dict[str, ast.expr]) -> dict[str, ast.expr]:
     nodes = [part for statement in function.body for part in walk(statement)]
     called = {part.func.id for part in nodes if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
     stored = {part.id for part in nodes if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
-    return {name: value for name, value in found.items() if name in called - stored}
+    return {name: value for name, value in values.items() if name in called - stored}
 
 
 def is_message(site: Site, call: ast.Call, qualified: str | None) -> bool:
@@ -77,7 +87,7 @@ def given_as(function: FunctionNode, call: ast.Call, names: frozenset[str], skip
     """What a call hands over for parameters of these names; everything where that is not plain."""
     if not names:
         return
-    if any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords):
+    if has_stars(call):
         yield from call.args
         yield from (word.value for word in call.keywords)
         return

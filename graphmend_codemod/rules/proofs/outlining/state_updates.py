@@ -35,7 +35,7 @@ def edit(site: Site) -> Edit:
     function, scope = site.evaluator.scope.node, site.evaluator.scope
     own, owner = scope.self_name or "", (scope.class_qualified or "").rpartition(".")[2]
     names = method_parameters(site, function, own)
-    effects = FunctionEffects(site, messages=True)
+    effects = FunctionEffects(site, updates=True)
     changed = effects.changed(function, own=own)
     if not changed:
         raise NotProven("the method changes nothing that it holds")
