@@ -25,8 +25,9 @@ methods that do no more, log messages, and call functions of its file that it ho
 be the ones that its class assigns, flags in front of what is not known have to be False, arguments have to be tensors
 and constants, and gradients off (as under `@torch.no_grad()`) unless all changes go through `.data` or `.detach()`:
 all that is told apart while tracing, and the graph breaks as before. Where autograd saved a tensor before it changes
-through `.data`, compiled code raises in place of a gradient of the new values. `self.queue.clone()` in the class becomes an
-operator, too: Inductor leaves out a copy of a tensor that changes later in the graph, and the gradient would be wrong.
+through `.data`, compiled code raises in place of a gradient of the new values. `self.queue.clone()` in the class
+becomes an operator, too: Inductor leaves out a copy of a tensor that changes later in the graph, and the gradient
+would be wrong.
 
 **Methods with results.** A method of a module that changes nothing, but for what it made itself, and returns tensors of
 shapes that do not depend on data is called as one operator as well. It gets the parameters and buffers that the method

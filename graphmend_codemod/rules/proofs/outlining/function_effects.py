@@ -85,10 +85,9 @@ class FunctionEffects:
         if not self.updates or not own or not isinstance(node, ast.Attribute) or not _is_own(node, own):
             return None
         if node.attr not in self._tried:
-            candidates = held_functions.attribute_values(self._site, node.attr)
-            self._tried[node.attr] = held_functions.first_proven(
-                candidates, self.plain, lambda function: self.changed(function, depth + 1)
-            )
+            names = held_functions.attribute_values(self._site, node.attr)
+            proven = held_functions.first_proven(names, self.plain, lambda each: self.changed(each, depth + 1))
+            self._tried[node.attr] = proven
         name, function = self._tried[node.attr] or ("", None)
         if function is not None:
             self.held[node.attr] = name
@@ -275,8 +274,8 @@ class _Body:
     def _effect(self, call: ast.Call) -> aliasing.Effect | None:
         """What a call of something outside of this file does; None for nothing."""
         qualified = self._resolved(call.func)
-        own = base(call.func) in self._stored | self._parameters
-        if self._effects.updates and not own and held_functions.is_message(self._site, call, qualified):
+        local = base(call.func) in self._stored | self._parameters
+        if self._effects.updates and not local and held_functions.is_message(self._site, call, qualified):
             return None
         if qualified is not None:
             return library_effects.of_function(qualified, call)
