@@ -100,8 +100,7 @@ class FunctionEffects:
             return None  # before the whole file is parsed for it
         owner = (self._site.evaluator.scope.class_qualified or "").rpartition(".")[2]
         calls = calls_in(self._site.source.text)
-        key = calls.method(owner, name)
-        found = calls.definitions[key].node if key is not None else None
+        found = calls.definitions[key].node if (key := calls.method(owner, name)) is not None else None
         if found is None or any(self._site.resolve_global(each) != "torch.no_grad" for each in _decorators(found)):
             return None
         self.methods = True
@@ -265,9 +264,7 @@ class _Body:
 
     def _handed(self, function: FunctionNode, call: ast.Call) -> dict[str, FunctionNode]:
         """The functions of this file that a call hands to parameters which the function calls."""
-        if held_functions.has_stars(call):
-            return {}
-        found = {name: self._effects.plain(each) for name, each in held_functions.defaults(function).items()}
+        found = {name: self._effects.plain(each) for name, each in held_functions.defaults(function, call).items()}
         found |= {name: self._function(each) for name, each in held_functions.handed(function, call).items()}
         return {name: node for name, node in found.items() if node is not None}
 

@@ -23,6 +23,8 @@ def attribute_values(site: Site, attribute: str) -> Iterator[ast.Name]:
 
     `self.reduce = all_reduce if shared else noop` gives `noop`, then `all_reduce`.
     """
+    if all(each.owner for each in site.summary.functions):
+        return  # before the whole file is parsed for it
     owner = (site.evaluator.scope.class_qualified or "").rpartition(".")[2]
     for value in calls_in(site.source.text).assigned(owner, attribute):
         ways = [value.orelse, value.body] if isinstance(value, ast.IfExp) else [value]
@@ -57,19 +59,21 @@ def handed(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
     positional = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     found = dict(zip(positional, call.args, strict=False))
     found |= {word.arg: word.value for word in call.keywords if word.arg is not None}
-    return _called(function, found)
+    return _called(function, call, found)
 
 
-def defaults(function: FunctionNode) -> dict[str, ast.expr]:
-    """The defaults of parameters that the function calls."""
+def defaults(function: FunctionNode, call: ast.Call) -> dict[str, ast.expr]:
+    """The defaults of parameters that the function calls; none where stars may hide an argument."""
     args = function.args
     positional = [each.arg for each in (*args.posonlyargs, *args.args)]
     found = dict(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
     named = zip(args.kwonlyargs, args.kw_defaults, strict=True)
-    return _called(function, found | {each.arg: value for each, value in named if value is not None})
+    return _called(function, call, found | {each.arg: value for each, value in named if value is not None})
 
 
-def _called(function: FunctionNode, values: dict[str, ast.expr]) -> dict[str, ast.expr]:
+def _called(function: FunctionNode, call: ast.Call, values: dict[str, ast.expr]) -> dict[str, ast.expr]:
+    if has_stars(call):
+        return {}
     nodes = [part for statement in function.body for part in walk(statement)]
     called = {part.func.id for part in nodes if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
     stored = {part.id for part in nodes if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
