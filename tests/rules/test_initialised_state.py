@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+import torch
 
 from tests.tools.compiled import compiles
 from tests.tools.fixes import declined, fixed
+from tests.tools.observe import Scenario
 
 _MODEL = """
 import torch
@@ -47,7 +51,6 @@ def _model(test: str, body: list[str]) -> str:
 @pytest.mark.parametrize(
     ("test", "body"),
     [
-        ("not self.done > 0.0", _REPLACED),
         ("not self.done", _FILLED),
         ("not self.training and self.done.item() == 0", _FILLED),
     ],
@@ -55,6 +58,26 @@ def _model(test: str, body: list[str]) -> str:
 def test_what_the_first_call_writes_is_selected(test: str, body: list[str]) -> None:
     after, _ = fixed(_model(test, body))
     compiles(after, _INPUTS)
+
+
+def test_what_is_replaced_is_selected_without_gradients() -> None:
+    after, _ = fixed(_model("not self.done > 0.0", _REPLACED))
+    assert "not (torch.is_grad_enabled() and self.scale.requires_grad)" in after
+    compiles(after, _INPUTS, scenarios=[Scenario(gradients="off")])
+
+
+def test_data_that_is_replaced_keeps_its_gradient() -> None:
+    """A graph that assigns `data` gives no gradient: none may be used where eager mode assigns nothing."""
+    after, _ = fixed(_model("x.sum() > 5", ["self.scale.data = self.scale.data * 2.0"]))
+    assert "is_compiling()" in after
+    space: dict[str, Any] = {}
+    exec(after, space)
+    model = space["Model"]()
+    compiled = torch.compile(model, backend="aot_eager")
+    for number in (-1.0, -2.0):
+        result = compiled(torch.full((2, 3), number)).sum()
+        (gradient,) = torch.autograd.grad(result, [model.scale], allow_unused=True)
+        assert gradient is not None
 
 
 def test_what_does_not_fit_is_left_to_the_branch() -> None:

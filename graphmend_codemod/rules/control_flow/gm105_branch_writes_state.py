@@ -13,7 +13,9 @@ number that the same call gives is written in any case.
 A branch that initialises parameters or buffers once, under a flag that is kept in a buffer
 (`if not self.done: self.scale.data = 1 / x.std(0); self.done.fill_(True)`), is computed for every input, and each
 tensor gets the selected value where it fits; otherwise the branch runs as it did. Statements of the branch must be
-cheap, draw no random numbers, and be unable to raise where eager mode skips them.
+cheap, draw no random numbers, and be unable to raise where eager mode skips them. A tensor whose `data` the branch
+replaces (`self.scale.data = x`) must not require gradients, or they are off: compiled code would give it none. Write
+into it (`self.scale.data.copy_(x)`) to have one graph in training as well.
 
 A value that a branch caches for itself (`if not hasattr(self, "a"): self.a = ...`) is computed in the graph instead of
 stored, where every call would compute the same one and nothing else in the project reads it. An attribute that a branch

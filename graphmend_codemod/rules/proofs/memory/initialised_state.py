@@ -205,9 +205,12 @@ class _Branch:
         """What the header asks for: that tensors are tensors, and what computes in any case does not raise."""
         torch, own = self.site.torch, self.own
         rebound = [name for name, each in self.writes.items() if each.how == "rebound"]
+        # Compiled code gives no gradient to a tensor whose `data` it replaces.
+        replaced = [name for name, each in self.writes.items() if each.how == "data"]
         return [
             *(f"isinstance({own}.{name}, {torch}.Tensor)" for name in self.writes),
             *(f"not isinstance({own}.{name}, {torch}.nn.Parameter)" for name in rebound),
+            *(f"not ({torch}.is_grad_enabled() and {own}.{name}.requires_grad)" for name in replaced),
             *self._asked,
             *self._shapes,
         ]
