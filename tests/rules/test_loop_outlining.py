@@ -243,3 +243,26 @@ def test_a_list_of_tensors_is_not_taken_for_one(annotation: str) -> None:
     )
     loop = "places = torch.full((len(mask), 4), -1)\n" + _LOOP + "    places[row, : found.shape[0]] = found"
     declined(embedded(loop, setup), because="`mask` is a list of tensors by its annotation")
+
+
+def test_complex_tensors_may_have_gradients_and_run_the_loop() -> None:
+    after, _ = fixed(
+        """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, z, mask: torch.BoolTensor):
+        places = torch.zeros((mask.shape[0], 4), dtype=z.dtype)
+        for row, chosen in enumerate(mask):
+            found = z[row][chosen]
+            places[row, : found.shape[0]] = found
+        return places.abs()
+"""
+    )
+    assert "not (z.is_floating_point() or z.is_complex())" in after
+    row = "torch.tensor([[True, False, True, False]])"
+    for dtype in ("cfloat", "long"):
+        inputs = [f"torch.arange(4).reshape(1, 4).to(torch.{dtype}), {row}"]
+        compiles(after, inputs, scenarios=[Scenario(training=True, gradients="inner")], strict=False)

@@ -84,7 +84,7 @@ rule = Rule(
             """,
             after="""
             # The loop depends on the data: torch.compile calls this function as one operator.
-            if torch.compiler.is_dynamo_compiling() and not ids.is_floating_point():
+            if torch.compiler.is_dynamo_compiling() and not (ids.is_floating_point() or ids.is_complex()):
                 return _segments_operator(ids)
             rows, columns = ids.shape
             starts = torch.nonzero(ids == 1)

@@ -93,6 +93,11 @@ def _mentions(statement: ast.AST, name: str) -> bool:
     return harmless < sum(isinstance(part, ast.Name) and part.id == name for part in walk(statement))
 
 
+def without_gradient(name: str) -> str:
+    """Asks for a tensor that can have no gradient, and to which autocast does nothing."""
+    return f"not ({name}.is_floating_point() or {name}.is_complex())"
+
+
 class Arguments:
     """The arguments of a function that holds the loop `node`."""
 
@@ -167,7 +172,7 @@ class Arguments:
         if not free:
             if value.is_floating or (name in self._filled and not (value.dtype or "").startswith("torch.")):
                 raise NotProven(f"`{name}` may be floating point, and the custom operator has no gradient")
-            conditions.append(f"not {name}.is_floating_point()")
+            conditions.append(without_gradient(name))
         return Argument(name, "Tensor", f"{torch}.Tensor", name, tuple(conditions))
 
     def _is_annotated_as_several(self, name: str) -> bool:

@@ -12,6 +12,7 @@ from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import base, decorator, head, naming, tensor
+from graphmend_codemod.rules.proofs.outlining.loop_arguments import without_gradient
 
 _CHOOSING = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
 _READING = frozenset("item tolist numpy".split())
@@ -60,7 +61,7 @@ def edit(site: Site, function: FunctionNode) -> Edit:
     slice_ = _Slice(site, function, body, names)
     operator = site.free_name(f"_{function.name.strip('_')}_operator")
     fake = site.free_name(f"{operator}_fake")
-    tests = [f"{site.torch}.compiler.is_dynamo_compiling()", *(f"not {name}.is_floating_point()" for name in names)]
+    tests = [f"{site.torch}.compiler.is_dynamo_compiling()", *map(without_gradient, names)]
     text = f"{_COMMENT}\nif {' and '.join(tests)}:\n    return {operator}({', '.join(names)})\n"
     replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))
     helpers = (
