@@ -73,9 +73,9 @@ def test_data_that_is_replaced_keeps_its_gradient() -> None:
     space: dict[str, Any] = {}
     exec(after, space)
     model = space["Model"]()
-    compiled = torch.compile(model, backend="aot_eager")
+    compiled: Any = torch.compile(model, backend="aot_eager")
     for number in (-1.0, -2.0):
-        result = compiled(torch.full((2, 3), number)).sum()
+        result: torch.Tensor = compiled(torch.full((2, 3), number)).sum()
         (gradient,) = torch.autograd.grad(result, [model.scale], allow_unused=True)
         assert gradient is not None
 
