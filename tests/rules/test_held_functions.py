@@ -61,7 +61,7 @@ class Codebook(nn.Module):
         if len(rows) < 8:
             logger.warning(f"only {len(rows)} rows")
         self.codes.data.copy_(means_of(rows, 3, self.pick, reduce=self.reduce))
-        self.ready.data.copy_(torch.tensor(True))
+        self.ready.data.copy_(torch.Tensor([True]).squeeze())
 
     def refresh(self, rows):
         dead = self.used < 0.5

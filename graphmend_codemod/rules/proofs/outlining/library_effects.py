@@ -27,7 +27,7 @@ def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
         return aliasing.Effect()
     if name is not None and "." not in name:
         effect = aliasing.of_operator(name, call)
-        fine = effect.known or name in torch_api.RETURNS_TENSOR or name in {"is_tensor", "is_floating_point"}
+        fine = effect.known or name in torch_api.RETURNS_TENSOR or name in {"is_tensor", "is_floating_point", "Tensor"}
         return effect if effect.known else aliasing.Effect(shares=tuple(call.args), known=fine)
     builtin = qualified.removeprefix("builtins.") if qualified.startswith("builtins.") else ""
     if builtin in _BUILTINS or (qualified.startswith(_ARRAYS) and not qualified.startswith("numpy.random.")):
