@@ -1,4 +1,4 @@
-"""Grounds to decline that other tests do not come by: each module here would be wrong, or be no Python, without one."""
+"""Grounds to decline that other tests of rules do not come by; some are backed by a second one with another reason."""
 
 from __future__ import annotations
 
@@ -106,6 +106,6 @@ _BRANCHES = {
 
 
 @pytest.mark.parametrize("name", _BRANCHES)
-def test_a_module_that_would_be_wrong_is_declined(name: str) -> None:
+def test_a_module_is_declined_for_its_first_reason(name: str) -> None:
     statements, because = _BRANCHES[name]
     declined(_model(statements), because)
