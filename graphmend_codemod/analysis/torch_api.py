@@ -175,8 +175,8 @@ SINCE = {
     "func.vjp": (2, 3),  # that Dynamo traces it
     "library.custom_op": (2, 4),
     "library.register_fake": (2, 4),
-    # There since 2.7, but Dynamo takes it for true while it compiles up to 2.11 (tried with 2.9.1 and 2.11.0), and fails
-    # on a module that is handed to a function under `assume_constant_result`, as operators do.
+    # There since 2.7, but up to 2.11 Dynamo takes it for true while it compiles (tried with 2.9.1 and 2.11.0), and
+    # fails on a module that is handed to a function under `assume_constant_result`, as operators do.
     "compiler.is_exporting": (2, 12),
     "_library.fake_impl.allocate_size": (2, 6),
 }
