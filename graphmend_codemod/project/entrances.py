@@ -134,3 +134,10 @@ def _exported(index: ProjectIndex, module: Module) -> Iterator[str]:
         found = index.resolve(summary.name, name)
         if found is not None:
             yield found
+
+
+def takes_self(function: FunctionSummary) -> bool:
+    """True for a method that gets its instance, and for a function that names its first parameter `self`."""
+    if function.owner:
+        return bool(function.parameters) and "staticmethod" not in function.decorators
+    return function.parameters[:1] == ("self",)

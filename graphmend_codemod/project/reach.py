@@ -11,11 +11,12 @@ from collections.abc import Iterable, Set
 
 from graphmend_codemod.project.assigned_functions import AssignedFunctions
 from graphmend_codemod.project.class_inference import Receivers
-from graphmend_codemod.project.entrances import CALLS, Step, entrances, offered
+from graphmend_codemod.project.entrances import CALLS, Step, entrances, offered, takes_self
 from graphmend_codemod.project.index import families
 from graphmend_codemod.project.index.definitions import CONSTRUCTORS, Module
 from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
+from graphmend_codemod.project.subclasses import Subclasses
 from graphmend_codemod.project.summary.candidates import TENSORS
 from graphmend_codemod.project.summary.records import FunctionSummary, Value
 from graphmend_codemod.project.wrappers import wrappers
@@ -49,8 +50,7 @@ class Search:
         self._only_offered: set[tuple[str, str, int]] = set()
         self._seen: set[tuple[str, str, int, str | None]] = set()
         self._found: dict[tuple[str, str, int], tuple[Step, set[str | None]]] = {}
-        self._heirs: dict[str, list[str]] = {}
-        self._definers: dict[str, list[str]] = {}
+        self._subclasses = Subclasses(index, self._modules)
         self._assigned = AssignedFunctions(index, self._modules, layers=self._follows_layers())
         self._stops: dict[tuple[str, str, int], bool] = {}
         self._called: set[tuple[str, str]] = set()
@@ -60,13 +60,6 @@ class Search:
         self._begin()
 
     def _begin(self) -> None:
-        for module in self._modules:
-            for item in module.summary.classes:
-                qualified = f"{module.summary.name}.{item.qualname}"
-                for ancestor in self._index.linear(qualified)[1:]:
-                    self._heirs.setdefault(ancestor, []).append(qualified)
-                for name in module.methods.get(item.qualname, ()):
-                    self._definers.setdefault(name, []).append(qualified)
         for module in self._modules:
             self._roots(module)
         self._offering = True
@@ -95,7 +88,7 @@ class Search:
         paths: dict[str, list[ReachedFunction]] = {}
         for place, (step, owners) in self._found.items():
             path, qualname, line = place
-            owner = next(iter(owners)) if len(owners) == 1 and _takes_self(step.function) else None
+            owner = next(iter(owners)) if len(owners) == 1 and takes_self(step.function) else None
             aside = place in self._only_offered and TENSORS not in step.function.returned
             reached = ReachedFunction(qualname, line, owner, step.via, aside)
             paths.setdefault(path, []).append(reached)
@@ -208,7 +201,7 @@ class Search:
         if owner is None or not method:
             return
         if not self._first(self._index.linear(owner)[1:], method, step.via):
-            for heir in self._heirs.get(owner, ()):
+            for heir in self._subclasses.of(owner):
                 line = self._index.linear(heir)
                 self._first(line[line.index(owner) + 1 :], method, step.via)
 
@@ -240,7 +233,7 @@ class Search:
     def _in_one_family(self, step: Step, spelled: str, ref: str) -> None:
         """Reach a method by its name alone where one class of the project and its subclasses are all that have it."""
         _, _, method = spelled.rpartition(".")
-        definers = self._definers.get(method, ())
+        definers = self._subclasses.definers(method)
         if not definers or method in _OF_PYTHON or not ref.endswith("()"):
             return
         first = min(definers, key=lambda each: len(self._index.linear(each)))
@@ -307,7 +300,7 @@ class Search:
         if (owner, name) in self._called:
             return True
         found = self._first(self._index.linear(owner), name, via)
-        for heir in self._heirs_with(owner, name):
+        for heir in self._subclasses.with_method(owner, name):
             method = self._index.own_method(heir, name)
             if method is not None:
                 found = True
@@ -315,13 +308,6 @@ class Search:
         if found:
             self._called.add((owner, name))
         return found
-
-    def _heirs_with(self, owner: str, name: str) -> Iterable[str]:
-        """Subclasses that may define `name` themselves, in order."""
-        heirs, definers = self._heirs.get(owner, ()), self._definers.get(name, ())
-        if len(heirs) <= len(definers):
-            return heirs
-        return [definer for definer in definers if owner in self._index.linear(definer) and definer != owner]
 
     def _first(self, line: Iterable[str], name: str, via: str) -> bool:
         found = self._index.first_method(line, name)
@@ -354,7 +340,7 @@ class Search:
         rows = self._assigned.to(name)
         if not rows:
             return
-        family = {*self._index.linear(own), *self._heirs.get(own, ())}
+        family = {*self._index.linear(own), *self._subclasses.of(own)}
         for owner, module, item, value in rows:
             if owner in family:
                 scope = module.functions.get(f"{item.qualname}.__init__")
@@ -409,9 +395,3 @@ class Search:
 
 
 _NOWHERE = FunctionSummary("", 0, 0)
-
-
-def _takes_self(function: FunctionSummary) -> bool:
-    if function.owner:
-        return bool(function.parameters) and "staticmethod" not in function.decorators
-    return function.parameters[:1] == ("self",)
