@@ -162,7 +162,7 @@ def observe(model: Model, target: Callable[..., Any], root: Path) -> list[Observ
 
 
 def _one_call(model: Model, target: Callable[..., Any], call: Call, root: Path) -> Observed:
-    known = _memory(model, call)
+    known, held = _memory(model, call)
     try:
         output = call.on(target)
         if model.gradients:
@@ -170,6 +170,7 @@ def _one_call(model: Model, target: Callable[..., Any], call: Call, root: Path) 
     except Exception as error:  # the model's own exceptions are observed like its outputs
         return Observed(f"{type(error).__name__}: {error}")
     result = take_apart(output, known=known)
+    held.clear()
     if model.gradients:
         result.tensors.update(_gradients(model, call))
     # A later call may write into what this one returned.
@@ -235,13 +236,20 @@ def _gradients(model: Model, call: Call) -> dict[str, torch.Tensor]:
     return {f"gradient of {name}": each.grad for name, each in candidates.items() if each.grad is not None}
 
 
-def _memory(model: Model, call: Call) -> dict[int, str]:
-    """Which storages exist before a call: an output that shares one of them is an alias."""
-    known = storages(take_apart([call.args, dict(call.kwargs or {})]), "input")
+def _memory(model: Model, call: Call) -> tuple[dict[int, str], list[torch.Tensor]]:
+    """Which storages exist before a call, and tensors that hold them: an output that shares one of them is an alias.
+
+    A storage that the call gives up (`self.scale.data = new`) must not be free before the outputs are looked at: its
+    address would soon be that of another tensor.
+    """
+    given = take_apart([call.args, dict(call.kwargs or {})])
+    known, held = storages(given, "input"), [*given.tensors.values()]
     if model.module is not None:
         for name, tensor in [*model.module.named_parameters(), *model.module.named_buffers()]:
-            known.update(storages(take_apart(tensor), name))
-    return known
+            leaves = take_apart(tensor)
+            known.update(storages(leaves, name))
+            held += leaves.tensors.values()
+    return known, held
 
 
 def _state(model: Model, call: Call) -> dict[str, str]:

@@ -14,6 +14,7 @@ from graphmend_evaluation.counting import Call
 from graphmend_evaluation.loading import Factory, Model, load_factory
 from graphmend_evaluation.runs import (
     Observed,
+    _memory,
     compiled_difference,
     eager_differences,
     eager_run,
@@ -295,3 +296,13 @@ def test_buffers_that_compiled_code_leaves_otherwise_are_told(
     for old, new in zip(*found, strict=True):
         difference = compiled_difference(old, new)
         assert difference is None if told is None else told in str(difference)
+
+
+def test_memory_that_a_call_gives_up_is_held_until_its_outputs_are_compared() -> None:
+    """The allocator may give the address of what `.data = ...` replaced to an output, which then seems to share it."""
+    layer = torch.nn.Linear(4, 4)
+    known, held = _memory(Model(layer, (Call((torch.ones(2, 4),)),), False), Call((torch.ones(2, 4),)))
+    (address,) = [each for each, name in known.items() if name == "bias"]
+    layer.bias.data = torch.zeros(4)
+    assert layer.bias.untyped_storage().data_ptr() != address
+    assert address in {each.untyped_storage().data_ptr() for each in held}
