@@ -106,10 +106,13 @@ def _clean_dynamo() -> Iterator[None]:
     flags = torch._dynamo.config.patch(capture_scalar_outputs=False, capture_dynamic_output_shape_ops=False)
     # Dynamo empties the processor's caches to time each set of guards: half of what a small module costs.
     untimed = mock.patch.object(guards, "profile_guard_manager", create=True, return_value=0.0)
+    gradients = torch.is_grad_enabled()
     try:
         with flags, untimed:
             yield
     finally:
+        # A graph that raises inside of `torch.no_grad()` leaves gradients off where a backend runs it as it is.
+        torch.set_grad_enabled(gradients)
         torch._dynamo.reset()
 
 
