@@ -211,7 +211,7 @@ class Player:
         inner = self._view(owner, path) if turned else None
         if inner is None:
             return None
-        flips = called in {"T", "t"} or (called == "transpose" and turned.replace(" ", "") in _FLIPS)
+        flips = called in {"T", "t"} or (called == "transpose" and isinstance(node, ast.Call) and _flips(node))
         if not flips and called != "data" and called not in _SAME_AXES:
             return None
         turned = ".T" if flips else turned
@@ -219,7 +219,14 @@ class Player:
         return (f"{inner[0]}{turned}", inner[1], inner[2], axis)
 
 
-_FLIPS = frozenset({".transpose(0,1)", ".transpose(1,0)", ".transpose(-1,-2)", ".transpose(-2,-1)"})
+def _flips(node: ast.Call) -> bool:
+    """True for `transpose(0, 1)` and `transpose(-1, -2)`, in either order."""
+    given: set[object] = set()
+    for each in node.args:
+        value = each.operand if isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.USub) else each
+        if isinstance(value, ast.Constant) and type(value.value) is int:
+            given.add(value.value if value is each else -value.value)
+    return not node.keywords and given in ({0, 1}, {-1, -2})
 
 
 def _names_of(path: Path) -> set[str]:
