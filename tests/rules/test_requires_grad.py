@@ -180,6 +180,7 @@ def test_a_constant_that_is_only_computed_with_keeps_no_flag_while_gradients_are
         "x = self.pool(total)",
         "x = torch.add(y, total, out=total)",
         "with torch.enable_grad():\n            x = total * y",
+        "torch.set_grad_enabled(True)\n        x = total * y",
         "x = (lambda: total * y)()",
     ],
 )

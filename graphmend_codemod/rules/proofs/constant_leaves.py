@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis.aliasing import FRESH, of_operator, operands
 from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.gradients import set_by_statement
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
@@ -121,8 +122,8 @@ def _conditions(site: Site, call: ast.Call, *, off: bool = False) -> tuple[list[
 def _is_only_computed_with(site: Site, name: str) -> bool:
     """True where each use of a leaf makes a new tensor, so that nobody sees its own flag while gradients are off."""
     scope = site.evaluator.scope.node
-    if any(isinstance(part, (ast.With, ast.AsyncWith)) for part in walk(scope)):
-        return False  # a block may turn gradients on
+    if set_by_statement(site.source.text) or any(isinstance(part, (ast.With, ast.AsyncWith)) for part in walk(scope)):
+        return False  # gradients may be on again where it is used
     uses = sum(
         isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) for part in walk(scope)
     )
