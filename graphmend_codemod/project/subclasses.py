@@ -35,5 +35,5 @@ class Subclasses:
         return [definer for definer in definers if owner in self._index.linear(definer) and definer != owner]
 
     def definers(self, name: str) -> Sequence[str]:
-        """The subclasses of anything that define a method themselves."""
+        """All classes that define a method of this name themselves, in order."""
         return self._definers.get(name, ())

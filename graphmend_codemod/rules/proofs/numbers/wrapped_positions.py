@@ -296,7 +296,7 @@ def _end_of(path: Path, values: Mapping[str, int]) -> int:
 def _filled_places(
     path: Path, place: tuple[str, int, str], values: Mapping[str, int], rows: range, queue: range
 ) -> dict[int, int] | None:
-    """Which row each place of a queue gets; None where a slice has not as many as it is given."""
+    """The row that is written to each index of a queue; None where the lengths of a slice and its rows differ."""
     found: dict[int, int] = {}
     for write in path.writes:
         if (write.queue, write.axis, write.rows) != place:
