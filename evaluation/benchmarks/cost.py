@@ -13,7 +13,9 @@ import contextlib
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -39,6 +41,7 @@ from benchmarks.cost_runs import Options, Partners, Record, append, read
 
 from graphmend_codemod import __version__
 from graphmend_evaluation.isolation import torch_is_installed
+from graphmend_evaluation.speed.turns import Turns
 
 _MEASURED = "measured.jsonl"
 
@@ -62,9 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measure(options: argparse.Namespace) -> None:
-    arms = Arms(options.work.resolve(), jobs=options.jobs)
+    arms = Arms(options.work.resolve(), jobs=options.jobs, target_torch=options.target_torch)
     with _Pool(options) as pool:
-        for case in _cases(options):
+        cases = list(_cases(options))
+        if options.together > 1:
+            _measure_together(cases, arms, options)
+            return
+        for case in cases:
             _one(case, arms, options, pool)
         if options.losers:
             known = read(options.work / _MEASURED)
@@ -76,12 +83,28 @@ def _measure(options: argparse.Namespace) -> None:
                         _one(case, arms, options, pool, (rule,))
 
 
+def _measure_together(cases: Sequence[Case], arms: Arms, options: argparse.Namespace) -> None:
+    """Several cases in threads, each with processes of its own: they compile side by side, and each is timed alone."""
+    turns, fixing = Turns(), threading.Lock()
+
+    def measure(number: int) -> None:
+        with _Pool(options, f"-{number}", turns) as pool:
+            with fixing, contextlib.suppress(ArmError):  # one arm serves all cases of a package
+                arms.of(cases[number], unsafe=options.unsafe_fixes)
+            _one(cases[number], arms, options, pool)
+
+    with ThreadPoolExecutor(options.together) as threads:
+        for _ in threads.map(measure, range(len(cases))):
+            pass
+
+
 class _Pool:
     """Child processes: one pair for all examples of rules, a new one for each case that imports a package."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
+    def __init__(self, options: argparse.Namespace, name: str = "", turns: Turns | None = None) -> None:
         self._options = options
-        self._folder: Path = options.work.resolve() / f"running-{os.getpid()}"
+        self._turns = turns or Turns()
+        self._folder: Path = options.work.resolve() / f"running-{os.getpid()}{name}"
         self._stack = contextlib.ExitStack()
         self._rules: Partners | None = None
 
@@ -106,7 +129,7 @@ class _Pool:
     def options(self, group: str) -> Options:
         """How often and for how long cases of this group are measured."""
         repeats = self._options.repeats or (3 if group == RULES else 1)
-        return Options(repeats, timeout=self._options.timeout, device=_device(self._options))
+        return Options(repeats, timeout=self._options.timeout, device=_device(self._options), turns=self._turns)
 
 
 def _cases(options: argparse.Namespace) -> Iterator[Case]:
@@ -212,6 +235,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--page-only", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--jobs", type=int, default=1, help="workers that fix the package [default: 1]")
+    parser.add_argument("--target-torch", help="the oldest torch that fixed code is for, such as 2.11 [default: none]")
+    parser.add_argument("--together", type=int, default=1, help="cases that compile at a time; each is timed alone")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for one answer [default: 900]")
     parser.add_argument("--work", type=Path, default=ROOT / ".cost", help="a folder of its own [default: .cost]")
     parser.add_argument("--survey", type=Path, default=ROOT / "evaluation" / "survey" / "2026-11-21.json")

@@ -17,7 +17,7 @@ from benchmarks.cost_cases import RULES, Case
 
 from graphmend_codemod.core.cache import own_version
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.core.settings import Settings
+from graphmend_codemod.core.settings import Settings, with_target_torch
 from graphmend_codemod.engine import api
 
 _PACKAGE = "transformers"
@@ -54,11 +54,15 @@ class Pair:
 
 
 class Arms:
-    """Makes arms below a work folder, and keeps them for as long as graphmend is the same."""
+    """Makes arms below a work folder, and keeps them for as long as graphmend is the same.
 
-    def __init__(self, work: Path, *, jobs: int = 1) -> None:
+    `target_torch` is the oldest version of torch that the fixed code is for, as `fix --target-torch` takes it.
+    """
+
+    def __init__(self, work: Path, *, jobs: int = 1, target_torch: str | None = None) -> None:
         self._work = work / "arms"
         self._jobs = jobs
+        self._target_torch = target_torch
         self._summaries: dict[Path, Mapping[str, Fixes]] = {}
 
     def of(
@@ -92,7 +96,7 @@ class Arms:
             (folder / arm).mkdir(parents=True, exist_ok=True)
         source = folder / "before" / "case.py"
         source.write_text(case.source, encoding="utf-8")
-        settings = Settings(root=source.parent)._replace(select=(case.name,), unsafe_fixes=True, opaque=True)
+        settings = self._settings(source.parent)._replace(select=(case.name,), unsafe_fixes=True, opaque=True)
         result = api.fix_text(case.source.encode(), source, settings)
         if not result.fixes:
             reasons = "; ".join(str(each.declined) for each in result.remaining)
@@ -123,7 +127,7 @@ class Arms:
             return arm
         for old in self._work.glob(f"{name}-" + "?" * 12):
             shutil.rmtree(old)
-        settings = Settings(root=before)._replace(unsafe_fixes=unsafe)
+        settings = self._settings(before)._replace(unsafe_fixes=unsafe)
         if select:
             settings = settings._replace(select=tuple(select))
         paths = [before / path for path in (case.files if case else (_PACKAGE,))]
@@ -146,6 +150,10 @@ class Arms:
         (unfinished / _SUMMARY).write_text(json.dumps(summary, indent=1), encoding="utf-8")
         unfinished.rename(arm)
         return arm
+
+    def _settings(self, root: Path) -> Settings:
+        settings = Settings(root=root)
+        return settings if self._target_torch is None else with_target_torch(settings, self._target_torch)
 
     def _summary(self, arm: Path) -> Mapping[str, Fixes]:
         if arm not in self._summaries:

@@ -23,6 +23,7 @@ from benchmarks.outcome import load
 
 from graphmend_evaluation.isolation import clean_environment
 from graphmend_evaluation.speed.caches import copy_caches
+from graphmend_evaluation.speed.turns import Turns
 
 _CHILD = Path(__file__).with_name("cost_child.py")
 _EVALUATION = Path(__file__).resolve().parents[1]
@@ -35,13 +36,17 @@ class ChildError(Exception):
 
 @dataclass(frozen=True)
 class Options:
-    """How often, and for how long. `repeats` are cold starts an arm, `blocks` rounds of about `block_s` seconds."""
+    """How often, and for how long. `repeats` are cold starts an arm, `blocks` rounds of about `block_s` seconds.
+
+    `turns` are shared by cases that are measured in other threads.
+    """
 
     repeats: int = 1
     blocks: int = 8
     block_s: float = 0.06
     timeout: float = 900.0
     device: str = "cpu"
+    turns: Turns = field(default_factory=Turns)
 
 
 @dataclass(frozen=True)
@@ -176,19 +181,16 @@ def _phase(record: Record, phase: Phase, children: list[Partner], options: Optio
     for number in range(options.repeats):
         answers: dict[int, dict[str, Any]] = {}
         for arm in (0, 1) if number % 2 == 0 else (1, 0):
-            answers[arm] = children[arm].ask(
-                "cold", calls=list(phase.calls), gradients=phase.gradients, block=phase.block
-            )
+            with options.turns.compiling():
+                answers[arm] = children[arm].ask(
+                    "cold", calls=list(phase.calls), gradients=phase.gradients, block=phase.block
+                )
             if not answers[arm]["gradients"]:
                 return replace(record, gradients=False)
         cold.append([answers[0], answers[1]])
-    trial = max(child.ask("block", passes=_TRIAL)["seconds"] for child in children) * len(phase.calls)
-    passes = min(max(round(options.block_s / max(trial, 1e-6)), _FEWEST), _MOST)
-    steady = []
-    for number in range(options.blocks):
-        seconds = {arm: children[arm].ask("block", passes=passes)["seconds"] for arm in _order(number)}
-        steady.append((seconds[0], seconds[1]))
-    memory = [child.ask("memory", passes=2)["bytes"] for child in children]
+    with options.turns.timing():
+        steady = _steady(phase, children, options)
+        memory = [child.ask("memory", passes=2)["bytes"] for child in children]
 
     def counts(name: str) -> tuple[int, int]:
         return cold[0][0][name], cold[0][1][name]
@@ -203,6 +205,17 @@ def _phase(record: Record, phase: Phase, children: list[Partner], options: Optio
         breaks=counts("breaks"),
         compilations=counts("compilations"),
     )
+
+
+def _steady(phase: Phase, children: list[Partner], options: Options) -> list[tuple[float, float]]:
+    """Seconds of one call before and after, in blocks that take turns."""
+    trial = max(child.ask("block", passes=_TRIAL)["seconds"] for child in children) * len(phase.calls)
+    passes = min(max(round(options.block_s / max(trial, 1e-6)), _FEWEST), _MOST)
+    steady = []
+    for number in range(options.blocks):
+        seconds = {arm: children[arm].ask("block", passes=passes)["seconds"] for arm in _order(number)}
+        steady.append((seconds[0], seconds[1]))
+    return steady
 
 
 @dataclass
@@ -241,8 +254,9 @@ class Partner:
         self._process.stdout.close()
         with contextlib.suppress(OSError):  # what was still to be written to a dead process
             self._process.stdin.close()
-        if not self.seed.is_dir():
-            copy_caches(self.folder, self.seed)
+        with self.options.turns.starting:
+            if not self.seed.is_dir():
+                copy_caches(self.folder, self.seed)
 
     def ask(self, what: str, **arguments: Any) -> dict[str, Any]:
         """The answer. Raises `ChildError` for a failure, no answer in time, or a dead child."""

@@ -58,7 +58,18 @@ def test_page_says_that_no_gpu_was_there_until_one_was(tmp_path: Path, device: s
     files.write_full([real(device)], ABOUT, tmp_path)
     text = page(tmp_path)
     assert (NO_GPU in text) is told
-    assert f"| t5-small | random | {'processor' if told else 'A40'} | large | 6 -> 1 | identical |" in text
+    assert f"| t5-small | random | {'processor' if told else 'A40'} | large | - | 6 -> 1 | identical |" in text
+
+
+def test_a_run_of_other_batches_is_put_beside_the_one_before(tmp_path: Path) -> None:
+    whole = real("cuda")
+    files.write_full([replace(whole, row=None, many=None), replace(whole, model="bart-base")], ABOUT, tmp_path)
+    first, second = files.merged_full(tmp_path, [replace(whole, row=None, one=None)])
+    assert (first.model, second.model) == ("t5-small", "bart-base")
+    assert (first.one, first.many, first.row) == (whole.one, whole.many, None)
+    files.write_full([first, second], ABOUT, tmp_path)
+    files.write_table([result("t5")], [], ABOUT, tmp_path)
+    assert "| t5-small | random | A40 | large | - | - | ? |" in page(tmp_path)
 
 
 def test_update_keeps_rows_that_were_not_run_now(tmp_path: Path) -> None:

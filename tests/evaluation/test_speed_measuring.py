@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from graphmend_evaluation.speed.measuring import cold_result, measure_speed, ste
 from graphmend_evaluation.speed.options import SpeedOptions
 from graphmend_evaluation.speed.processes import MeasureError, Partner, ask_once
 from graphmend_evaluation.speed.results import ProfileCounts, SpeedMachine, SpeedRow, Verdict
+from graphmend_evaluation.speed.turns import Turns
 
 AFTER = """
     import os
@@ -279,3 +282,51 @@ def test_a_page_of_a_gpu_names_it_and_its_counts(row: SpeedRow) -> None:
     assert "NVIDIA A40, driver 550.54.15, graphics 1740 MHz" in text
     assert "has run on a GPU" not in text
     assert "| scale | reduce-overhead | 2 → 0 | 30 → ? |" in text
+
+
+def test_results_of_both_arms_are_compared_where_cold_starts_are_made(row: SpeedRow) -> None:
+    assert row.cold is not None
+    assert row.cold.breaks == (1, 0)
+    assert row.cold.graphs == (2, 1)
+    assert row.cold.eager_equal is True
+    assert row.cold.compiled_differs == ("", "")
+
+
+def test_models_compile_at_the_same_time_and_each_is_timed_alone() -> None:
+    turns = Turns()
+    compiling, seen, together = 0, [], threading.Barrier(3)
+
+    def model() -> None:
+        nonlocal compiling
+        with turns.compiling():
+            compiling += 1
+            together.wait(timeout=20)  # all three are inside, or this raises
+            compiling -= 1
+        with turns.timing():
+            seen.append(compiling)
+
+    threads = [threading.Thread(target=model) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(timeout=20)
+    assert seen == [0, 0, 0]
+
+
+def test_nobody_compiles_while_a_model_is_timed() -> None:
+    turns, order = Turns(), []
+    begun = threading.Event()
+
+    def other() -> None:
+        begun.set()
+        with turns.compiling():
+            order.append("compiled")
+
+    with turns.timing():
+        thread = threading.Thread(target=other)
+        thread.start()
+        begun.wait(timeout=20)
+        time.sleep(0.05)
+        order.append("timed")
+    thread.join(timeout=20)
+    assert order == ["timed", "compiled"]

@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from graphmend_evaluation.isolation import Policy, torch_is_installed
+from graphmend_evaluation.isolation import Policy, in_parallel, torch_is_installed
 from graphmend_evaluation.paper import files, full, hub, page, prepare, table
 from graphmend_evaluation.paper.rows import ROWS, Row, UnknownRow, choose
 from graphmend_evaluation.paper.running import Options, measure_rows
@@ -78,14 +79,29 @@ def _run_full(options: argparse.Namespace) -> int:
     origins = full.weights(models, work / "snapshots", random=options.random_weights)
     arms, _, _ = _arms(options, work, ())
     policy = full.with_snapshots(Policy(timeout=options.timeout), dict(os.environ), work / "snapshots")
-    speed = SpeedOptions(device=device, cold=options.cold, rounds=options.rounds)
-    rows = []
-    for number, model in enumerate(models, 1):
-        _say(f"[{number}/{len(models)}] {model}")
+    speed = SpeedOptions(
+        device=device, cold=options.cold, rounds=options.rounds, processes=1 if options.one_process else 2
+    )
+    sizes = tuple(size for size in full.SIZES if size in options.sizes.split(","))
+    seed = work / "measurements" / "seed"
+    run = full.Run(arms.before, arms.after, policy, speed, _say, seed, sizes, counts=not options.no_counts)
+    found: dict[int, full.FullRow] = {}
+    written, about = threading.Lock(), table.about_this_run(())
+
+    def measure(number: int, policy: Policy) -> None:
+        model = models[number]
         folder = work / "measurements" / f"{number:02d}"
-        run = full.Run(arms.before, arms.after, policy, speed, lambda line: _say(f"  {line}"))
-        rows.append(full.measure(run, model, origins[model], folder))
-        files.write_full(rows, table.about_this_run(()), options.results or work / "results")
+        row = full.measure(replace(run, policy=policy), model, origins[model], folder)
+        with written:
+            found[number] = row
+            target = options.results or work / "results"
+            rows = [found[each] for each in sorted(found)]
+            files.write_full(files.merged_full(target, rows) if options.update else rows, about, target)
+        _say(f"[{len(found)}/{len(models)}] {model}: {'measured' if row.ok else row.trouble}")
+
+    jobs = 1 if options.full_jobs is None else options.full_jobs
+    in_parallel(measure, len(models), jobs=jobs, policy=policy)
+    rows = [found[each] for each in sorted(found)]
     print(f"All measurements are in {options.results or work / 'results'}")
     return 0 if all(row.ok for row in rows) else 1
 
@@ -171,6 +187,15 @@ def _parser() -> argparse.ArgumentParser:
     defaults = SpeedOptions()
     real.add_argument("--cold", type=int, default=defaults.cold, help="fresh processes an arm; 0: no cold start")
     real.add_argument("--rounds", type=int, default=defaults.rounds, help="blocks of calls; 0: no steady state")
+    real.add_argument("--one-process", action="store_true", help="one long-lived process an arm instead of two")
+    real.add_argument("--sizes", default=",".join(full.SIZES), help="batches to time [default: %(default)s]")
+    real.add_argument("--no-counts", action="store_true", help="only times: breaks are not counted on the processor")
+    real.add_argument(
+        "--together",
+        dest="full_jobs",
+        type=int,
+        help="models that compile at the same time, each on a core; every model is timed alone [default: 1]",
+    )
     shown = parser.add_argument_group("the page")
     shown.add_argument("--render", type=Path, metavar="FOLDER", help="only write the page from the newest dated files")
     shown.add_argument("--page", type=Path, default=Path("docs/published-table.md"), help="[default: %(default)s]")

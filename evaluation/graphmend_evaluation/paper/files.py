@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,24 @@ def merged(
     )
 
 
+def merged_full(folder: Path, rows: Sequence[FullRow]) -> list[FullRow]:
+    """These rows, with what the newest run at real size has beside them: other models, and other batches.
+
+    Raises `FileError` when that run cannot be read.
+    """
+    newest = newest_full(folder)
+    known = {row.model: row for row in (newest[2] if newest is not None else ())}
+    for row in rows:
+        old = known.get(row.model)
+        known[row.model] = row if old is None else _over(old, row)
+    order = {name: number for number, name in enumerate(published())}
+    return sorted(known.values(), key=lambda row: order[row.model])
+
+
+def _over(old: FullRow, new: FullRow) -> FullRow:
+    return replace(new, row=new.row or old.row, one=new.one or old.one, many=new.many or old.many)
+
+
 def _day(about: dict[str, str]) -> str:
     return about["date"].partition(" ")[0]
 
@@ -106,6 +125,6 @@ def _write(data: dict[str, Any], path: Path) -> Path:
 
 def _slim(row: FullRow) -> dict[str, Any]:
     data: dict[str, Any] = to_json(row)
-    for arm in ("before", "after"):
+    for arm in ("before", "after") if row.row is not None else ():
         data["row"][arm]["files"] = []
     return data

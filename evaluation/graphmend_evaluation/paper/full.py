@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphmend_evaluation.isolation import Policy, evaluate_model
@@ -15,8 +15,10 @@ from graphmend_evaluation.results import ModelRow
 from graphmend_evaluation.speed.measuring import measure_speed
 from graphmend_evaluation.speed.options import SpeedOptions
 from graphmend_evaluation.speed.results import SpeedRow
+from graphmend_evaluation.speed.turns import Turns
 
 FULL_SCHEMA = 1
+SIZES = ("one", "many")
 _MODULE = "graphmend_evaluation.paper.real_sizes"
 # By published name: the attribute of `real_sizes`, and where pretrained weights are.
 MODELS = {
@@ -50,18 +52,28 @@ class FullError(Exception):
 
 @dataclass(frozen=True)
 class FullRow:
-    """One model of the published table. `weights` is `random` or the commit they come from; `row` is at batch 1."""
+    """One model of the published table. `weights` is `random` or the commit they come from.
+
+    `row` is of batch 1 on the processor, None where only times were asked for; `one` and `many` are times at batch 1
+    and the large one.
+    """
 
     model: str
     weights: str
-    row: ModelRow
+    row: ModelRow | None
     one: SpeedRow | None
     many: SpeedRow | None
 
     @property
     def ok(self) -> bool:
         """True when all that was asked for was measured and nothing but breaks has changed."""
-        return self.row.ok and all(speed is None or speed.ok for speed in (self.one, self.many))
+        return (self.row is None or self.row.ok) and all(speed is None or speed.ok for speed in (self.one, self.many))
+
+    @property
+    def trouble(self) -> str:
+        """What could not be measured or has changed, in one line."""
+        problems = [] if self.row is None else list(self.row.problems)
+        return "; ".join([*problems, *(each.message for each in (self.one, self.many) if each and not each.ok)])
 
 
 def choose(names: str | None) -> tuple[str, ...]:
@@ -114,25 +126,35 @@ def weights(models: Sequence[str], snapshots: Path, *, random: bool) -> dict[str
 
 @dataclass(frozen=True)
 class Run:
-    """What all models of a run share."""
+    """What all models of a run share. `sizes` are the batches to time, of `SIZES`; `counts` asks for breaks as well.
+
+    Models in several threads share `turns`, and `seed`, a folder for what the first start of the compiler leaves.
+    """
 
     base: Path
     head: Path
     policy: Policy
     options: SpeedOptions
     progress: Callable[[str], None]
+    seed: Path
+    sizes: tuple[str, ...] = SIZES
+    counts: bool = True
+    turns: Turns = field(default_factory=Turns)
 
 
 def measure(run: Run, model: str, origin: str, folder: Path) -> FullRow:
-    """Breaks and eager equality at batch 1, then times at batch 1 and the large one, if `options` ask for any."""
+    """Breaks and eager equality at batch 1, then times at batch 1 and the large one, as far as `run` asks for them."""
     kind = "random" if origin == "random" else "pretrained"
     factory = f"{_MODULE}:{MODELS[model][0]}.{kind}"
-    run.progress("counting breaks")
-    row = evaluate_model(run.base, run.head, f"{factory}_one", folder=folder / "counts", policy=run.policy)
-    if not (run.options.cold or run.options.rounds):
-        return FullRow(model, origin, row, None, None)
+    row = None
+    if run.counts:
+        run.progress(f"{model}: counting breaks")
+        with run.turns.compiling():
+            row = evaluate_model(run.base, run.head, f"{factory}_one", folder=folder / "counts", policy=run.policy)
 
-    def timed(size: str) -> SpeedRow:
+    def timed(size: str) -> SpeedRow | None:
+        if size not in run.sizes or not (run.options.cold or run.options.rounds):
+            return None
         return measure_speed(
             run.base,
             run.head,
@@ -140,7 +162,9 @@ def measure(run: Run, model: str, origin: str, folder: Path) -> FullRow:
             folder=folder / size,
             policy=run.policy,
             options=run.options,
-            progress=lambda line: run.progress(f"batch {size}: {line}"),
+            seed=run.seed,
+            progress=lambda line: run.progress(f"{model}, batch {size}: {line}"),
+            turns=run.turns,
         )
 
     return FullRow(model, origin, row, timed("one"), timed("many"))

@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from graphmend_evaluation.paper import files, table
+from graphmend_evaluation.paper import files, real_size_page, table
 from graphmend_evaluation.paper.full import FullRow
 from graphmend_evaluation.paper.hub import NotRun
 from graphmend_evaluation.paper.rows import published
 from graphmend_evaluation.paper.table import Measured, graphs
-from graphmend_evaluation.speed.results import Compared, SpeedRow, Verdict
 
 _HEAD = """\
 # The published table
@@ -34,7 +33,6 @@ _NO_GPU = """\
 only been tested as far as a processor allows: `mode="reduce-overhead"`, counts of CUDA graph and kernel launches,
 stream syncs and copies to the host, and times at the models' real sizes. To get them, on a machine with a GPU:
 `python -m graphmend_evaluation.paper --full --random-weights --results evaluation/paper`."""
-_STEADY = ("reduce-overhead", "inductor", "aot_eager")
 
 
 def write(folder: Path, target: Path) -> int:
@@ -78,11 +76,11 @@ def _sections(
         yield "## Rows that were not run"
         yield "\n".join(_unrun(not_run))
     yield "## Real sizes"
-    if full is None or not any(_on_gpu(row) for row in full[2]):
+    if full is None or not any(real_size_page.on_gpu(row) for row in full[2]):
         yield _NO_GPU
     if full is not None:
         yield _told(full[1])
-        yield _full_table(full[2])
+        yield from real_size_page.sections(full[2])
 
 
 def _answer(results: Sequence[Measured]) -> str:
@@ -121,50 +119,3 @@ def _unrun(not_run: Sequence[NotRun]) -> Iterator[str]:
     for each in not_run:
         known = published()[each.model]
         yield f"| {each.model} | {known.breaks} (-{known.fixed_percent}%) | {each.reason} |"
-
-
-def _full_table(rows: Sequence[FullRow]) -> str:
-    headings = ("model", "weights", "device", "batch", "graphs", "eager", "cold start", "steady state")
-    lines = ["| " + " | ".join(headings) + " |", "|" + " --- |" * len(headings)]
-    for row in rows:
-        before, after = graphs(row.row)
-        against = row.row.after.against_base
-        eager = "?" if against is None else ("identical" if against.identical else "DIFFERENT")
-        count = f"{'?' if before is None else before} -> {'?' if after is None else after}"
-        for batch, speed in (("1", row.one), ("large", row.many)):
-            cells = (row.model, row.weights[:12], _device(speed), batch, count, eager, _cold(speed), _steady(speed))
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _device(speed: SpeedRow | None) -> str:
-    if speed is None or speed.machine is None:
-        return "-"
-    return speed.machine.gpu or "processor"
-
-
-def _on_gpu(row: FullRow) -> bool:
-    return any(speed is not None and speed.device == "cuda" for speed in (row.one, row.many))
-
-
-def _cold(speed: SpeedRow | None) -> str:
-    if speed is None or speed.cold is None:
-        return "-" if speed is None or speed.ok else speed.message
-    return _compared(speed.cold.total.wall_s)
-
-
-def _steady(speed: SpeedRow | None) -> str:
-    found = {each.configuration: each for each in speed.steady} if speed is not None else {}
-    best = next((found[name] for name in _STEADY if name in found), None)
-    return "-" if best is None else f"{best.configuration}: {_compared(best.latency_s)}"
-
-
-def _compared(value: Compared) -> str:
-    times = f"{_seconds(value.before.median)} -> {_seconds(value.after.median)}"
-    if value.difference.verdict in (Verdict.LESS, Verdict.MORE):
-        return f"{times} ({value.difference.change:+.0%}, noise {value.difference.noise:.0%})"
-    return f"{times} ({value.difference.verdict.value})"
-
-
-def _seconds(value: float) -> str:
-    return f"{value:.2f} s" if value >= 1 else f"{value * 1000:.2f} ms"

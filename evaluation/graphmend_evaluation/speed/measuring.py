@@ -28,6 +28,7 @@ from graphmend_evaluation.speed.results import (
     Steady,
 )
 from graphmend_evaluation.speed.statistics import apart, compared, difference, spread
+from graphmend_evaluation.speed.turns import Turns
 
 _MODULE = "graphmend_evaluation.speed.child"
 _ARMS = ("base", "head")
@@ -50,11 +51,13 @@ def measure_speed(
     options: SpeedOptions = DEFAULT_OPTIONS,
     seed: Path | None = None,
     progress: Callable[[str], None] = lambda line: None,
+    turns: Turns | None = None,
 ) -> SpeedRow:
     """Time `model` (`package.module:factory`) in the worktrees `base` and `head`, with the same weights and inputs.
 
     `folder` receives what the processes write; each of them keeps to `policy`, its time limit for a single answer.
     `seed` is a folder for what the first start of the compiler leaves; calls with the same `options` may share it.
+    `turns` is shared by calls in other threads, so that models compile at the same time and are timed alone.
     Never raises for what the model or its factory does; the row's status says it.
     """
     started = time.monotonic()
@@ -62,7 +65,7 @@ def measure_speed(
     folder = folder.resolve()
     seed = folder / "seed" if seed is None else seed.resolve()
     trees = (base.resolve(), head.resolve())
-    found = _Measurement(trees, model, folder, seed, policy, options, progress).measure()
+    found = _Measurement(trees, model, folder, seed, policy, options, progress, turns or Turns()).measure()
     loads.append(load_average())
     machine = _machine(found, loads)
     if max(loads) - 1 > machine.cores * _BUSY:  # one is this measurement's own
@@ -117,6 +120,7 @@ class _Measurement:
         policy: Policy,
         options: SpeedOptions,
         progress: Callable[[str], None],
+        turns: Turns,
     ) -> None:
         self._trees = trees
         self._model = model
@@ -125,6 +129,7 @@ class _Measurement:
         self._policy = policy
         self._options = options
         self._progress = progress
+        self._turns = turns
         self._budget = Budget(options.budget_s)
         self._calls: list[int] = []
         self._gpu_uuid = ""
@@ -134,8 +139,10 @@ class _Measurement:
         """Everything that is asked for; what fails costs only itself."""
         found = self._found
         try:
-            self._seed()
-            self._probe()
+            with self._turns.compiling():
+                with self._turns.starting:
+                    self._seed()
+                self._probe()
         except MeasureError as error:
             found.failed(error, "before the first measurement")
             return found
@@ -184,7 +191,8 @@ class _Measurement:
                     folder = self._folder / f"cold-{number}-{arm}"
                     copy_caches(self._seed_folder, folder)
                     arguments = [*self._about("cold"), "--backend", self._found.backend]
-                    answers[arm].append(self._ask_once(folder, arguments, self._trees[arm]))
+                    with self._turns.compiling():
+                        answers[arm].append(self._ask_once(folder, arguments, self._trees[arm]))
                     if number:  # the first one's serve the steady state
                         drop_caches(folder)
         return cold_result(*answers)
@@ -203,32 +211,48 @@ class _Measurement:
             folder.mkdir(parents=True, exist_ok=True)
             known = self._folder / f"cold-0-{arm}"
             copy_caches(known if self._found.cold is not None else self._seed_folder, folder)
-        timed = {}
         with partners(arguments, worktrees=trees, folders=folders, policy=self._policy) as children:
-            for configuration in self._configurations():
-                try:
-                    self._warm_up(configuration, children)
-                    timed[configuration] = self._blocks(configuration, children), self._peaks(configuration, children)
-                except MeasureError as error:
-                    self._found.failed(error, configuration)
-            if self._found.device == "cuda":  # clocks of an idle GPU would say nothing
-                self._found.gpu = replace(self._found.gpu, clocks=gpu_as_found(self._gpu_uuid).clocks)
-            # The profiler comes last: it may leave something behind that slows calls down.
-            counts = {configuration: self._profiles(configuration, children) for configuration in timed}
+            warm = [configuration for configuration in self._configurations() if self._warm_up(configuration, children)]
+            with self._turns.timing():
+                timed = self._timed(warm, children)
+                if self._found.device == "cuda":  # clocks of an idle GPU would say nothing
+                    self._found.gpu = replace(self._found.gpu, clocks=gpu_as_found(self._gpu_uuid).clocks)
+                # The profiler comes last: it may leave something behind that slows calls down.
+                counts = {configuration: self._profiles(configuration, children) for configuration in timed}
         for configuration, (blocks, peaks) in timed.items():
             found = steady_result(configuration, blocks[0::2], blocks[1::2], peaks, counts[configuration])
             self._found.steady.append(found)
         for folder in (*folders, *(self._folder / f"cold-0-{arm}" for arm in (0, 1))):
             drop_caches(folder)
 
-    def _warm_up(self, configuration: str, children: Sequence[Partner]) -> None:
+    def _timed(
+        self, configurations: Sequence[str], children: Sequence[Partner]
+    ) -> dict[str, tuple[list[list[Answer]], list[int | None]]]:
+        """Blocks and memory of each configuration; one that fails is left out."""
+        timed = {}
+        for configuration in configurations:
+            try:
+                timed[configuration] = self._blocks(configuration, children), self._peaks(configuration, children)
+            except MeasureError as error:
+                self._found.failed(error, configuration)
+        return timed
+
+    def _warm_up(self, configuration: str, children: Sequence[Partner]) -> bool:
+        """Whether all processes can be timed now."""
         for place, child in enumerate(children):
             arm, number = place % 2, place // 2
             self._progress(f"{configuration}: warming up process {number + 1} of {_ARMS[arm]}")
             if number:
                 copy_caches(children[arm].folder, child.folder)
-            if not child.ask(configuration, "warm_up")["settled"]:
+            try:
+                with self._turns.compiling():
+                    settled = child.ask(configuration, "warm_up")["settled"]
+            except MeasureError as error:
+                self._found.failed(error, configuration)
+                return False
+            if not settled:
                 self._remark(f"{configuration}: {_ARMS[arm]} still compiles after its warm-up")
+        return True
 
     def _blocks(self, configuration: str, children: Sequence[Partner]) -> list[list[Answer]]:
         """Blocks of each child by rounds. Every other round runs backwards, so that a drift hits all alike."""
@@ -297,7 +321,20 @@ def cold_result(before: Sequence[Answer], after: Sequence[Answer]) -> Cold:
         compilations_before=before[0]["compilations"],
         compilations_after=after[0]["compilations"],
         peak_bytes=compared(*peaks) if known else None,
+        **_checked(before[0], after[0]),
     )
+
+
+def _checked(before: Answer, after: Answer) -> dict[str, Any]:
+    if "graphs" not in before:
+        return {}
+    known = before["eager"] is not None and after["eager"] is not None
+    return {
+        "graphs": (before["graphs"], after["graphs"]),
+        "breaks": (before["breaks"], after["breaks"]),
+        "eager_equal": before["eager"] == after["eager"] if known else None,
+        "compiled_differs": (before["differs"], after["differs"]),
+    }
 
 
 def _cold_call(before: Sequence[Answer], after: Sequence[Answer], number: int, indices: Sequence[int]) -> ColdCall:

@@ -84,6 +84,9 @@ class Cold:
 
     `calls` are the first four, `total` is their sum. `compilations_before` and `compilations_after` count compiled
     frames. `peak_bytes` is resident memory of the process, compilation included; None where the system tells none.
+    `graphs` and `breaks` are Dynamo's own counts of both arms; `eager_equal` says whether their eager results are the
+    same, bit for bit, None where they change from call to call; `compiled_differs` how each arm's compiled result
+    differs from its eager one beyond the dtype's tolerance, empty if it does not.
     """
 
     repetitions: int
@@ -92,6 +95,10 @@ class Cold:
     compilations_before: int
     compilations_after: int
     peak_bytes: Compared | None
+    graphs: tuple[int, int] | None = None
+    breaks: tuple[int, int] | None = None
+    eager_equal: bool | None = None
+    compiled_differs: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True)

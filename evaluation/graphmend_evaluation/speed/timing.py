@@ -17,9 +17,11 @@ from typing import Any
 
 import torch
 import torch._dynamo
+from torch._dynamo.utils import counters
 from torch.utils._pytree import tree_map_only
 
 from graphmend_evaluation import loading
+from graphmend_evaluation.compare import close_difference, digest, exact_differences, take_apart
 from graphmend_evaluation.counting import Call
 from graphmend_evaluation.loading import Model, seed
 from graphmend_evaluation.results import to_json
@@ -246,6 +248,7 @@ def cold_calls(placed: Placed, backend: str, count: int) -> dict[str, Any]:
     target = compiled(placed.model, backend)
     clock = CompileClock()
     calls = []
+    counters.clear()
     seed()
     gc.collect()
     with clock.listening():
@@ -255,7 +258,30 @@ def cold_calls(placed: Placed, backend: str, count: int) -> dict[str, Any]:
             placed.wait()
             taken, compiling = Clock.now() - began, clock.spent - spent
             calls.append({"wall": taken.wall, "cpu": taken.cpu, "compile": [compiling.wall, compiling.cpu]})
-    return {"calls": calls, "compilations": clock.compilations, "peak_bytes": peak_resident_bytes()}
+    found = {"calls": calls, "compilations": clock.compilations, "peak_bytes": peak_resident_bytes()}
+    found["graphs"], found["breaks"] = counters["stats"]["unique_graphs"], sum(counters["graph_break"].values())
+    return {**found, **_checks(placed, target)}
+
+
+def _checks(placed: Placed, target: Callable[..., Any]) -> dict[str, Any]:
+    """Digests of the first call's eager result, and how the compiled model's result differs, empty if it does not.
+
+    Nothing is said of a model that raises now, or whose eager results change from call to call.
+    """
+    call = placed.model.calls[0]
+    results = []
+    try:
+        for each in (placed.model.target, placed.model.target, target):
+            seed()
+            with modes(placed.model):
+                results.append(take_apart(call.on(each)))
+    except Exception:  # the model's own
+        return {"eager": None, "differs": ""}
+    eager, again, from_graph = results
+    if exact_differences(eager, again, limit=1):
+        return {"eager": None, "differs": ""}
+    digests = {path: digest(tensor) for path, tensor in eager.tensors.items()}
+    return {"eager": [digests, eager.values], "differs": close_difference(eager, from_graph) or ""}
 
 
 class Served:
