@@ -12,9 +12,9 @@ from graphmend_evaluation.evaluation import Cause, Source
 from graphmend_evaluation.remembered_rows import RowMemory
 from graphmend_evaluation.results import Counts, ModelMeasurement, ModelRow, Status
 from graphmend_evaluation.slower import options_for, slower
-from graphmend_evaluation.speed.measuring import cold_result, steady_result
 from graphmend_evaluation.speed.options import SpeedOptions
 from graphmend_evaluation.speed.results import SpeedRow
+from graphmend_evaluation.speed.together import cold_result, steady_result
 from graphmend_evaluation.stage import Arms, Model, Stage
 
 NOISE = (0.99, 1.0, 1.01, 1.0, 0.995, 1.005)

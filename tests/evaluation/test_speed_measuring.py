@@ -19,10 +19,11 @@ from graphmend_evaluation.results import Status, from_json, to_json
 from graphmend_evaluation.speed import __main__ as command
 from graphmend_evaluation.speed import page
 from graphmend_evaluation.speed.gpu import Gpu, gpu_as_found, read_query
-from graphmend_evaluation.speed.measuring import cold_result, measure_speed, steady_result
+from graphmend_evaluation.speed.measuring import measure_speed
 from graphmend_evaluation.speed.options import SpeedOptions
 from graphmend_evaluation.speed.processes import MeasureError, Partner, ask_once
 from graphmend_evaluation.speed.results import ProfileCounts, SpeedMachine, SpeedRow, Verdict
+from graphmend_evaluation.speed.together import cold_result, steady_result
 from graphmend_evaluation.speed.turns import Turns
 
 AFTER = """

@@ -80,7 +80,11 @@ def _run_full(options: argparse.Namespace) -> int:
     arms, _, _ = _arms(options, work, ())
     policy = full.with_snapshots(Policy(timeout=options.timeout), dict(os.environ), work / "snapshots")
     speed = SpeedOptions(
-        device=device, cold=options.cold, rounds=options.rounds, processes=1 if options.one_process else 2
+        device=device,
+        cold=options.cold,
+        rounds=options.rounds,
+        processes=1 if options.one_process else 2,
+        arms_at_once=options.full_jobs is not None,
     )
     sizes = tuple(size for size in full.SIZES if size in options.sizes.split(","))
     seed = work / "measurements" / "seed"
@@ -194,7 +198,7 @@ def _parser() -> argparse.ArgumentParser:
         "--together",
         dest="full_jobs",
         type=int,
-        help="models that compile at the same time, each on a core; every model is timed alone [default: 1]",
+        help="models that compile at the same time, each on two cores; every model is timed alone [default: 1]",
     )
     shown = parser.add_argument_group("the page")
     shown.add_argument("--render", type=Path, metavar="FOLDER", help="only write the page from the newest dated files")

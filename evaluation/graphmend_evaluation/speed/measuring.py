@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from graphmend_evaluation.isolation import DEFAULT_POLICY, Policy
 from graphmend_evaluation.machine import load_average, this_machine
@@ -20,14 +22,12 @@ from graphmend_evaluation.speed.options import DEFAULT_OPTIONS, SpeedOptions
 from graphmend_evaluation.speed.processes import MeasureError, Partner, answered, ask_once, partners
 from graphmend_evaluation.speed.results import (
     Cold,
-    ColdCall,
-    Compared,
     ProfileCounts,
     SpeedMachine,
     SpeedRow,
     Steady,
 )
-from graphmend_evaluation.speed.statistics import apart, compared, difference, spread
+from graphmend_evaluation.speed.together import cold_result, steady_result
 from graphmend_evaluation.speed.turns import Turns
 
 _MODULE = "graphmend_evaluation.speed.child"
@@ -39,6 +39,7 @@ _FEWEST_ROUNDS = 6
 _BUSY = 0.5
 
 Answer = Mapping[str, Any]
+_Result = TypeVar("_Result")
 
 
 def measure_speed(
@@ -186,16 +187,28 @@ class _Measurement:
                 self._remark(f"{number} of {count} cold starts an arm fitted into {self._budget}")
                 break
             with self._budget.one():
-                for arm in _order(number):
-                    self._progress(f"cold start {number + 1} of {count}, {_ARMS[arm]}")
-                    folder = self._folder / f"cold-{number}-{arm}"
-                    copy_caches(self._seed_folder, folder)
-                    arguments = [*self._about("cold"), "--backend", self._found.backend]
-                    with self._turns.compiling():
-                        answers[arm].append(self._ask_once(folder, arguments, self._trees[arm]))
-                    if number:  # the first one's serve the steady state
-                        drop_caches(folder)
+                order = _order(number)
+                for arm, answer in zip(order, self._of_each(order, partial(self._cold_start, number)), strict=True):
+                    answers[arm].append(answer)
         return cold_result(*answers)
+
+    def _cold_start(self, number: int, arm: int) -> Answer:
+        self._progress(f"cold start {number + 1} of {self._options.cold}, {_ARMS[arm]}")
+        folder = self._folder / f"cold-{number}-{arm}"
+        copy_caches(self._seed_folder, folder)
+        arguments = [*self._about("cold"), "--backend", self._found.backend]
+        with self._turns.compiling():
+            answer: Answer = self._ask_once(folder, arguments, self._trees[arm])
+        if number:  # the first one's serve the steady state
+            drop_caches(folder)
+        return answer
+
+    def _of_each(self, order: Sequence[int], ask: Callable[[int], _Result]) -> list[_Result]:
+        """What `ask` returns for each number, in this order: one after the other, or all at the same time."""
+        if not self._options.arms_at_once:
+            return [ask(each) for each in order]
+        with ThreadPoolExecutor(len(order)) as threads:
+            return list(threads.map(ask, order))
 
     def _steady(self) -> None:
         """The steady state of every configuration, all in the same processes; what fails costs only itself."""
@@ -239,20 +252,23 @@ class _Measurement:
 
     def _warm_up(self, configuration: str, children: Sequence[Partner]) -> bool:
         """Whether all processes can be timed now."""
-        for place, child in enumerate(children):
-            arm, number = place % 2, place // 2
-            self._progress(f"{configuration}: warming up process {number + 1} of {_ARMS[arm]}")
-            if number:
-                copy_caches(children[arm].folder, child.folder)
-            try:
-                with self._turns.compiling():
-                    settled = child.ask(configuration, "warm_up")["settled"]
-            except MeasureError as error:
-                self._found.failed(error, configuration)
-                return False
-            if not settled:
-                self._remark(f"{configuration}: {_ARMS[arm]} still compiles after its warm-up")
+        try:
+            for first in range(0, len(children), 2):
+                self._of_each((first, first + 1), partial(self._warm_up_one, configuration, children))
+        except MeasureError as error:
+            self._found.failed(error, configuration)
+            return False
         return True
+
+    def _warm_up_one(self, configuration: str, children: Sequence[Partner], place: int) -> None:
+        arm, number = place % 2, place // 2
+        self._progress(f"{configuration}: warming up process {number + 1} of {_ARMS[arm]}")
+        if number:
+            copy_caches(children[arm].folder, children[place].folder)
+        with self._turns.compiling():
+            settled = children[place].ask(configuration, "warm_up")["settled"]
+        if not settled:
+            self._remark(f"{configuration}: {_ARMS[arm]} still compiles after its warm-up")
 
     def _blocks(self, configuration: str, children: Sequence[Partner]) -> list[list[Answer]]:
         """Blocks of each child by rounds. Every other round runs backwards, so that a drift hits all alike."""
@@ -307,78 +323,6 @@ class _Measurement:
         folder.mkdir(parents=True, exist_ok=True)
         arguments = [*arguments, "--root", str(tree)]
         return ask_once(_MODULE, arguments, worktree=tree, folder=folder, policy=self._policy)
-
-
-def cold_result(before: Sequence[Answer], after: Sequence[Answer]) -> Cold:
-    """What cold children of both arms answered, in pairs, put together."""
-    count = len(before[0]["calls"])
-    peaks = [[answer["peak_bytes"] for answer in arm] for arm in (before, after)]
-    known = not any(peak is None for arm in peaks for peak in arm)
-    return Cold(
-        repetitions=len(before),
-        calls=tuple(_cold_call(before, after, number + 1, [number]) for number in range(count)),
-        total=_cold_call(before, after, 0, range(count)),
-        compilations_before=before[0]["compilations"],
-        compilations_after=after[0]["compilations"],
-        peak_bytes=compared(*peaks) if known else None,
-        **_checked(before[0], after[0]),
-    )
-
-
-def _checked(before: Answer, after: Answer) -> dict[str, Any]:
-    if "graphs" not in before:
-        return {}
-    known = before["eager"] is not None and after["eager"] is not None
-    return {
-        "graphs": (before["graphs"], after["graphs"]),
-        "breaks": (before["breaks"], after["breaks"]),
-        "eager_equal": before["eager"] == after["eager"] if known else None,
-        "compiled_differs": (before["differs"], after["differs"]),
-    }
-
-
-def _cold_call(before: Sequence[Answer], after: Sequence[Answer], number: int, indices: Sequence[int]) -> ColdCall:
-    def quantity(of: Callable[[Answer], float]) -> Compared:
-        return compared(*([sum(of(each["calls"][i]) for i in indices) for each in arm] for arm in (before, after)))
-
-    return ColdCall(
-        number=number,
-        wall_s=quantity(lambda call: call["wall"]),
-        cpu_s=quantity(lambda call: call["cpu"]),
-        run_wall_s=quantity(lambda call: max(0.0, call["wall"] - call["compile"][0])),
-        run_cpu_s=quantity(lambda call: max(0.0, call["cpu"] - call["compile"][1])),
-    )
-
-
-def steady_result(
-    configuration: str,
-    before: Sequence[Sequence[Answer]],
-    after: Sequence[Sequence[Answer]],
-    peaks: Sequence[int | None],
-    counts: Sequence[ProfileCounts | None],
-) -> Steady:
-    """Blocks of each process of both arms, put together, with memory and the profiler's counts of each arm.
-
-    A round's value is the mean over the arm's processes; how far those are apart is noise that no number of rounds
-    makes smaller.
-    """
-    medians = [[[median(block["seconds"]) for block in process] for process in arm] for arm in (before, after)]
-    noise = max([apart(one, two) for arm in medians for one in arm for two in arm], default=0.0)
-    rounds = [[sum(values) / len(values) for values in zip(*arm, strict=True)] for arm in medians]
-    singles = [[s for process in arm for block in process for s in block["seconds"]] for arm in (before, after)]
-    rates = [[block["calls_per_s"] for process in arm for block in process] for arm in (before, after)]
-    return Steady(
-        configuration=configuration,
-        latency_s=Compared(spread(singles[0]), spread(singles[1]), difference(*rounds, noise=noise)),
-        calls_per_s_before=median(rates[0]),
-        calls_per_s_after=median(rates[1]),
-        peak_bytes_before=peaks[0],
-        peak_bytes_after=peaks[1],
-        blocks_before_s=tuple(rounds[0]),
-        blocks_after_s=tuple(rounds[1]),
-        profile_before=counts[0],
-        profile_after=counts[1],
-    )
 
 
 def _order(number: int) -> tuple[int, int]:

@@ -18,7 +18,8 @@ class SpeedOptions:
     `eager`, names of backends and `reduce-overhead`; None for `eager` and the backend, and on CUDA `reduce-overhead`.
     `threads` are torch's on the CPU. `profile` asks for counts from the profiler. `budget_s` is about how long one
     model may take: fewer cold starts (one at least), rounds (six at least) and processes are made when it is used up,
-    and a remark says so; None for no limit.
+    and a remark says so; None for no limit. `arms_at_once` starts and warms up both arms side by side, on a core each;
+    they are still timed in turn.
 
     Raises `ValueError` for the backend `eager`, which would share its name with the model that is not compiled, and
     for counts that measure nothing.
@@ -34,6 +35,7 @@ class SpeedOptions:
     threads: int = 1
     profile: bool = True
     budget_s: float | None = None
+    arms_at_once: bool = False
 
     def __post_init__(self) -> None:
         if self.backend == "eager":
