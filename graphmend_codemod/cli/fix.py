@@ -166,8 +166,15 @@ def _print_files(result: FixResult, root: Path) -> None:
 
 
 def _summary(result: FixResult, settings: Settings, diff: bool) -> str:
+    told = "graphmend check"
+    if settings.only_sites is not None:  # the rest of the project is not what was asked about
+        sites = {site[:3] for site in settings.only_sites}
+        left = tuple(each for each in result.remaining if (each.path, each.code, each.function) in sites)
+        result, told = result._replace(remaining=left), "graphmend trace --show"
     if not result.fixes and not result.remaining and not result.problems:
         return f"Nothing to fix in {result.files} file{'s' if result.files != 1 else ''}."
     from graphmend_codemod.reporting import fixes
 
-    return fixes.summary(result, unsafe_fixes=settings.unsafe_fixes, written=not diff, opaque=settings.opaque)
+    return fixes.summary(
+        result, unsafe_fixes=settings.unsafe_fixes, written=not diff, opaque=settings.opaque, told=told
+    )

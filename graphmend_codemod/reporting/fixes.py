@@ -17,8 +17,13 @@ def line(change: FileFix, root: Path) -> str:
     return f"{printable(shown_path(change.path, root))}: {rules}"
 
 
-def summary(result: FixResult, *, unsafe_fixes: bool, written: bool, opaque: bool = False) -> str:
-    """One line for the whole run: `Fixed 3 break sites in 2 files (1 declined, see graphmend check).`"""
+def summary(
+    result: FixResult, *, unsafe_fixes: bool, written: bool, opaque: bool = False, told: str = "graphmend check"
+) -> str:
+    """One line for the whole run: `Fixed 3 break sites in 2 files (1 declined, see graphmend check).`
+
+    `told` is the command that tells of what is left.
+    """
     sites = sum(len(change.applied) for change in result.fixes)
     if sites:
         verb = "Fixed" if written else "Would fix"
@@ -35,4 +40,4 @@ def summary(result: FixResult, *, unsafe_fixes: bool, written: bool, opaque: boo
         left.insert(0, f"{kinds[Kind.OPAQUE]} more with --opaque")
     aside = sum(problem.aside for problem in result.problems)
     unparsed = f" {plural(aside, 'file')} without torch cannot be parsed." if aside else ""
-    return (f"{done} ({', '.join(left)}, see graphmend check)." if left else f"{done}.") + unparsed
+    return (f"{done} ({', '.join(left)}, see {told})." if left else f"{done}.") + unparsed

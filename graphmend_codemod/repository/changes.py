@@ -27,9 +27,16 @@ def since(reference: Path, path: Path, line: int) -> list[str]:
     except RepositoryError:
         return []
     hunk = _hunk(diff.splitlines(), line)
+    if not hunk and _is_new(git, commit, path):
+        return [f"the file is new since {commit}, which wrote {reference.name}"]
     if not hunk:
         return [f"its lines did not change since {commit}: another input, setting or version of torch leads there"]
     return [f"changed since {commit}, which wrote {reference.name}:", *hunk]
+
+
+def _is_new(git: Git, commit: str, path: Path) -> bool:
+    """Whether a commit does not have a file."""
+    return not git.text("ls-tree", "--name-only", commit, "--", str(path.resolve())).strip()
 
 
 def _hunk(diff: list[str], line: int) -> list[str]:

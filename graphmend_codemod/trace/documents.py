@@ -64,6 +64,9 @@ def message(site: Site, answer: Answer) -> str:
     words = f"{site.kind}; {text.cost(site)}"
     if answer.verdict is Verdict.FIX:
         return f"{words}; {answer.code} fixes it: graphmend fix --trace"
+    if answer.verdict in (Verdict.OPAQUE, Verdict.UNSAFE):
+        option = "--opaque" if answer.verdict is Verdict.OPAQUE else "--unsafe-fixes"
+        return f"{words}; {answer.code} fixes it with {option}: look at graphmend fix --trace {option} --diff"
     if answer.reason:
         return f"{words}; {answer.code} not applied: {answer.reason}"
     return f"{words}; {answer.steps[0]}" if answer.steps else words

@@ -12,6 +12,8 @@ from graphmend_codemod.trace.document import Reason
 _NUMBER = re.compile(r"^\d+/\d+: ")
 _SAID = re.compile(r"\s+#\s.*$")
 _LIMIT = 300
+_EQUAL = re.compile(r"^(\S.*?) == (?!\.\.\.$)(.+)$")
+_HARMLESS = re.compile(r"True|False|None|-?\d+")
 
 _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (
@@ -54,6 +56,12 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         lambda m: f"{_name(m[1])} was false and is true",
     ),
     (
+        re.compile(r"^(\S.*?) == \.\.\.$"),
+        lambda m: (
+            f"{_name(m[1])} is not what it was: a Python value that changes from call to call is compiled anew for each"
+        ),
+    ),
+    (
         re.compile(r"^(\S.*?) == (.+)$"),
         lambda m: (
             f"{_name(m[1])} was {m[2]} and is not any more: a Python value that changes from call to call is compiled "
@@ -94,7 +102,16 @@ def _guards(text: str) -> Iterator[str]:
     for line in [line for line in lines if _NUMBER.match(line)] or lines:  # below some stands a stack of the user's
         guard = _SAID.sub("", _NUMBER.sub("", line)).strip()
         if guard and not guard.startswith("#"):
-            yield guard[:_LIMIT]
+            yield _without_values(guard)[:_LIMIT]
+
+
+def _without_values(guard: str) -> str:
+    """The guard without what may come from a tensor or is the user's own: floats, texts, numbers without a name."""
+    match = _EQUAL.match(guard)
+    if match is None or match[1].startswith("tensor '"):
+        return guard
+    nameless = "___stack" in match[1] and match[2] not in {"True", "False", "None"}
+    return guard if _HARMLESS.fullmatch(match[2]) and not nameless else f"{match[1]} == ..."
 
 
 def _name(source: str) -> str:

@@ -15,6 +15,7 @@ from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine import api
 from graphmend_codemod.reporting.diff import unified
+from graphmend_codemod.trace import contradicted
 from graphmend_codemod.trace.document import OWN, TORCH, Place, Site, Trace
 from graphmend_codemod.trace.hints import with_hints
 
@@ -113,8 +114,12 @@ def answer(site: Site, by_path: Mapping[str, Sequence[Finding]], settings: Setti
         verdict = Verdict.NONE if site.where == OWN else Verdict.LIBRARY
         first = () if site.own is None else _about_file(settings.root, site.own.path)
         return Answer(verdict, steps=(*first, *_steps(site)))
-    diff = _diff(finding, settings) if finding.edit is not None else ""
+    source, after = _edited(finding, settings) if finding.edit is not None else (None, None)
+    diff = unified(finding.path, source.raw, after.raw).decode("utf-8", "replace") if source and after else ""
     reason = finding.declined or ""
+    false = contradicted.condition(source.text, after.text, site) if source and after else None
+    if false is not None:
+        diff, reason = "", f"the run would not take the compile path that {finding.code} writes: {false}"
     if finding.safety is Safety.ADVICE:
         verdict = Verdict.ADVICE if site.where == OWN else Verdict.LIBRARY
     elif finding.edit is None or not diff:
@@ -138,20 +143,23 @@ def _about_file(root: Path, path: str) -> tuple[str, ...]:
     return ("The file says that it is generated: change what it is made from.",) if generated else ()
 
 
-def _diff(finding: Finding, settings: Settings) -> str:
-    """The fix as a diff; empty where it cannot be made."""
+def denied(site: Site, finding: Finding, settings: Settings) -> bool:
+    """Whether the run knew that the finding's fix would leave the site's break where it is."""
+    source, after = _edited(finding, settings) if finding.edit is not None else (None, None)
+    return bool(source and after and contradicted.condition(source.text, after.text, site))
+
+
+def _edited(finding: Finding, settings: Settings) -> tuple[SourceFile | None, SourceFile | None]:
+    """The file of a finding without and with its edit; None where that cannot be made or changes nothing."""
     from graphmend_codemod.rewriting import apply
 
     try:
         source = SourceFile.below(str(settings.root), finding.path)
         assert finding.edit is not None
         applied = apply(source, [finding.edit])
-        if applied.text == source.text:
-            return ""
-        after = source.with_text(applied.text)
+        return (source, source.with_text(applied.text)) if applied.text != source.text else (None, None)
     except SourceError:
-        return ""
-    return unified(finding.path, source.raw, after.raw).decode("utf-8", "replace")
+        return None, None
 
 
 def _steps(site: Site) -> Iterable[str]:

@@ -16,7 +16,7 @@ from graphmend_codemod.engine.fixpoint import first_line
 from graphmend_codemod.trace import document
 from graphmend_codemod.trace.document import Site, Trace
 from graphmend_codemod.trace.hints import with_hints
-from graphmend_codemod.trace.join import covers
+from graphmend_codemod.trace.join import covers, denied
 
 Key = tuple[str, str, str, str]
 
@@ -47,7 +47,7 @@ def keys(trace: Trace, settings: Settings, *, jobs: int = 1, cache: bool = True)
             continue
         line = line_now(site, source.text.splitlines())
         for finding in found[site.own.path]:
-            if line is not None and covers(finding, line):
+            if line is not None and covers(finding, line) and not denied(site, finding, settings):
                 yield finding.path, finding.code, finding.function, first_line(source.text, finding.span.start_line)
 
 

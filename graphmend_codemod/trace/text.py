@@ -71,6 +71,8 @@ def summary(joined: Joined) -> str:
 
 def seconds(value: float) -> str:
     """A time as people say it."""
+    if 0 < value < 0.0005:
+        return "under 1 ms"
     return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.1f} s"
 
 

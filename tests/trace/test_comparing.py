@@ -140,6 +140,16 @@ def test_new_site_is_shown_with_what_changed_since_the_baseline(folder: Path, ca
     assert '    +        print("done")\n' in said
 
 
+def test_new_site_in_a_new_file_is_said_to_be_one(folder: Path, capsys: Captured) -> None:
+    baseline.write(folder / "breaks.json", without_last(traced(folder)))
+    repository = Repository(folder)
+    (folder / "model.py").rename(folder.parent / "model.py")
+    repository.commit()
+    (folder.parent / "model.py").rename(folder / "model.py")
+    assert main(["trace", "--no-cache", "--show", "trace.json", "--baseline", "breaks.json"]) == 1
+    assert "    the file is new since " in capsys.readouterr().err
+
+
 def test_new_site_on_lines_that_did_not_change_is_said_to_be_one(folder: Path, capsys: Captured) -> None:
     baseline.write(folder / "breaks.json", without_last(traced(folder)))
     Repository(folder).commit()

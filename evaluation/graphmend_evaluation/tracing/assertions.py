@@ -62,5 +62,7 @@ def _way_out(answer: Answer) -> str:
         return f"{answer.code} fixes it: run `graphmend fix`"
     if answer.verdict is Verdict.UNSAFE:
         return f"{answer.code} fixes it: look at `graphmend fix --unsafe-fixes --diff`"
+    if answer.verdict is Verdict.OPAQUE:
+        return f"{answer.code} keeps it inside the graph: look at `graphmend fix --opaque --diff`"
     reason = f"{answer.code} does not apply: {answer.reason}" if answer.reason else ""
     return "; ".join(filter(None, (reason, *answer.steps[:1]))) or "no rule knows it"
