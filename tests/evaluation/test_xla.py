@@ -75,6 +75,7 @@ def test_what_is_no_report_counts_nothing(text: str) -> None:
 
 def test_one_graph_both_ways_is_one_graph() -> None:
     assert classify(COMPILED, WHOLE) == ((), "one graph")
+    assert classify(replace(COMPILED, fx_graphs=3), WHOLE) == ((), "one graph for each of 3 shapes")
 
 
 def test_a_break_that_lazy_tracing_does_not_have_is_dynamos() -> None:

@@ -32,7 +32,10 @@ _NO_GPU = """\
 **Nothing on this page has run on a GPU yet**: no machine that these results come from had one. What needs one, and has
 only been tested as far as a processor allows: `mode="reduce-overhead"`, counts of CUDA graph and kernel launches,
 stream syncs and copies to the host, and times at the models' real sizes. To get them, on a machine with a GPU:
-`python -m graphmend_evaluation.paper --full --random-weights --results evaluation/paper`."""
+`python -m graphmend_evaluation.paper --full --random-weights --no-counts --one-process --cold 1 --together 12
+--results evaluation/paper`: twelve models compile at the same time, on two cores each, and are timed one by one;
+`--sizes one` and `--rows` take a part, `--update` adds it to what is there. `evaluation/benchmarks/failed_check.py`
+says what a check that fails does to a process."""
 
 
 def write(folder: Path, target: Path) -> int:

@@ -77,14 +77,15 @@ def classify(openxla: XlaRun, lazy: XlaRun) -> tuple[tuple[Split, ...], str]:
     """
     found = _causes(openxla)
     lazily = _causes(lazy)
-    if openxla.fx_graphs > 1 or openxla.break_events:
+    if openxla.break_events or openxla.executions > lazy.executions:
         if not found and not lazily:
             graphs = f"{openxla.fx_graphs} FX graphs, but lazy tracing runs one HLO graph a call"
             found[Split.DYNAMO] = f"{Split.DYNAMO.value}: {graphs}"
         elif openxla.executions > lazy.executions:
             both = f"{openxla.executions:g} executions a call compiled, {lazy.executions:g} with lazy tracing"
             found[Split.DYNAMO] = f"{Split.DYNAMO.value}, beside that: {both}"
-    words = "; ".join(found.values()) or "one graph"
+    shapes = openxla.fx_graphs  # without a break, there is another graph for other sizes alone
+    words = "; ".join(found.values()) or ("one graph" if shapes <= 1 else f"one graph for each of {shapes} shapes")
     still = [text for split, text in lazily.items() if split not in found]
     if still:
         words += f". Without torch.compile lazy tracing still has {'; '.join(still)}"
