@@ -11,15 +11,8 @@ raised. A draw has to come from `torch.rand`, `random.random()` or `random.unifo
 nothing else. Where another rule writes a compile path whose header asks for such a flag, the test stays behind that
 path, and asks the flag first as well: with the flag on the other side, the path is not taken.
 
-Where the bound is above 0 and the model trains, the draw does decide, and nothing is written for it. That other
-numbers are drawn would be no reason, for Inductor draws others than eager mode anyway. But under `torch.cond` dropout
-inside of the layer is drawn anew for the gradient, which is then that of another function (torch 2.13). A layer that
-always runs, of which the result is selected, has outputs of the same distribution, but takes the time that skipping it
-would save, fills its caches and running statistics, and gets a gradient of zeros in place of none, after which
-optimizers with momentum or weight decay change its weights. Measured with Inductor and AdamW (12 layers of width 128,
-8 x 64 tokens, a bound of 0.1, one thread of a machine with other load): with the break, where one compiled layer serves
-all twelve, a training step took 225 ms and the start 3.9 s; with all layers run and selected 260 ms and 15.4 s. An
-operator around each layer would run it uncompiled. So the break is the better of these.
+Where the bound is above 0 and the model trains, the draw does decide, and this rule writes nothing for it: no form in
+one graph is what eager mode does. GM112 has one as an unsafe fix, and says in what it differs.
 
 A test of a NumPy array, `remainder = np.array(x.shape[2:]) % self.patch > 0` and `if remainder.any():`, is decided by
 the Python integers that the array is made of, where the statements right above compute it from them.

@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM604", "GM703", "GM801", "GM802")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM112", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM604", "GM703", "GM801", "GM802")
 
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
@@ -104,6 +104,7 @@ QUESTIONS = {
         ("dynamic_shapes.gm502_expert_loop", 0, "", ""),
         ("readback.gm411_fixed_size_form", 0, "", "[] masked_select one_hot repeat_interleave roll tolist"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
+        ("control_flow.gm112_skipped_layer", 0, "test", "rand rand_like random uniform"),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "If": (

@@ -138,7 +138,7 @@ def _by_operands(site: Site, node: ast.BoolOp) -> Iterator[Decision]:
     tensors: dict[str, None] = {}
     elements: dict[str, None] = {}
     for number, operand in enumerate(node.values[first:], first):
-        if number > first and (flag := _flag(site, operand, outcome)) is not None:
+        if number > first and (flag := flag_text(site, operand, outcome)) is not None:
             if not _never(site, operand, outcome):
                 enough.append(flag)
                 # What comes behind the last of them is asked neither before nor after.
@@ -186,7 +186,7 @@ def _reads_something(site: Site, node: ast.expr) -> bool:
 _REDUCES = frozenset({"any", "all", "sum", "max", "min", "amax", "amin", "mean", "item", "norm"})
 
 
-def _flag(site: Site, node: ast.expr, outcome: bool) -> str | None:
+def flag_text(site: Site, node: ast.expr, outcome: bool) -> str | None:
     """The condition that a Python operand comes out as `outcome`, if it may be asked at any time."""
     if is_plain(site, node):
         return site.operand_of_and(node) if outcome else negated(site, node)
@@ -288,18 +288,18 @@ def _bound(site: Site, node: ast.Compare, reasons: list[str]) -> tuple[ast.expr,
     if len(node.ops) != 1 or type(node.ops[0]) not in _MIRRORED:
         return None
     order, draw, number = type(node.ops[0]), node.left, node.comparators[0]
-    if not _is_draw(site, draw):
+    if not is_draw(site, draw):
         order, draw, number = _MIRRORED[order], number, draw
-        if not _is_draw(site, draw):
+        if not is_draw(site, draw):
             return None
-    if isinstance(number, ast.Constant) or not _is_number(site, number):
+    if isinstance(number, ast.Constant) or not is_number(site, number):
         return None
     if order not in _BELOW_0:
         reasons.append(_MAY_BE_0)
         return None
     text = site.text(number)
     text = f"{text if isinstance(number, (ast.Name, ast.Attribute)) else f'({text})'} <= 0"
-    made = _draw_of(site, draw)
+    made = draw_of(site, draw)
     if isinstance(made, ast.Call) and isinstance(made.func, ast.Name) and site.resolve(made.func) == "random.random":
         reasons.append(_NOT_TRACED)
         return None
@@ -316,20 +316,20 @@ def _drawn(site: Site, draw: ast.expr) -> str:
     return site.text(draw)
 
 
-def _is_number(site: Site, node: ast.expr) -> bool:
+def is_number(site: Site, node: ast.expr) -> bool:
     """True for what may be a Python number, and reads nothing but names and attributes."""
     if isinstance(node, ast.BinOp):
-        return _is_number(site, node.left) and _is_number(site, node.right)
+        return is_number(site, node.left) and is_number(site, node.right)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, (int, float))
     return dotted(node) is not None and site.value(node).kind is not Kind.TENSOR
 
 
-def _is_draw(site: Site, node: ast.expr) -> bool:
+def is_draw(site: Site, node: ast.expr) -> bool:
     """True for a draw from 0 to 1, and for a name that holds nothing else."""
-    node = _unwrapped(node)
+    node = unwrapped(node)
     if not isinstance(node, ast.Name):
-        return _draw_of(site, node) is not None
+        return draw_of(site, node) is not None
     bound = [
         part for part in walk_scope(site.evaluator.scope.node) if isinstance(part, ast.Name) and part.id == node.id
     ]
@@ -339,7 +339,7 @@ def _is_draw(site: Site, node: ast.expr) -> bool:
         for each in walk_scope(site.evaluator.scope.node)
         if isinstance(each, ast.Assign) and len(each.targets) == 1 and each.targets[0] in stored
     ]
-    if not stored or len(given) != len(stored) or not all(_draw_of(site, each) for each in given):
+    if not stored or len(given) != len(stored) or not all(draw_of(site, each) for each in given):
         return False
     return all(_is_read(site, part) for part in bound if part not in stored)
 
@@ -349,23 +349,23 @@ def _is_read(site: Site, name: ast.Name) -> bool:
     for node in walk_scope(site.evaluator.scope.node):
         if isinstance(node, ast.Compare):
             sides = (node.left, *node.comparators)
-            if any(side is name or (_unwrapped(side) is name) for side in sides):
+            if any(side is name or (unwrapped(side) is name) for side in sides):
                 return True
     return False
 
 
-def _unwrapped(node: ast.expr) -> ast.expr:
+def unwrapped(node: ast.expr) -> ast.expr:
     """`t` for `t.item()`."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item":
         node = node.func.value
     return node
 
 
-def _draw_of(site: Site, node: ast.expr) -> ast.expr | None:
+def draw_of(site: Site, node: ast.expr) -> ast.expr | None:
     """The draw itself for `torch.rand(1)`, `torch.rand(()).item()`, `random.random()`."""
-    node = _unwrapped(node)
+    node = unwrapped(node)
     if isinstance(node, ast.IfExp) and site.value(node.test).compiling:
-        return node.body if _draw_of(site, node.orelse) is not None else None
+        return node.body if draw_of(site, node.orelse) is not None else None
     if not isinstance(node, ast.Call):
         return None
     called = site.resolve(node.func)

@@ -1,0 +1,358 @@
+"""The two ways through a loop's body that a random number decides between, and the names that they leave different.
+
+`if self.training and torch.rand([]) < self.layerdrop: continue` skips a layer. Both ways are followed through the
+statements that the number decides about: with the flags on the way as the header of a compile path asks for them, one
+way runs the layer and the other does nothing, or next to nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from graphmend_codemod.analysis.scope import walk, walk_scope
+from graphmend_codemod.analysis.speculation import short
+from graphmend_codemod.analysis.values import Kind
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.deciding import (
+    draw_of,
+    flag_text,
+    is_draw,
+    is_guard,
+    is_number,
+    only_tested,
+    unwrapped,
+)
+
+_LEAVES = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Continue, ast.Global, ast.Nonlocal)
+_ROUNDS = 8
+
+
+class Draw(NamedTuple):
+    """`compared` is the test of a number from `torch.rand`; `number` is the bound, `left` whether the draw is left."""
+
+    compared: ast.Compare
+    draw: ast.expr
+    number: ast.expr
+    left: bool
+
+
+class Written(NamedTuple):
+    """A statement of the author and how many levels deep it lies in the region."""
+
+    statement: ast.stmt
+    level: int
+
+
+class Ways(NamedTuple):
+    """What a random number decides about: `statements` of a block, of which one way through runs `first` and `run`.
+
+    `asked` are the conditions on flags, `kept` the names that keep their tensors where the layer is skipped. The layer
+    is skipped where `drawn.compared` is `outcome`.
+    """
+
+    drawn: Draw
+    statements: list[ast.stmt]
+    first: list[Written]
+    run: list[Written]
+    asked: list[str]
+    kept: list[str]
+    outcome: bool
+
+
+def draws_in(site: Site, body: Sequence[ast.stmt]) -> list[Draw]:
+    """The comparisons of random numbers with bounds in the statements, without those of inner loops."""
+    found = []
+    for statement, node in _comparisons(body):
+        here = site.at(statement)
+        if here is None or len(node.ops) != 1 or not isinstance(node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)):
+            continue
+        for draw, number, left in ((node.left, node.comparators[0], True), (node.comparators[0], node.left, False)):
+            if is_draw(here, draw) and is_number(here, number) and not isinstance(number, ast.Constant):
+                found.append(Draw(node, unwrapped(draw), number, left))
+    return found
+
+
+def _comparisons(body: Sequence[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.Compare]]:
+    for statement in body:
+        if isinstance(statement, ast.If):
+            yield from ((statement, node) for node in ast.walk(statement.test) if isinstance(node, ast.Compare))
+            yield from _comparisons([*statement.body, *statement.orelse])
+        elif isinstance(statement, ast.Assign):
+            yield from ((statement, node) for node in ast.walk(statement.value) if isinstance(node, ast.Compare))
+
+
+def is_of_torch(site: Site, drawn: Draw) -> bool:
+    """True where the number is a tensor, so that it selects in a graph."""
+    return all(isinstance(call, ast.Call) and site.resolve(call.func) == "torch.rand" for call in _calls(site, drawn))
+
+
+def is_scalar(site: Site, drawn: Draw) -> bool:
+    """True for `torch.rand([])`, which has no dimension; `torch.rand(1)` has one."""
+    given = [call.args for call in _calls(site, drawn) if isinstance(call, ast.Call)]
+    return all(len(each) == 1 and isinstance(each[0], (ast.List, ast.Tuple)) and not each[0].elts for each in given)
+
+
+def _calls(site: Site, drawn: Draw) -> list[ast.expr | None]:
+    """The calls that draw the number."""
+    made = [drawn.draw]
+    if isinstance(drawn.draw, ast.Name):
+        assigned = [node for node in walk_scope(site.evaluator.scope.node) if isinstance(node, ast.Assign)]
+        made = [node.value for node in assigned if _stores(node) == {drawn.draw.id}]
+    return [draw_of(site, each) for each in made]
+
+
+def ways(site: Site, loop: ast.For, drawn: Draw) -> Ways:
+    """What the number decides about in the body of the loop. NotProven where more than tensors would differ."""
+    body = loop.body
+    start = next(place for place, each in enumerate(body) if any(node is drawn.compared for node in ast.walk(each)))
+    while start > 0 and _is_flag(body[start - 1]):
+        start -= 1
+    reason = NotProven("it is not followed by a layer")
+    for end in range(start + 1, len(body) + 1):
+        try:
+            return _Region(site, loop, drawn, start, end).ways()
+        except NotProven as why:
+            reason = why
+    raise reason
+
+
+class _Region:
+    def __init__(self, site: Site, loop: ast.For, drawn: Draw, start: int, end: int) -> None:
+        self.site, self.loop, self.drawn = site, loop, drawn
+        self.start, self.end = start, end
+        self.statements = loop.body[start:end]
+        here = site.at(self.statements[0])
+        if here is None:
+            raise NotProven("the code is not reached by torch.compile")
+        self.here = here
+        self.assumed: dict[str, tuple[ast.expr, bool]] = {}
+
+    def ways(self) -> Ways:
+        for _ in range(_ROUNDS):
+            known = len(self.assumed)
+            paths = {outcome: _Path(self, outcome) for outcome in (True, False)}
+            if len(self.assumed) > known:
+                continue
+            short_ones = [outcome for outcome, path in paths.items() if path.is_idle]
+            if not short_ones:
+                self._leave_out(paths)
+                continue
+            outcome = short_ones[0]
+            run, idle = paths[not outcome], paths[outcome]
+            kept = self._kept(run, idle)
+            if kept is not None:
+                return Ways(self.drawn, self.statements, run.first, run.rest, self._asked(run), kept, outcome)
+        raise NotProven("flags on the way would have to be set and not set")
+
+    def assume(self, node: ast.expr, value: bool) -> bool:
+        """The truth of a flag, from now on."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return not self.assume(node.operand, not value)
+        return self.assumed.setdefault(ast.dump(node), (node, value))[1]
+
+    def _leave_out(self, paths: dict[bool, _Path]) -> None:
+        """Ask that what follows the layer in either case is not done: `if output_attentions: ...`."""
+        before = len(self.assumed)
+        shared = [each.statement for each in paths[True].rest if each in paths[False].rest]
+        for statement in shared:
+            if isinstance(statement, ast.If):
+                self.assume(statement.test, False)
+        if len(self.assumed) == before:
+            other = min((path.rest for path in paths.values()), key=len)
+            what = short(other[0].statement) if other else "nothing"
+            raise NotProven(f"`{what}` would run in place of the layer; manually select the results with `torch.where`")
+
+    def _kept(self, run: _Path, idle: _Path) -> list[str] | None:
+        """The names that hold another tensor behind the layer; None where a flag more is asked for."""
+        found = []
+        changed = {name for each in run.rest for name in _stores(each.statement)}
+        nothing = {name for each in idle.rest for name in _stores(each.statement)}
+        if left := [name for name in run.flags if self._matters(name, set())]:
+            raise NotProven(f"`{left[0]}` is read later")
+        exposed = _exposed([each.statement for each in (*run.first, *run.rest)])
+        for name in sorted(changed | nothing):
+            if not self._matters(name, exposed):
+                continue
+            adds = [
+                each.statement
+                for each in run.rest
+                if isinstance(each.statement, ast.If) and name in _stores(each.statement)
+            ]
+            if adds and not any(name in _stores(each.statement) for each in run.rest if each.statement not in adds):
+                for each in adds:
+                    self.assume(each.test, False)
+                return None
+            if name in nothing:
+                raise NotProven(f"`{name}` is read later, and would hold something else where the layer is skipped")
+            if name not in exposed and not self.here.is_bound(name) and not self._is_bound(name):
+                raise NotProven(f"`{name}` is read later, and may be unbound where the layer is skipped")
+            found.append(name)
+        if not found:
+            raise NotProven("no tensor that the layer gives is read later")
+        if taken := sorted(set(found) & {name for each in run.first for name in _stores(each.statement)}):
+            raise NotProven(f"`{taken[0]}` changes before the number is compared")
+        return found
+
+    def _matters(self, name: str, exposed: set[str]) -> bool:
+        around = [*self.loop.body[: self.start], *self.loop.body[self.end :], *self.loop.orelse]
+        read = any(_is_read(node, name) for each in around for node in walk(each))
+        return read or name in exposed or self.site.live_after(name)
+
+    def _asked(self, run: _Path) -> list[str]:
+        """The conditions of the header. NotProven where a flag may be a tensor, or changes on the way."""
+        stored = {name for statement in self.statements for name in _stores(statement)}
+        asked = []
+        for node, value in self.assumed.values():
+            text = flag_text(self.here, node, value)
+            unknown = isinstance(node, ast.Name) and self.here.value(node).kind is Kind.UNKNOWN
+            if text is None and unknown and isinstance(node, ast.Name) and self._is_bound(node.id):
+                text = f"{node.id} is True" if value else f"({node.id} is None or {node.id} is False)"
+            read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            if text is None or read & stored:
+                raise NotProven(f"`{short(node)}` may be a tensor, or change before it is asked for")
+            asked.append(text)
+        if {part.id for part in ast.walk(self.drawn.number) if isinstance(part, ast.Name)} & stored:
+            raise NotProven(f"the bound `{short(self.drawn.number)}` changes")
+        return [*asked, f"{self.here.operand(self.drawn.number)} > 0"]
+
+    def _is_bound(self, name: str) -> bool:
+        """True for a local that a statement before the loop certainly binds."""
+        before = [each for block, position in self.site.place.blocks for each in block[:position]]
+        return any(isinstance(each, (ast.Assign, ast.AnnAssign)) and name in _stores(each) for each in before)
+
+
+class _Path:
+    """The statements that run for one outcome: `first` before the number is compared, `rest` behind it."""
+
+    def __init__(self, region: _Region, outcome: bool) -> None:
+        self.region, self.outcome = region, outcome
+        self.first: list[Written] = []
+        self.rest: list[Written] = []
+        self.flags: dict[str, bool] = {}
+        self._compared = False
+        self._follow(region.statements, 0)
+
+    @property
+    def is_idle(self) -> bool:
+        """True for a way on which nothing happens, but that names get constants."""
+        return all(isinstance(each.statement, ast.Assign) and _is_constant(each.statement) for each in self.rest)
+
+    def _follow(self, body: Sequence[ast.stmt], level: int) -> bool:
+        """Follow the statements; True where the way ends in a `continue`."""
+        for statement in body:
+            if isinstance(statement, ast.Continue):
+                if self.region.end != len(self.region.loop.body):
+                    raise NotProven("statements behind it are not looked at")
+                return True
+            if isinstance(statement, ast.If):
+                if self._choose(statement, level):
+                    return True
+            elif not self._sets_flag(statement):
+                self._run(statement, level)
+        return False
+
+    def _choose(self, statement: ast.If, level: int) -> bool:
+        inside = [
+            any(node is self.region.drawn.compared for each in block for node in ast.walk(each))
+            for block in (statement.body, statement.orelse)
+        ]
+        truth = self._truth(statement.test)
+        if truth is None and any(inside):
+            truth = self.region.assume(statement.test, inside[0])
+        if truth is None:
+            self._run(statement, level)
+            return False
+        return self._follow(statement.body if truth else statement.orelse, level + 1)
+
+    def _sets_flag(self, statement: ast.stmt) -> bool:
+        """`skip = self.training and drawn < self.layerdrop`, `skip = False`: a name that is only tested."""
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            return False
+        target, value = statement.targets[0], statement.value
+        own = any(node is self.region.drawn.compared for node in ast.walk(value))
+        if not isinstance(target, ast.Name) or not (own or isinstance(getattr(value, "value", None), bool)):
+            return False
+        if not only_tested(self.region.here, target.id):
+            if own:
+                raise NotProven(f"`{target.id}` is more than tested")
+            return False
+        truth = self._truth(value)
+        if truth is None:
+            return False
+        self.flags[target.id] = truth
+        return True
+
+    def _run(self, statement: ast.stmt, level: int) -> None:
+        if isinstance(statement, ast.Pass):
+            return
+        if any(isinstance(node, _LEAVES) for node in walk(statement)):
+            raise NotProven(f"`{short(statement)}` leaves the loop")
+        if any(node is self.region.drawn.compared for node in ast.walk(statement)):
+            raise NotProven("the number is compared in the midst of something else")
+        if level > 1:
+            raise NotProven("the layer is called several levels below the test")
+        (self.rest if self._compared else self.first).append(Written(statement, level))
+
+    def _truth(self, node: ast.expr) -> bool | None:
+        if node is self.region.drawn.compared:
+            self._compared = True
+            return self.outcome
+        if isinstance(node, ast.Constant):
+            return bool(node.value)
+        if isinstance(node, ast.Name) and node.id in self.flags:
+            return self.flags[node.id]
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and not is_guard(self.region.here, node):
+            truth = self._truth(node.operand)
+            return None if truth is None else not truth
+        if isinstance(node, ast.BoolOp):
+            return self._of_operands(node)
+        return self.region.assumed[ast.dump(node)][1] if ast.dump(node) in self.region.assumed else None
+
+    def _of_operands(self, node: ast.BoolOp) -> bool | None:
+        neutral = isinstance(node.op, ast.And)
+        operands = [each for each in node.values if not is_guard(self.region.here, each)]
+        truths = [self._truth(each) for each in operands]
+        if all(truth is None for truth in truths):
+            return None
+        truths = [
+            self.region.assume(each, neutral) if truth is None else truth
+            for each, truth in zip(operands, truths, strict=True)
+        ]
+        return all(truths) if neutral else any(truths)
+
+
+def _is_constant(statement: ast.Assign) -> bool:
+    """`outputs = (None, None)`."""
+    return all(isinstance(each, ast.Name) for each in statement.targets) and all(
+        isinstance(part, (ast.Constant, ast.Tuple, ast.expr_context)) for part in ast.walk(statement.value)
+    )
+
+
+def _is_flag(statement: ast.stmt) -> bool:
+    """`to_drop = False`."""
+    return isinstance(statement, ast.Assign) and isinstance(getattr(statement.value, "value", None), bool)
+
+
+def _stores(statement: ast.AST) -> set[str]:
+    return {part.id for part in walk(statement) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+
+
+def _is_read(node: ast.AST, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+
+
+def _exposed(statements: Sequence[ast.stmt]) -> set[str]:
+    """Names that the statements read before they certainly bind them."""
+    bound: set[str] = set()
+    found: set[str] = set()
+    for statement in statements:
+        read = {part.id for part in walk(statement) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}
+        if isinstance(statement, ast.AugAssign):
+            read |= _stores(statement)
+        found |= read - bound
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            bound |= _stores(statement)
+    return found
