@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar, cast
 
+from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, walk_in_layers, walk_scope
 from graphmend_codemod.core.source import parse_text
 
@@ -33,7 +34,7 @@ class Definition(NamedTuple):
 
     @property
     def _static(self) -> bool:
-        return any(isinstance(each, ast.Name) and each.id == "staticmethod" for each in self.node.decorator_list)
+        return any(is_name(each, "staticmethod") for each in self.node.decorator_list)
 
     def arguments(self, call: ast.Call) -> dict[str, ast.expr]:
         """What a call gives for each parameter, as far as stars do not hide it."""
@@ -329,5 +330,5 @@ def _assignments(node: ast.ClassDef) -> Iterator[tuple[list[str | None], ast.exp
 
 def _own_name(target: ast.expr) -> str | None:
     """`attribute` for `self.attribute`."""
-    own = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self"
+    own = is_attribute(target, "self")
     return target.attr if own and isinstance(target, ast.Attribute) else None

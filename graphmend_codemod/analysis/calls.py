@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import aliasing, annotated, effects, torch_api
-from graphmend_codemod.analysis.patterns import is_integer
+from graphmend_codemod.analysis.patterns import is_integer, is_name
 from graphmend_codemod.analysis.values import (
     BOOL,
     INT64,
@@ -55,7 +55,7 @@ def _value_of_call(evaluator: Evaluator, node: ast.Call, env: Env) -> Value:
         return _resolved_call(evaluator, node, env, qualified)
     if isinstance(node.func, ast.Attribute):
         owner = node.func.value
-        if isinstance(owner, ast.Name) and owner.id == evaluator.scope.self_name:
+        if is_name(owner, evaluator.scope.self_name):
             return _self_call(evaluator, node, env, node.func.attr)
         base = evaluator.value(owner, env)
         if base.kind is Kind.TENSOR:

@@ -16,6 +16,7 @@ from graphmend_codemod.analysis.given_values import annotation_text, given_value
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.iterated import element_of
 from graphmend_codemod.analysis.likely_tensors import likely_tensors
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.program_points import LeaksUnknown, Place, State
 from graphmend_codemod.analysis.scope import Scope, bound_in, walk_scope
 from graphmend_codemod.analysis.values import INT64, UNKNOWN, Kind, Origin, Value, callable_value, flags_kept, python
@@ -378,4 +379,4 @@ _COMPOUND: dict[type[ast.stmt], Callable[[Flow, Any, State], State | None]] = {
 
 
 def _asks_for_type(test: ast.expr) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == "isinstance" for node in walk_scope(test))
+    return any(is_name(node, "isinstance") for node in walk_scope(test))

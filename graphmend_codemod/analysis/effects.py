@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.aliasing import Effect
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.values import Kind
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def effect_of(evaluator: Evaluator, call: ast.Call, env: Env) -> Effect:
     receiver = call.func.value
     if evaluator.value(receiver, env).kind is Kind.TENSOR:
         return aliasing.of_operator(call.func.attr, call, receiver)
-    if qualified is None and isinstance(receiver, ast.Name) and receiver.id == evaluator.scope.self_name:
+    if qualified is None and is_name(receiver, evaluator.scope.self_name):
         return _of_attribute(evaluator, call, call.func.attr, env)
     return aliasing.unknown(call, receiver)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from graphmend_codemod.analysis import annotated
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.likely_tensors import guessed_parameters
+from graphmend_codemod.analysis.patterns import is_none
 from graphmend_codemod.analysis.scope import FunctionNode, Scope, parameters
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, python
 
@@ -56,4 +57,4 @@ def _absent_by_default(function: FunctionNode) -> set[str]:
     named = [*args.posonlyargs, *args.args]
     pairs = [*zip(reversed(named), reversed(args.defaults), strict=False)]
     pairs += [pair for pair in zip(args.kwonlyargs, args.kw_defaults, strict=True) if pair[1] is not None]  # type: ignore[misc]
-    return {each.arg for each, default in pairs if isinstance(default, ast.Constant) and default.value is None}
+    return {each.arg for each, default in pairs if is_none(default)}

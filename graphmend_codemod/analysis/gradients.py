@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import all_given, is_name
 from graphmend_codemod.analysis.scope import children
 from graphmend_codemod.analysis.values import Kind
 
@@ -40,7 +41,7 @@ def roots(evaluator: Evaluator, node: ast.expr, env: Env) -> frozenset[str]:
     if isinstance(node, ast.Attribute):
         if node.attr in torch_api.PYTHON_ATTRIBUTES or node.attr == "data":
             return frozenset()
-        if isinstance(node.value, ast.Name) and node.value.id == evaluator.scope.self_name:
+        if is_name(node.value, evaluator.scope.self_name):
             return frozenset() if evaluator.value(node, env).is_python else frozenset({f"self.{node.attr}"})
         return roots(evaluator, node.value, env)
     if isinstance(node, ast.Call):
@@ -53,7 +54,7 @@ def roots(evaluator: Evaluator, node: ast.expr, env: Env) -> frozenset[str]:
 
 
 def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> frozenset[str]:
-    operands: list[ast.expr] = [*node.args, *(word.value for word in node.keywords)]
+    operands: list[ast.expr] = all_given(node)
     name = torch_api.torch_function(evaluator.resolve(node.func, env))
     if name is None and isinstance(node.func, ast.Attribute):
         owner = node.func.value

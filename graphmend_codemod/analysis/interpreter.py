@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from graphmend_codemod.analysis import annotated, calls, torch_api
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import Scope, dotted
 from graphmend_codemod.analysis.values import (
     BOOL,
@@ -107,7 +108,7 @@ class Evaluator:
         return callable_value(qualified)
 
     def _attribute(self, node: ast.Attribute, env: Env) -> Value:
-        if isinstance(node.value, ast.Name) and node.value.id == self.scope.self_name:
+        if is_name(node.value, self.scope.self_name):
             return self._self_attribute(node.attr, env)
         qualified = self.resolve(node, env)
         if qualified is not None:

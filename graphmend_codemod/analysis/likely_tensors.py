@@ -10,7 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.scope import FunctionNode, Outline, parameters, walk_scope
 
 _OF_PYTHON = {name for kind in (str, bytes, list, dict, set, tuple, int, float, range) for name in dir(kind)}
@@ -72,7 +72,7 @@ def _look(function: FunctionNode, outline: Outline, resolve: Resolve) -> Mapping
             first = None
         elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name):
             right = node.comparators[0]
-            if isinstance(right, ast.Constant) and right.value is None:
+            if is_none(right):
                 optional.add(node.left.id)
     if first is not None:
         used.add(first)
@@ -136,7 +136,7 @@ def guessed_parameters(function: FunctionNode, likely: Mapping[str, bool]) -> di
     named = [*args.posonlyargs, *args.args]
     pairs = [*zip(reversed(named), reversed(args.defaults), strict=False)]
     pairs += [(each, default) for each, default in zip(args.kwonlyargs, args.kw_defaults, strict=True) if default]
-    absent = {each.arg for each, default in pairs if isinstance(default, ast.Constant) and default.value is None}
+    absent = {each.arg for each, default in pairs if is_none(default)}
     excluded = {each.arg for each, _ in pairs} - absent
     excluded |= {each.arg for each in (args.vararg, args.kwarg) if each is not None}
     return {

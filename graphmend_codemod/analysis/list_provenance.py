@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import holds_integers, root_of
+from graphmend_codemod.analysis.patterns import all_given, holds_integers, root_of, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 
@@ -147,7 +147,7 @@ class _Uses:
         for node in walk_scope(self.function):
             if getattr(node, "lineno", 0) <= line:
                 continue
-            if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
+            if stores_name(node, name):
                 return True
             if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and root_of(node) == name:
                 return True
@@ -241,7 +241,7 @@ def _hands_on(function: FunctionNode, pairs: Mapping[str, str]) -> bool:
     """True when a call gets a tensor together with its list."""
     for node in walk_scope(function):
         if isinstance(node, ast.Call):
-            given = [*node.args, *(word.value for word in node.keywords)]
+            given = all_given(node)
             names = {each.id for each in given if isinstance(each, ast.Name)}
             if any(tensor in names and source in names for tensor, source in pairs.items()):
                 return True

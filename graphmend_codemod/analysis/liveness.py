@@ -6,8 +6,9 @@ import ast
 import enum
 from collections.abc import Sequence
 
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.program_points import Place
-from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, parameter_names, walk, walk_scope
 
 
 class Use(enum.Enum):
@@ -81,7 +82,7 @@ def _is_lasting(part: ast.AST) -> bool:
 def _reads_free(scope: ast.AST, name: str) -> bool:
     """True where a function, a lambda or a class reads a name of what is around it."""
     if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        own = {each.arg for each in parameters(scope)}
+        own = parameter_names(scope)
         own |= {part.id for part in walk_scope(scope) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
         if name in own:
             return False
@@ -150,9 +151,7 @@ def _statement(node: ast.stmt, name: str) -> Use:
         return Use.READ
     if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
         return Use.NEITHER if isinstance(node, (ast.Continue, ast.Break)) else Use.WRITTEN
-    written = any(
-        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store) for part in walk_scope(node)
-    )
+    written = any(is_name(part, name) and isinstance(part.ctx, ast.Store) for part in walk_scope(node))
     return Use.WRITTEN if written and isinstance(node, (ast.Assign, ast.AnnAssign)) else Use.NEITHER
 
 
@@ -171,11 +170,11 @@ def _loop(node: ast.For, name: str) -> Use:
 
 
 def _reads(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+    if isinstance(node, ast.AugAssign) and is_name(node.target, name):
         return True
     return any(
         (part.id == name and not isinstance(part.ctx, ast.Store))
         if isinstance(part, ast.Name)
-        else (isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name) and part.target.id == name)
+        else (isinstance(part, ast.AugAssign) and is_name(part.target, name))
         for part in walk(node)
     )

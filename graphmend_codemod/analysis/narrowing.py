@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis.patterns import is_attribute, is_none, is_not
 from graphmend_codemod.analysis.scope import NODE_FIELDS, put_children, walk
 from graphmend_codemod.analysis.values import FLOATING, NONE, Kind, Origin, Value, canonical_dtype, is_floating_dtype
 
@@ -19,18 +20,14 @@ def _key(evaluator: Evaluator, node: ast.expr) -> str | None:
     """The `env` key of a local name or of `self.name`."""
     if isinstance(node, ast.Name):
         return node.id if evaluator.scope.is_local(node.id) else None
-    if (
-        isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == evaluator.scope.self_name
-    ):
+    if is_attribute(node, evaluator.scope.self_name):
         return f"self.{node.attr}"
     return None
 
 
 def narrow(evaluator: Evaluator, test: ast.expr, truth: bool, env: Env) -> None:
     """Refine `env` by the fact that `test` was `truth`."""
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    if is_not(test):
         narrow(evaluator, test.operand, not truth, env)
     elif isinstance(test, ast.BoolOp):
         if isinstance(test.op, ast.And) is truth:
@@ -48,7 +45,7 @@ def narrow(evaluator: Evaluator, test: ast.expr, truth: bool, env: Env) -> None:
 
 def _narrow_compare(evaluator: Evaluator, test: ast.Compare, truth: bool, env: Env) -> None:
     op, right = test.ops[0], test.comparators[0]
-    if isinstance(op, (ast.Is, ast.IsNot)) and isinstance(right, ast.Constant) and right.value is None:
+    if isinstance(op, (ast.Is, ast.IsNot)) and is_none(right):
         key = _key(evaluator, test.left)
         if key is None:
             return
@@ -156,7 +153,7 @@ def add_test_evidence(evaluator: Evaluator, test: ast.expr, truth: bool, env: En
         for operand in test.values if every else test.values[:1]:
             add_test_evidence(evaluator, operand, truth, env)
         return
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    if is_not(test):
         add_test_evidence(evaluator, test.operand, not truth, env)
         return
     if _may_tell(evaluator, test, env):

@@ -1,8 +1,10 @@
-"""Small questions about one expression, asked of its tree and never of its text."""
+"""Small questions about one node, asked of its tree and never of its text: what rules are written with."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
+from typing import TypeGuard
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
@@ -15,15 +17,54 @@ def same(one: ast.AST, other: ast.AST) -> bool:
     return ast.dump(one) == ast.dump(other)
 
 
-def is_name(node: ast.AST | None, name: str) -> bool:
-    """True for this name."""
+def is_name(node: ast.AST | None, name: str | None) -> TypeGuard[ast.Name]:
+    """True for this name, read or bound."""
     return isinstance(node, ast.Name) and node.id == name
 
 
-def is_attribute(node: ast.AST | None, owner: str, attribute: str | None = None) -> bool:
+def reads_name(node: ast.AST | None, name: str) -> TypeGuard[ast.Name]:
+    """True for this name where it is read."""
+    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+
+
+def stores_name(node: ast.AST | None, name: str) -> TypeGuard[ast.Name]:
+    """True for this name where it is bound or deleted."""
+    return isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
+
+
+def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names among these nodes that are bound or deleted there."""
+    return {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+
+
+def is_attribute(node: ast.AST | None, owner: str | None, attribute: str | None = None) -> TypeGuard[ast.Attribute]:
     """True for `owner.attribute`; for any attribute of the name `owner` without `attribute`."""
-    found = isinstance(node, ast.Attribute) and is_name(node.value, owner)
-    return found and attribute in (None, node.attr)  # type: ignore[union-attr]
+    return isinstance(node, ast.Attribute) and is_name(node.value, owner) and attribute in (None, node.attr)
+
+
+def is_not(node: ast.AST) -> TypeGuard[ast.UnaryOp]:
+    """True for `not x`."""
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+
+
+def operands_of(node: ast.expr, operator: type[ast.boolop]) -> list[ast.expr]:
+    """The operands of `a and b` or `a or b`, whichever is asked for; any other expression alone."""
+    return node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, operator) else [node]
+
+
+def all_given(call: ast.Call) -> list[ast.expr]:
+    """What a call is given, by position and by keyword; `*values` count as one."""
+    return [*call.args, *(word.value for word in call.keywords)]
+
+
+def elements_of(node: ast.expr) -> list[ast.expr]:
+    """`a` and `b` for `a, b`, as targets and indices have them; any other expression alone."""
+    return node.elts if isinstance(node, ast.Tuple) else [node]
+
+
+def only_target(statement: ast.AST | None) -> ast.expr | None:
+    """`x` for `x = ...`; None for `x = y = ...` and for other statements."""
+    return statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
 
 
 def is_integer(node: ast.AST) -> bool:
@@ -40,7 +81,7 @@ def root_of(node: ast.AST, *, walrus: bool = False) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def is_none(node: ast.AST) -> bool:
+def is_none(node: ast.AST | None) -> bool:
     """True for `None`."""
     return isinstance(node, ast.Constant) and node.value is None
 

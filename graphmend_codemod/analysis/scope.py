@@ -143,6 +143,11 @@ def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
     return named + [arg for arg in (args.vararg, args.kwarg) if arg is not None]
 
 
+def parameter_names(function: FunctionNode | ast.Lambda) -> set[str]:
+    """The names of all parameters."""
+    return {arg.arg for arg in parameters(function)}
+
+
 INDEXED = "[]"
 """Stands among the words of an outline for `x[index]`, where the index is not a constant."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from graphmend_codemod.analysis import shape_needs, torch_api
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.literals import number_of
-from graphmend_codemod.analysis.patterns import same
+from graphmend_codemod.analysis.patterns import all_given, is_name, same
 from graphmend_codemod.analysis.shape_needs import ShapeNeed
 from graphmend_codemod.analysis.torch_api import NOT_FOR_EMPTY
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value, is_floating_dtype
@@ -164,7 +164,7 @@ def _name(evaluator: Evaluator, node: ast.Name, env: Env) -> Verdict:
 def _attribute(evaluator: Evaluator, node: ast.Attribute, env: Env) -> Verdict:
     if evaluator.resolve(node, env) is not None:
         return FREE
-    if isinstance(node.value, ast.Name) and node.value.id == evaluator.scope.self_name:
+    if is_name(node.value, evaluator.scope.self_name):
         if is_loud_property(evaluator, node.attr):
             return Verdict(impure=f"the property `{short(node)}` may do more than read")
         known = (
@@ -274,7 +274,7 @@ def _call(evaluator: Evaluator, node: ast.Call, env: Env) -> Verdict:
     ):
         return Verdict(impure=f"`{short(node)}` passes arguments of unknown type")
     qualified = evaluator.resolve(node.func, env)
-    arguments = [*node.args, *(word.value for word in node.keywords)]
+    arguments = all_given(node)
     verdict = FREE
     for argument in arguments:
         verdict = verdict & judge(evaluator, argument, env)

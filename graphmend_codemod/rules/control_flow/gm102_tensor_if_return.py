@@ -17,6 +17,7 @@ from typing import cast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.core.findings import Safety, Span
 from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -232,7 +233,7 @@ def _is_read_next(made: list[ast.stmt], returned: ast.expr) -> bool:
 
 
 def _reads(node: ast.expr, name: str) -> bool:
-    return any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(node))
+    return any(is_name(part, name) for part in ast.walk(node))
 
 
 def _exit(condition: Condition | None, statement: ast.stmt, site: Site) -> Arm:

@@ -14,6 +14,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.narrowing import narrow
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import before_if
@@ -164,7 +165,7 @@ def _is_bound(site: Site, node: ast.If, name: str) -> bool:
     """True when a statement that certainly ran gave the name a value."""
     before = [each for each in site.evaluator.scope.node.body if each.lineno < node.lineno]
     given = [target for each in before if isinstance(each, ast.Assign) for target in each.targets]
-    return site.is_bound(name) or any(isinstance(each, ast.Name) and each.id == name for each in given)
+    return site.is_bound(name) or any(is_name(each, name) for each in given)
 
 
 def _why_not(site: Site, node: ast.If, product: Product) -> str | None:

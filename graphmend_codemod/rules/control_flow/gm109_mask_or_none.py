@@ -27,10 +27,10 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.edits import before_if
+from graphmend_codemod.rules.framework.edits import before_if, judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -292,10 +292,7 @@ def mask_or_none(site: Site, node: ast.If) -> Verdict | None:
         return None
 
     def judge() -> Verdict:
-        try:
-            return Verdict(message, edit=_edit_for(site, calls, node, question, name, otherwise))
-        except NotProven as reason:
-            return Verdict(message, declined=str(reason))
+        return judged(message, lambda: _edit_for(site, calls, node, question, name, otherwise))
 
     # A branch may be asked about twice, where another rule needs to know who else refers to a tensor.
     place = (node.lineno, node.col_offset)
@@ -337,7 +334,7 @@ def _made_none(block: list[ast.stmt]) -> str | None:
     first = block[0] if block else None
     if not isinstance(first, ast.Assign) or len(first.targets) != 1 or not isinstance(first.targets[0], ast.Name):
         return None
-    return first.targets[0].id if isinstance(first.value, ast.Constant) and first.value.value is None else None
+    return first.targets[0].id if is_none(first.value) else None
 
 
 def _none_before(site: Site, node: ast.If) -> str | None:
@@ -345,7 +342,7 @@ def _none_before(site: Site, node: ast.If) -> str | None:
     parts = [part for each in node.body for part in walk_in_layers(each) if isinstance(part, ast.Name)]
     names = {part.id for part in parts if not isinstance(part.ctx, ast.Load)}
     bound = Blocks(site.evaluator.scope.node).binding_before(node, name := names.pop()) if len(names) == 1 else None
-    return name if bound is not None and isinstance(bound.value, ast.Constant) and bound.value.value is None else None
+    return name if bound is not None and is_none(bound.value) else None
 
 
 def _positions(question: Question) -> str | None:

@@ -291,7 +291,7 @@ def _demand_arithmetic(site: Site, node: ast.If, name: str) -> None:
     after = [part for part in walk_in_layers(function) if getattr(part, "lineno", 0) > (node.end_lineno or 0)]
     for part in after:
         for use in ast.iter_child_nodes(part):
-            if not isinstance(use, ast.Name) or use.id != name:
+            if not is_name(use, name):
                 continue
             if not isinstance(use.ctx, ast.Load):
                 raise NotProven(f"`{name}` is assigned again below")

@@ -17,7 +17,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import same
-from graphmend_codemod.analysis.scope import INDEXED, parameters, walk_in_layers
+from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -216,7 +216,7 @@ def _facts(site: Site, found: Selection, *, broadcast: bool) -> list[str]:
     """
     tensor, mask = site.value(found.base), site.value(found.mask)
     asked = [found.base] if not broadcast and (tensor.hint or not tensor.is_tensor) else []
-    given = {each.arg for each in parameters(site.evaluator.scope.node)}
+    given = parameter_names(site.evaluator.scope.node)
     # What is given may be None, whatever its annotation says.
     none = mask.hint and isinstance(found.mask, ast.Name) and found.mask.id in given
     asked += [found.mask] if none or not mask.is_tensor else []

@@ -176,7 +176,7 @@ class _Places:
             return _BOTH if node.id == self.single and not self.table else None
         if isinstance(node, ast.Tuple) and [self.role(part) for part in node.elts] == [_ROWS, _COLUMNS]:
             return _BOTH
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == self.single:
+        if isinstance(node, ast.Subscript) and is_name(node.value, self.single):
             number = _column(node.slice) if self.table else node.slice
             if isinstance(number, ast.Constant) and number.value in (0, 1):
                 return _COLUMNS if number.value else _ROWS

@@ -12,10 +12,11 @@ import ast
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import counted, is_name
-from graphmend_codemod.analysis.scope import dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.patterns import counted, is_name, only_target
+from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -142,14 +143,11 @@ def rows_filled(site: Site, node: ast.For) -> Verdict | None:
     if fill is None or not _may_be_tensor(site, fill.lengths):
         return None
     message = f"loop over lengths read from a tensor (device sync): `{speculation.short(node.body[0])}`"
-    try:
-        return Verdict(message, edit=_edit(site, node, fill))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: _edit(site, node, fill))
 
 
 def _fill(site: Site, node: ast.For, statement: ast.stmt) -> _Fill | None:
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    target = only_target(statement)
     if not (isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name)):
         return None
     index = target.slice.elts if isinstance(target.slice, ast.Tuple) else []
@@ -194,7 +192,7 @@ def _lengths(
         names = [part.id if isinstance(part, ast.Name) else "" for part in node.target.elts]
         same = isinstance(bound, ast.Name) and names == [row, bound.id] and row != bound.id
         return (over, None) if same else None
-    if called != "builtins.range" or not isinstance(node.target, ast.Name) or node.target.id != row:
+    if called != "builtins.range" or not is_name(node.target, row):
         return None
     if not (isinstance(bound, ast.Subscript) and isinstance(bound.value, ast.Name)):
         return None
@@ -258,5 +256,5 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
 def _is_argument(site: Site, name: str) -> bool:
     """True for a parameter that keeps what it was given."""
     function = site.evaluator.scope.node
-    stores = (each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == name)
-    return name in {each.arg for each in parameters(function)} and all(isinstance(e.ctx, ast.Load) for e in stores)
+    stores = (each for each in walk_scope(function) if is_name(each, name))
+    return name in parameter_names(function) and all(isinstance(e.ctx, ast.Load) for e in stores)

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_whole, same
-from graphmend_codemod.analysis.scope import INDEXED, parameters, walk_in_layers
+from graphmend_codemod.analysis.patterns import elements_of, is_whole, same
+from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -205,7 +205,7 @@ def _copied(node: ast.expr, mask: ast.expr) -> _Copied | None:
         return None
     if isinstance(node.slice, ast.Name) or same(node.slice, mask):
         return _Copied(node.value, ()) if same(node.slice, mask) else None
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = elements_of(node.slice)
     while parts and is_whole(parts[-1]):
         parts = parts[:-1]
     indices = []
@@ -225,7 +225,7 @@ def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) 
     conditions = [site.compiling, *_tensors(site, [target.value, named, copied.table, *copied.indices])]
     if not site.sole_owner(out):
         conditions.append(f"0 not in {out}.stride()")
-    given = {each.arg for each in parameters(site.evaluator.scope.node)}
+    given = parameter_names(site.evaluator.scope.node)
     if site.value(target.slice).dtype != BOOL or (site.value(target.slice).hint and named.id in given):
         conditions.append(f"{mask}.dtype == {torch}.bool")
     alike = site.value(target.slice).shape

@@ -1,16 +1,29 @@
-"""The shapes of edits: a compile path beside the author's statement, kept word for word, or one path in its place."""
+"""The shapes of edits, and the answer that carries one.
+
+A compile path stands beside the author's statement, which is kept word for word, or one path in its place.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from graphmend_codemod.core.findings import Edit, Form, Original, Replacement, Span
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.rule import Verdict
 from graphmend_codemod.rules.framework.site import Site
 
 Parts = Sequence[str | Original]
 _BEFORE = "# What either branch writes, before it is known which one is taken."
+
+
+def judged(message: str, edit: Callable[[], Edit]) -> Verdict:
+    """The answer of a match: with what `edit` makes, or with the reason for which it raises `NotProven`."""
+    try:
+        return Verdict(message, edit=edit())
+    except NotProven as reason:
+        return Verdict(message, declined=str(reason))
 
 
 def beside(site: Site, span: Span, parts: Parts, *, scriptable: bool = False) -> Edit:

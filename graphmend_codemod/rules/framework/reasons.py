@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from graphmend_codemod.analysis.patterns import is_attribute
 from graphmend_codemod.analysis.speculation import short
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def cannot_infer_tensor(site: Site, node: ast.expr) -> str:
 def _annotated(node: ast.expr) -> ast.Name | ast.Attribute | None:
     """The variable, or the attribute of `self`, whose type decides the type of `node`."""
     while not isinstance(node, ast.Name):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        if is_attribute(node, "self"):
             return node
         if isinstance(node, (ast.Attribute, ast.Subscript)):
             node = node.value

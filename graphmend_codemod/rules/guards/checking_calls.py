@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.patterns import all_given
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.project.summary.check_functions import CHECKS, TORCH_CHECKS
@@ -35,7 +36,7 @@ def may_check(node: ast.Expr) -> bool:
     call = node.value
     if not isinstance(call, ast.Call) or not dotted(call.func):
         return False
-    given = [*call.args, *(word.value for word in call.keywords)]
+    given = all_given(call)
     return any(isinstance(each, (ast.Compare, ast.Call, ast.UnaryOp, ast.BinOp)) for each in given)
 
 

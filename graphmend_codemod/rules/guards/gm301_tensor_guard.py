@@ -39,7 +39,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.edits import in_front, two_paths
+from graphmend_codemod.rules.framework.edits import in_front, judged, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
@@ -193,10 +193,7 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined="it re-raises an exception, which compiled code cannot do")
     if node.orelse:
         return Verdict(message, declined="the check has an `else`; move it into a separate `if` without `else`")
-    try:
-        return Verdict(message, edit=_in_front(site, node, condition, early))
-    except NotProven as why:
-        return Verdict(message, declined=str(why))
+    return judged(message, lambda: _in_front(site, node, condition, early))
 
 
 def _left_to_eager(site: Site, node: ast.stmt) -> Edit:

@@ -15,6 +15,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
 from graphmend_codemod.core.findings import Edit, Safety
@@ -231,11 +232,7 @@ def _is_built(site: Site, node: ast.Name) -> bool:
 
 def _change(site: Site, tensor: str, source: str) -> str | None:
     """What may have changed the list, or the tensor in place, since the tensor was bound."""
-    stores = [
-        node
-        for node in walk_scope(site.evaluator.scope.node)
-        if isinstance(node, ast.Name) and node.id == tensor and not isinstance(node.ctx, ast.Load)
-    ]
+    stores = [node for node in walk_scope(site.evaluator.scope.node) if stores_name(node, tensor)]
     if len(stores) > 1 or (stores and site.place.in_loop):
         return speculation.short(stores[-1])
     if not stores and tensor not in site.flow.lists:

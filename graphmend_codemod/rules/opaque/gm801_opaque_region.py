@@ -61,6 +61,7 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -285,10 +286,7 @@ def _assignment(site: Site, statement: ast.stmt, each: Untraced) -> Verdict | No
     calls = assignments.calls_in(site, statement) if site.function not in assignments.HELPERS else []
     if not calls:
         return None
-    try:
-        return Verdict(each.message, edit=assignments.edit(site, statement, calls))
-    except NotProven as reason:
-        return Verdict(each.message, declined=str(reason))
+    return judged(each.message, lambda: assignments.edit(site, statement, calls))
 
 
 @rule.on(ast.If, ast.While, ast.Assert, candidate="test")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow
-from graphmend_codemod.analysis.patterns import asks_identity
+from graphmend_codemod.analysis.patterns import asks_identity, is_not, operands_of
 from graphmend_codemod.analysis.values import BOOL, SCALAR, Kind, Origin, is_bool_or_byte
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.asked_again import acts
@@ -56,7 +56,7 @@ def reads_tensor(site: Site, node: ast.expr) -> bool:
     """True when the truth value of `node` comes from a tensor's elements."""
     if isinstance(node, ast.BoolOp):
         return any(reads_tensor(site, operand) for operand in node.values)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    if is_not(node):
         return reads_tensor(site, node.operand)
     if isinstance(node, ast.Constant) or (isinstance(node, ast.Compare) and asks_identity(node)):
         return False
@@ -84,7 +84,7 @@ def _split(site: Site, test: ast.expr) -> Condition | None:
     whole = site.value(test)
     if whole.truth is not None or whole.compiling is not None:
         return None
-    conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    conjuncts = operands_of(test, ast.And)
     static = tuple(operand for operand in conjuncts if not reads_tensor(site, operand))
     tensors = tuple(operand for operand in conjuncts if reads_tensor(site, operand))
     env = dict(site.place.env)
@@ -126,7 +126,7 @@ def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:
     from the truth of several elements. `sign` is what fails at once: `ast.And` where the test is asserted, `ast.Or`
     where it raises.
     """
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    if is_not(test):
         return fails_early(test.operand, ast.Or if sign is ast.And else ast.And)
     if isinstance(test, ast.BoolOp):
         return isinstance(test.op, sign) and all(fails_early(operand, sign) for operand in test.values)
@@ -134,7 +134,7 @@ def fails_early(test: ast.expr, sign: type[ast.boolop]) -> bool:
 
 
 def _part(site: Site, node: ast.expr, env: Env) -> Part:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    if is_not(node):
         return _part(site, node.operand, env).inverted
     if isinstance(node, ast.BoolOp):
         return _connective(site, node, env)
@@ -212,7 +212,7 @@ def _connective(site: Site, node: ast.BoolOp, env: Env) -> Part:
 
 def known_flag(site: Site, node: ast.expr) -> bool | None:
     """What `self.flag` or `not self.flag` is where the class sets the flag to one constant; None where it may vary."""
-    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else node
+    inner = node.operand if is_not(node) else node
     scope = site.evaluator.scope
     if not isinstance(inner, ast.Attribute) or not isinstance(inner.value, ast.Name):
         return None
@@ -232,7 +232,7 @@ def _asked_at_once(site: Site, operand: ast.expr, env: Env, *, late: bool) -> sp
 
 def negated(site: Site, node: ast.expr) -> str:
     """The opposite of a Python operand, as an operand of `and`."""
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    if is_not(node):
         return site.operand_of_and(node.operand)
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _NOT_IDENTICAL:
         sign = _NOT_IDENTICAL[type(node.ops[0])]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.aliasing import FRESH, of_operator, operands
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.gradients import set_by_statement
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, reads_name
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
@@ -124,9 +125,7 @@ def _is_only_computed_with(site: Site, name: str) -> bool:
     scope = site.evaluator.scope.node
     if set_by_statement(site.source.text) or any(isinstance(part, (ast.With, ast.AsyncWith)) for part in walk(scope)):
         return False  # gradients may be on again where it is used
-    uses = sum(
-        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) for part in walk(scope)
-    )
+    uses = sum(reads_name(part, name) for part in walk(scope))
     return uses == sum(_computes_with(site, part, name) for part in walk_scope(scope))
 
 
@@ -134,7 +133,7 @@ def _computes_with(site: Site, part: ast.AST, name: str) -> int:
     """How often an expression takes the leaf itself and gives memory of its own."""
 
     def is_leaf(each: ast.expr) -> bool:
-        return isinstance(each, ast.Name) and each.id == name
+        return is_name(each, name)
 
     if isinstance(part, ast.BinOp):
         return is_leaf(part.left) + is_leaf(part.right)
@@ -154,11 +153,11 @@ def _computes_with(site: Site, part: ast.AST, name: str) -> int:
 def _of_leaf(part: ast.AST, name: str) -> ast.AST | None:
     """What only a leaf can be used for, or raises for a leaf, where it is done to a name."""
     if isinstance(part, ast.AugAssign):
-        return part if isinstance(part.target, ast.Name) and part.target.id == name else None
-    if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == name:
+        return part if is_name(part.target, name) else None
+    if is_attribute(part, name):
         return part if part.attr in _OF_LEAVES or part.attr.endswith("_") else None
     if isinstance(part, ast.Call) and (dotted(part.func) or "").rpartition(".")[2] in {"grad", "backward"}:
-        return part if any(isinstance(each, ast.Name) and each.id == name for each in walk_in_layers(part)) else None
+        return part if any(is_name(each, name) for each in walk_in_layers(part)) else None
     return None
 
 

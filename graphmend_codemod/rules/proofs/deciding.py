@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.aliasing import RANDOM, may_write
-from graphmend_codemod.analysis.patterns import same
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, same
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR
 from graphmend_codemod.analysis.values import Kind
@@ -53,7 +53,7 @@ def decision(site: Site, test: ast.expr) -> Decision | str | None:
 
 
 def _found(site: Site, node: ast.expr, around: ast.expr | None, reasons: list[str]) -> Iterator[Decision]:
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    if is_not(node):
         yield from _found(site, node.operand, node, reasons)
     elif isinstance(node, ast.BoolOp):
         if any(is_guard(site, each) for each in node.values):
@@ -125,7 +125,7 @@ def is_guarded(site: Site, test: ast.expr) -> bool:
 
 def is_guard(site: Site, node: ast.expr) -> bool:
     """True for `not (torch.compiler.is_compiling() and ...)` and for what it denies: the rule has been here before."""
-    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else node
+    inner = node.operand if is_not(node) else node
     return isinstance(inner, (ast.BoolOp, ast.Call)) and site.value(inner).compiling is not None
 
 
@@ -161,8 +161,8 @@ def _never(site: Site, node: ast.expr, outcome: bool) -> bool:
     A test of what a loop counts is decided in its last round, and the tensor has broken the graph before.
     """
     known, scope = known_flag(site, node), site.evaluator.scope
-    inner = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else node
-    if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == scope.self_name:
+    inner = node.operand if is_not(node) else node
+    if is_attribute(inner, scope.self_name):
         return known is not None and known is not outcome
     loops = [each for each in (*site.place.parents, site.place.statement) if isinstance(each, _LOOPS)]
     read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
@@ -190,7 +190,7 @@ def flag_text(site: Site, node: ast.expr, outcome: bool) -> str | None:
     """The condition that a Python operand comes out as `outcome`, if it may be asked at any time."""
     if is_plain(site, node):
         return site.operand_of_and(node) if outcome else negated(site, node)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    if is_not(node):
         node, outcome = node.operand, not outcome
     if not isinstance(node, ast.Name) or site.value(node).kind is not Kind.UNKNOWN or site.judge(node).raises:
         return None
@@ -211,7 +211,7 @@ def is_plain(site: Site, node: ast.expr) -> bool:
     """True for Python that may be asked at any time: a flag, `is None`, a comparison of numbers with a literal."""
     if isinstance(node, ast.BoolOp):
         return all(is_plain(site, each) for each in node.values)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    if is_not(node):
         return is_plain(site, node.operand)
     if isinstance(node, ast.Compare):
         sides = [node.left, *node.comparators]
@@ -330,9 +330,7 @@ def is_draw(site: Site, node: ast.expr) -> bool:
     node = unwrapped(node)
     if not isinstance(node, ast.Name):
         return draw_of(site, node) is not None
-    bound = [
-        part for part in walk_scope(site.evaluator.scope.node) if isinstance(part, ast.Name) and part.id == node.id
-    ]
+    bound = [part for part in walk_scope(site.evaluator.scope.node) if is_name(part, node.id)]
     stored = [part for part in bound if not isinstance(part.ctx, ast.Load)]
     given = [
         each.value
@@ -383,7 +381,7 @@ def only_tested(site: Site, name: str) -> bool:
     for node in walk_scope(site.evaluator.scope.node):
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
             tested |= {id(part) for part in _truth_of(node.test)}
-    read = [part for part in walk_scope(site.evaluator.scope.node) if isinstance(part, ast.Name) and part.id == name]
+    read = [part for part in walk_scope(site.evaluator.scope.node) if is_name(part, name)]
     loads = [part for part in read if isinstance(part.ctx, ast.Load)]
     return bool(loads) and all(id(part) in tested for part in loads)
 
@@ -394,5 +392,5 @@ def _truth_of(test: ast.expr) -> Iterator[ast.expr]:
     if isinstance(test, ast.BoolOp):
         for each in test.values:
             yield from _truth_of(each)
-    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    elif is_not(test):
         yield from _truth_of(test.operand)

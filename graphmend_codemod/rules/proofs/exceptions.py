@@ -6,6 +6,7 @@ import ast
 import re
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import all_given, stores_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -90,7 +91,7 @@ def message_of(site: Site, node: ast.expr | None) -> tuple[str, str | None]:
     if node is None:
         return "assertion failed", None
     if isinstance(node, ast.Call) and _template(node) is None:
-        given = [*node.args, *(word.value for word in node.keywords)]
+        given = all_given(node)
         if not given:
             return _last_name(node.func), None
         for argument in given:
@@ -145,11 +146,7 @@ def _constant(site: Site, node: ast.expr) -> tuple[str, str | None] | None:
 
 def _only_value(site: Site, name: str) -> ast.expr | None:
     """What the function assigns to a local name, if it does so once, at the level of the statement or around it."""
-    stores = [
-        each
-        for each in walk_scope(site.evaluator.scope.node)
-        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
-    ]
+    stores = [each for each in walk_scope(site.evaluator.scope.node) if stores_name(each, name)]
     if len(stores) != 1:
         return None
     for body, position in site.place.blocks:

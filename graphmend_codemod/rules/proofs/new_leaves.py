@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -60,12 +61,7 @@ def _made(statement: ast.stmt, name: str) -> ast.expr | None:
         return None
     target, call = statement.targets[0], statement.value
     flagged = isinstance(call.func, ast.Attribute) and call.func.attr == "requires_grad_" and not call.keywords
-    if (
-        not flagged
-        or not isinstance(target, ast.Name)
-        or target.id != name
-        or not all(is_constant(a, True) for a in call.args)
-    ):
+    if not flagged or not is_name(target, name) or not all(is_constant(a, True) for a in call.args):
         return None
     made = call.func.value  # type: ignore[attr-defined]
     new = isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in {"clone", "detach"}

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_name, only_target, reads_name, stores_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -17,11 +18,7 @@ _MAKES = frozenset({"zeros", "ones", "empty", "full", "rand", "randn", "zeros_li
 def is_new(site: Site, name: str) -> bool:
     """True where each value of a local name is an object of its own: a view, a new tensor, what an operator makes."""
     function = site.evaluator.scope.node
-    stores = [
-        part
-        for part in walk_scope(function)
-        if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
-    ]
+    stores = [part for part in walk_scope(function) if stores_name(part, name)]
     before = [part for part in stores if part.lineno < site.place.statement.lineno]
     if any(part.lineno < site.place.statement.lineno for part in _kept(function, name)):
         return False
@@ -42,7 +39,7 @@ def _kept(function: ast.AST, name: str) -> Iterator[ast.Name]:
         elif isinstance(part, ast.Assign) and _is_result(part, name):
             fine |= {id(each) for each in ast.walk(part.value)}
     for part in walk_scope(function):
-        if isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) and id(part) not in fine:
+        if reads_name(part, name) and id(part) not in fine:
             yield part
 
 
@@ -76,7 +73,7 @@ def _holds(parent: ast.AST, body: Sequence[ast.stmt]) -> bool:
 def _consumed(site: Site, statements: Sequence[ast.stmt], name: str, found: dict[str, None]) -> bool:
     """True where the name holds what a layer makes of it behind the statements; conditions are put into `found`."""
     for statement in statements:
-        if not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(statement)):
+        if not any(is_name(part, name) for part in ast.walk(statement)):
             continue
         if isinstance(statement, ast.For) and (layers := _layers(site, statement, name)) is not None:
             target = statement.target.id if isinstance(statement.target, ast.Name) else ""
@@ -93,7 +90,7 @@ def _consumed(site: Site, statements: Sequence[ast.stmt], name: str, found: dict
 def _branch(site: Site, body: Sequence[ast.stmt], name: str, layer: str, found: dict[str, None]) -> bool:
     """The same for the body of a loop over layers, and for the arm of a test in it that is taken."""
     for statement in body:
-        if not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(statement)):
+        if not any(is_name(part, name) for part in ast.walk(statement)):
             continue
         if _is_result(statement, name) and _calls(statement, layer, name):
             return True
@@ -114,20 +111,20 @@ def _branch_quietly(site: Site, body: Sequence[ast.stmt], name: str, layer: str,
 
 def _is_result(statement: ast.stmt, name: str) -> bool:
     """True for `name = ...`."""
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
-    return isinstance(target, ast.Name) and target.id == name
+    target = only_target(statement)
+    return is_name(target, name)
 
 
 def _calls(statement: ast.stmt, layer: str, name: str) -> bool:
     """True for `... = layer(name)`."""
     call = statement.value if isinstance(statement, ast.Assign) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != layer:
+    if not isinstance(call, ast.Call) or not is_name(call.func, layer):
         return False
     return _takes_once(call, name)
 
 
 def _takes_once(call: ast.Call, name: str) -> bool:
-    reads = [part for part in ast.walk(call) if isinstance(part, ast.Name) and part.id == name]
+    reads = [part for part in ast.walk(call) if is_name(part, name)]
     return len(reads) == 1 and any(part is reads[0] for part in call.args[:1])
 
 

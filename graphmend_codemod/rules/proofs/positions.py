@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import all_given, is_name, is_none, only_target, stores_name
 from graphmend_codemod.analysis.scope import parameters, walk_scope
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -51,7 +51,7 @@ def companion_of(uses: MaskUses, caller: Definition, statement: ast.stmt) -> str
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(word.value for word in call.keywords)]
+    return all_given(call)
 
 
 def _is_one_of(node: ast.expr, names: set[str]) -> bool:
@@ -60,11 +60,7 @@ def _is_one_of(node: ast.expr, names: set[str]) -> bool:
 
 def _counted(site: Site, caller: Definition, name: str) -> Iterator[str]:
     """`x` for `if name is None: name = torch.arange(x.shape[1])`, where nothing else binds `name`."""
-    bound = [
-        node
-        for node in walk_scope(caller.node)
-        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
-    ]
+    bound = [node for node in walk_scope(caller.node) if stores_name(node, name)]
     for node in walk_scope(caller.node):
         given = isinstance(node, ast.If) and _asks_for_none(node.test, name)
         body = node.body if isinstance(node, ast.If) and given else []
@@ -103,13 +99,13 @@ def _asks_for_none(test: ast.expr, name: str) -> bool:
     if not isinstance(test, ast.Compare) or not is_name(test.left, name) or not isinstance(test.ops[0], ast.Is):
         return False
     compared = test.comparators[0]
-    return len(test.ops) == 1 and isinstance(compared, ast.Constant) and compared.value is None
+    return len(test.ops) == 1 and is_none(compared)
 
 
 def _renamed(caller: Definition, names: set[str]) -> Iterator[str]:
     """Other names for the same, or for a multiple of it."""
     for node in walk_scope(caller.node):
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        target = only_target(node)
         if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and _is_one_of(_unscaled(node.value), names):
             yield target.id
 

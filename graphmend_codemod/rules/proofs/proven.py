@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.scope import children, dotted, parameters, walk_scope
+from graphmend_codemod.analysis.scope import children, dotted, parameter_names, walk_scope
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import Kind, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -75,7 +75,7 @@ def asked_below(site: Site, node: ast.expr) -> list[str]:
     """
     facts = [each for each in tensor_facts(site, node) if ".dtype == " in each]
     function = site.evaluator.scope.node
-    given = {each.arg for each in parameters(function)}
+    given = parameter_names(function)
     names = [part for part in walk_scope(function) if isinstance(part, ast.Name)]
     bound = {part.id for part in names if not isinstance(part.ctx, ast.Load)}
     for fact in facts:
@@ -92,7 +92,7 @@ def tensors_below(site: Site, node: ast.expr) -> list[str]:
     asked = dict.fromkeys(each for each in tensor_facts(site, node) if ".dtype == " not in each)
     function = site.evaluator.scope.node
     bound = {part.id for part in walk_scope(function) if isinstance(part, ast.Name) and part.ctx.__class__ is ast.Store}
-    stays = {each.arg for each in parameters(function)} - bound
+    stays = parameter_names(function) - bound
     for fact in asked:
         name = fact.removeprefix("isinstance(").partition(",")[0]
         if name not in stays:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import elements_of, is_name, only_target, reads_name
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.torch_api import CLOCKS, VARIABLE
 from graphmend_codemod.core.findings import Helper, Original, Replacement
@@ -134,7 +135,7 @@ def _class_asked(site: Site, statement: ast.stmt, call: ast.Call) -> Twin | None
         return None
     if len(call.args) != 2 or call.keywords:
         raise NotProven("the call is not of the form `torch.jit.isinstance(value, type)`")
-    asked = call.args[1].elts if isinstance(call.args[1], ast.Tuple) else [call.args[1]]
+    asked = elements_of(call.args[1])
     elements = _elements_asked(site, call) if len(asked) == 1 else None
     for each in asked if elements is None else ():
         if not _is_plain_class(site, each):
@@ -163,7 +164,7 @@ def _elements_asked(site: Site, call: ast.Call) -> str | None:
     value, kind = call.args
     if not isinstance(kind, ast.Subscript) or not isinstance(value, (ast.Name, ast.Attribute)):
         return None
-    parts = kind.slice.elts if isinstance(kind.slice, ast.Tuple) else [kind.slice]
+    parts = elements_of(kind.slice)
     origin = _CONTAINERS.get(site.resolve(kind.value) or "")
     if origin is None or len(parts) != (2 if origin == "dict" else 1):
         return None
@@ -196,7 +197,7 @@ def _tells_only_inside(site: Site, statement: ast.stmt, call: ast.Call) -> bool:
 
 
 def _asks_for(test: ast.Call, name: str) -> bool:
-    return bool(test.args) and isinstance(test.args[0], ast.Name) and test.args[0].id == name
+    return bool(test.args) and is_name(test.args[0], name)
 
 
 def _reads_names(node: ast.Raise) -> bool:
@@ -252,7 +253,7 @@ def _is_unread(site: Site, statement: ast.stmt, seen: set[str]) -> bool:
     """True for a name that is read where torch.compile does not get to, or to compute another one of this kind."""
     if site.at(statement) is None:
         return True
-    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    target = only_target(statement)
     if not isinstance(target, ast.Name) or not isinstance(statement, ast.Assign):
         return False
     if any(isinstance(part, ast.Call) and site.resolve(part.func) not in CLOCKS for part in ast.walk(statement.value)):
@@ -273,10 +274,7 @@ def _reads(statement: ast.stmt, name: str) -> bool:
     """True where a statement itself reads a name, outside of the statements in it."""
     blocks = [each for each in ast.iter_child_nodes(statement) if isinstance(each, (ast.stmt, ast.ExceptHandler))]
     inside = {id(part) for each in blocks for part in ast.walk(each)}
-    return any(
-        isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Load) and id(part) not in inside
-        for part in ast.walk(statement)
-    )
+    return any(reads_name(part, name) and id(part) not in inside for part in ast.walk(statement))
 
 
 def _is_shared(function: ast.AST, name: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.patterns import asks_identity
+from graphmend_codemod.analysis.patterns import asks_identity, is_not
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.values import BOOL, Kind, is_floating_dtype
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -81,7 +81,7 @@ def asked_of_bytes(site: Site, node: ast.expr) -> tuple[ast.expr, bool] | None:
     """`x.any()` for `x.any()` and `not x.any()`, with whether it is negated, where that may be uint8; else None."""
     negated = False
     while True:
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        if is_not(node):
             node, negated = node.operand, not negated
         elif isinstance(node, ast.Call) and site.resolve(node.func) == "builtins.bool" and len(node.args) == 1:
             node = node.args[0]

@@ -11,6 +11,7 @@ import ast
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.project.summary.candidates import UNKNOWN_TO_TORCH
 
 _AROUND = "compile the code around it separately"
@@ -226,7 +227,7 @@ def refused(node: ast.Call, called: str | None, made: str | None) -> Refused | N
     if called is None and isinstance(node.func, ast.Attribute):
         if node.func.attr == "add_module":
             return _ADDS if any(isinstance(each, ast.Call) for each in node.args) else None
-        own = isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+        own = is_name(node.func.value, "self")
         if node.func.attr in _METHODS and not (own and node.func.attr != "backward"):
             return _METHODS[node.func.attr]
     if made is not None and is_random_transform(made):

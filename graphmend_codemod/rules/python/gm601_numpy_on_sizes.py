@@ -31,7 +31,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
-from graphmend_codemod.rules.framework.edits import line_of
+from graphmend_codemod.rules.framework.edits import judged, line_of
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -271,10 +271,7 @@ def divided_sizes(site: Site, node: ast.Assign) -> Verdict | None:
     if not found:
         return None
     message = f"divides a size with a tensor op: `{speculation.short(found[0])}`"
-    try:
-        return Verdict(message, edit=division_edit(site, node, found))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: division_edit(site, node, found))
 
 
 @rule.on(ast.Assign, ast.Return, words=("prod",), here=True)
@@ -284,10 +281,7 @@ def product_of_sizes(site: Site, node: ast.Assign | ast.Return) -> Verdict | Non
     if not found:
         return None
     message = f"computes a Python number with a tensor (device sync): `{speculation.short(found[0][0])}`"
-    try:
-        return Verdict(message, edit=products_in_front(site, node, found))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: products_in_front(site, node, found))
 
 
 @rule.on(ast.Assign, words=("array", "asarray"), here=True)
@@ -297,10 +291,7 @@ def sizes_in_an_array(site: Site, node: ast.Assign) -> Verdict | None:
     if found is None:
         return None
     message = f"computes sizes with an array, which is a tensor for Dynamo: `{speculation.short(node.value)}`"
-    try:
-        return Verdict(message, edit=integers_in_front(site, node, found))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: integers_in_front(site, node, found))
 
 
 def _within(part: ast.AST, other: ast.AST) -> bool:

@@ -25,6 +25,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, Kind, Value
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
@@ -249,7 +250,7 @@ def _facts_of_others(site: Site, name: str, tensor: ast.expr) -> Iterator[str]:
     for place in site.flow.places.values():
         for part in _own_expressions(place.statement):
             sides = [part.left, part.right] if isinstance(part, ast.BinOp) else []
-            for side in sides if any(isinstance(each, ast.Name) and each.id == name for each in sides) else ():
+            for side in sides if any(is_name(each, name) for each in sides) else ():
                 there = site.at(place.statement)
                 if there is not None and getattr(side, "id", "") != name:
                     yield from asked_below(there, side)
@@ -271,7 +272,7 @@ def _why_not(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> str | 
     if site.torch is None:
         return name_taken()
     function = site.evaluator.scope.node
-    uses = [each for each in walk_scope(function) if isinstance(each, ast.Name) and each.id == name]
+    uses = [each for each in walk_scope(function) if is_name(each, name)]
     if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
         return f"`{name}` is bound in several places"
     reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}

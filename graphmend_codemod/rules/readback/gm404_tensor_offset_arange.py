@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
-from graphmend_codemod.analysis.patterns import same
+from graphmend_codemod.analysis.patterns import is_name, only_target, same
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.analysis.values import INT64, Kind
@@ -207,8 +207,8 @@ def _counted(site: Site, name: str) -> bool:
 
 def _given(function: ast.AST, name: str) -> Iterator[ast.expr]:
     for part in walk_scope(function):
-        target = part.targets[0] if isinstance(part, ast.Assign) and len(part.targets) == 1 else None
-        if isinstance(target, ast.Name) and target.id == name:
+        target = only_target(part)
+        if is_name(target, name):
             yield part.value  # type: ignore[attr-defined]
 
 

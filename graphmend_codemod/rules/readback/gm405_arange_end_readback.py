@@ -18,8 +18,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -163,10 +165,7 @@ def counted_positions(site: Site, node: ast.If) -> Verdict | None:
     message = f"reads a size back from `torch.arange` (device sync): `{made.name}[-1] + 1`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
-    try:
-        return Verdict(message, edit=_edit(site, made, here, there, calls))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: _edit(site, made, here, there, calls))
 
 
 class _Call(NamedTuple):
@@ -209,7 +208,7 @@ def _is_size(site: Site, function: FunctionNode, name: str) -> bool:
         if isinstance(part, ast.Call) and site.resolve_global(part.func) in _SIZES:
             for argument in part.args:
                 sizes = argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument]
-                if any(isinstance(size, ast.Name) and size.id == name for size in sizes):
+                if any(is_name(size, name) for size in sizes):
                     return True
     return False
 
@@ -224,7 +223,7 @@ def _handed(site: Site, calls: ModuleCalls, caller: Definition, made: Made) -> I
         if callee is None or callee.node is caller.node:
             continue
         for parameter, given in callee.arguments(call).items():
-            if isinstance(given, ast.Name) and given.id == made.name:
+            if is_name(given, made.name):
                 found = [(each, _kept_in(each)) for each in _ends(callee.node, parameter)]
                 uses = [(each, name) for each, name in found if name and _is_size(site, callee.node, name)]
                 if uses and not any(changes(callee.node, parameter)):

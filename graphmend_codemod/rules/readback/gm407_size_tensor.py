@@ -22,8 +22,10 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, parents_in, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Safety
+from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -172,15 +174,12 @@ def joined_sizes(site: Site, node: ast.Assign) -> Verdict | None:
         return None
     function = site.evaluator.scope.node
     parents = parents_in(function)
-    uses = [part for part in walk_scope(function) if isinstance(part, ast.Name) and part.id == target.id]
+    uses = [part for part in walk_scope(function) if is_name(part, target.id)]
     read = [each for each in uses if _tolist(each, parents) is not None]
     if not read:
         return None
     message = f"puts sizes into a tensor and converts them back (device sync): `{target.id}.tolist()`"
-    try:
-        return Verdict(message, edit=_edit(site, node, target, parts, parents))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: _edit(site, node, target, parts, parents))
 
 
 @rule.on(ast.Assign, ast.Return, ast.Expr, words=("item", "int", "tolist"), here=True)
@@ -192,10 +191,7 @@ def number_of_a_list(site: Site, node: ast.Assign | ast.Return | ast.Expr) -> Ve
     message = (
         f"converts a tensor made of a list to a Python scalar (device sync): `{speculation.short(found[0][0].node)}`"
     )
-    try:
-        return Verdict(message, edit=from_lists(site, node, found))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: from_lists(site, node, found))
 
 
 @rule.on(ast.Assign, candidate="value", words=("zeros", "ones", "empty"))
@@ -277,7 +273,7 @@ def _reads(
     """The calls of `tolist` and their statements; NotProven if the name is used for anything else."""
     if any(each.arg == target.id for each in parameters(function)):
         raise NotProven(f"`{target.id}` is also a parameter")
-    nested = [part for part in walk(function) if isinstance(part, ast.Name) and part.id == target.id]
+    nested = [part for part in walk(function) if is_name(part, target.id)]
     scope = {id(part) for part in walk_scope(function)}
     for name in nested:
         if name is target:
@@ -318,7 +314,7 @@ def _integers(site: Site, loop: ast.AST, statement: ast.stmt, parents: dict[int,
     if not alone or not isinstance(loop, ast.ListComp) or not isinstance(kept, ast.Name):
         raise NotProven(f"`{speculation.short(loop)}` may need Python numbers")
     for part in walk(site.evaluator.scope.node):
-        if isinstance(part, ast.Name) and part.id == kept.id and part is not kept and not _is_size(part, parents):
+        if is_name(part, kept.id) and part is not kept and not _is_size(part, parents):
             raise NotProven(f"`{kept.id}` may be needed as Python numbers")
     return loop
 

@@ -16,7 +16,8 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.edits import judged
+from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.truncated_table import Table, TableReader, greatest_of
@@ -129,10 +130,7 @@ def cut_to_the_last(site: Site, node: ast.Assign) -> Verdict | None:
     message = f"truncates a table to a size read from a tensor (device sync): `{speculation.short(node.value)}`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
-    try:
-        return Verdict(message, edit=_edit(site, node, reader.table()))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: _edit(site, node, reader.table()))
 
 
 def _edit(site: Site, node: ast.Assign, table: Table) -> Edit:

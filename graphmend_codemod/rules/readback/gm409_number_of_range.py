@@ -20,7 +20,8 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.scope import dotted, parameters, walk
+from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.scope import dotted, parameter_names, walk
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -159,8 +160,8 @@ def _may_be_counted(site: Site, name: str) -> bool:
     if site.value(ast.Name(name, ast.Load())).is_python:
         return False
     given = (each for each in scope.outline.assignments if isinstance(each.value, ast.Call))
-    return name in {each.arg for each in parameters(scope.node)} or any(
-        isinstance(target, ast.Name) and target.id == name for each in given for target in each.targets
+    return name in parameter_names(scope.node) or any(
+        is_name(target, name) for each in given for target in each.targets
     )
 
 

@@ -22,9 +22,11 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, dotted, walk
 from graphmend_codemod.analysis.torch_api import TENSOR_MAKERS
 from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -208,10 +210,7 @@ def array_of_numbers(site: Site, node: ast.Assign) -> Verdict | None:
     if made is None or uses is None:
         return None
     message = f"stores slice bounds in an array, which is a tensor for Dynamo: `{speculation.short(node.value)}`"
-    try:
-        return Verdict(message, edit=tuple_in_front(site, node, *made, uses, _COMMENT))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: tuple_in_front(site, node, *made, uses, _COMMENT))
 
 
 def _asked(site: Site, uses: Uses, compiling: str, elements: list[ast.expr], *, here: bool) -> list[str]:
@@ -263,6 +262,6 @@ def _numbers(function: FunctionNode | None, node: ast.expr) -> list[str]:
         raise NotProven(f"cannot infer that `{speculation.short(node)}` is an integer")
     for part in walk(function) if function is not None else ():
         own = isinstance(part, ast.Attribute) and part.attr in path and not isinstance(part.ctx, ast.Load)
-        if own or (isinstance(part, ast.Name) and part.id == path[0] and not isinstance(part.ctx, ast.Load)):
+        if own or (stores_name(part, path[0])):
             raise NotProven(f"`{ast.unparse(node)}` may change between the tensor and its use")
     return [ast.unparse(node)]

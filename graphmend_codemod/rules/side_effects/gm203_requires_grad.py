@@ -23,9 +23,10 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import all_given, is_name
 from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.edits import beside
+from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -238,10 +239,7 @@ def made_as_leaf(site: Site, node: ast.Assign) -> Verdict | None:
     if call is None:
         return None
     message = f"makes a constant that requires a gradient while `forward` runs: `{speculation.short(call)}`"
-    try:
-        return Verdict(message, edit=made_of_no_elements(site, node, call))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: made_of_no_elements(site, node, call))
 
 
 def _backward_after(site: Site, node: ast.stmt) -> ast.Call | None:
@@ -260,10 +258,7 @@ def leaf_returned(site: Site, node: ast.Return | ast.Assign) -> Verdict | None:
     if made is None:
         return None
     message = f"makes a constant that requires a gradient while `forward` runs: `{speculation.short(made)}`"
-    try:
-        return Verdict(message, edit=kept_in_the_graph(site, node, made))
-    except NotProven as reason:
-        return Verdict(message, declined=str(reason))
+    return judged(message, lambda: kept_in_the_graph(site, node, made))
 
 
 def _set(node: ast.Assign | ast.Expr) -> tuple[ast.expr, bool] | None:
@@ -276,7 +271,7 @@ def _set(node: ast.Assign | ast.Expr) -> tuple[ast.expr, bool] | None:
     call = node.value
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "requires_grad_":
         return None
-    given = [*call.args, *(word.value for word in call.keywords)]
+    given = all_given(call)
     flags = [each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, bool)]
     return (call.func.value, flags[0] if flags else True) if len(given) == len(flags) <= 1 else None
 
@@ -284,4 +279,4 @@ def _set(node: ast.Assign | ast.Expr) -> tuple[ast.expr, bool] | None:
 def _is_module(site: Site, node: ast.expr) -> bool:
     """True for a layer, all parameters of which `requires_grad_` sets."""
     made = site.value(node).instance_of
-    return made is not None or (isinstance(node, ast.Name) and node.id == site.evaluator.scope.self_name)
+    return made is not None or (is_name(node, site.evaluator.scope.self_name))

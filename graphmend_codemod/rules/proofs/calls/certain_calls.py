@@ -13,7 +13,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import stores_name
+from graphmend_codemod.analysis.scope import (
+    FunctionNode,
+    dotted,
+    parameter_names,
+    walk,
+    walk_in_layers,
+    walk_scope,
+)
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -277,11 +285,7 @@ def _self_of(caller: Definition) -> str:
 
 def _iterated(caller: Definition, name: str) -> ast.expr | None:
     """What the only loop that binds a name goes through, also with numbers."""
-    bound = [
-        part
-        for part in walk_scope(caller.node)
-        if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
-    ]
+    bound = [part for part in walk_scope(caller.node) if stores_name(part, name)]
     loops = [each for each in walk_scope(caller.node) if isinstance(each, (ast.For, ast.comprehension))]
     over = [each for each in loops if bound and any(part is bound[0] for part in walk_in_layers(each.target))]
     if len(bound) != 1 or len(over) != 1:
@@ -297,7 +301,7 @@ def _iterated(caller: Definition, name: str) -> ast.expr | None:
 
 def local_names(function: FunctionNode) -> set[str]:
     """All names that a function binds, at any depth."""
-    found = {each.arg for each in parameters(function)}
+    found = parameter_names(function)
     for part in walk(function):
         if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load):
             found.add(part.id)

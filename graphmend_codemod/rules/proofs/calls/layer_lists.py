@@ -6,7 +6,7 @@ import ast
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
 from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
-from graphmend_codemod.analysis.scope import parameters, walk_scope
+from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 
 
 def layers_called(calls: ModuleCalls, function: Definition, call: ast.Call) -> list[Definition]:
@@ -43,5 +43,5 @@ def _classes_in(calls: ModuleCalls, owner: str, attribute: str) -> list[str]:
 
 def _takes(function: Definition, call: ast.Call) -> bool:
     """False where a call names an argument that a function does not have: another one must be called there."""
-    names = {each.arg for each in parameters(function.node)}
+    names = parameter_names(function.node)
     return function.node.args.kwarg is not None or all(word.arg is None or word.arg in names for word in call.keywords)

@@ -10,8 +10,16 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
-from graphmend_codemod.analysis.patterns import asks_for_compiler
-from graphmend_codemod.analysis.scope import SCOPES, FunctionNode, dotted, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import asks_for_compiler, is_name
+from graphmend_codemod.analysis.scope import (
+    SCOPES,
+    FunctionNode,
+    dotted,
+    parameter_names,
+    walk,
+    walk_in_layers,
+    walk_scope,
+)
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import Link, local_names
 
@@ -69,11 +77,11 @@ class SureCalls:
 
     def _is_element(self, caller: Definition, name: str, callee: Definition) -> bool:
         """`for layer in self.layers: layer(...)`."""
-        named = [part for part in walk(caller.node) if isinstance(part, ast.Name) and part.id == name]
+        named = [part for part in walk(caller.node) if is_name(part, name)]
         bound = [part for part in named if not isinstance(part.ctx, ast.Load)]
         loops = [node for node in walk_scope(caller.node) if isinstance(node, ast.For)]
         over = [node for node in loops if bound and any(part is bound[0] for part in walk_in_layers(node.target))]
-        if len(bound) != 1 or len(over) != 1 or name in {each.arg for each in parameters(caller.node)}:
+        if len(bound) != 1 or len(over) != 1 or name in parameter_names(caller.node):
             return False
         iterated, target = over[0].iter, over[0].target
         if isinstance(target, ast.Tuple):

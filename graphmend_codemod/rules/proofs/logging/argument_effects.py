@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.aliasing import IN_PLACE_ARGUMENT, RANDOM, may_be_true
+from graphmend_codemod.analysis.patterns import all_given, is_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import (
     CLOCKS,
@@ -30,7 +31,7 @@ def effect_in(site: Site, call: ast.Call) -> str | None:
     A call that is left out of compiled code takes its arguments with it. A property or method of any class of the
     project counts by its name where the object is not known.
     """
-    for argument in [*call.args, *(word.value for word in call.keywords)]:
+    for argument in all_given(call):
         effect = effect_of(site, argument)
         if effect is not None:
             return effect
@@ -112,9 +113,7 @@ def _may_be_generator(site: Site, node: ast.expr) -> bool:
     if not isinstance(node, ast.Name):
         return False
     for part in walk(site.evaluator.scope.node):
-        if isinstance(part, ast.Assign) and any(
-            isinstance(each, ast.Name) and each.id == node.id for each in part.targets
-        ):
+        if isinstance(part, ast.Assign) and any(is_name(each, node.id) for each in part.targets):
             lazy = isinstance(part.value, ast.Call) and site.resolve(part.value.func) in _LAZY
             if lazy or isinstance(part.value, ast.GeneratorExp):
                 return True

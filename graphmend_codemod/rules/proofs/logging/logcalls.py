@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.patterns import all_given
 from graphmend_codemod.analysis.torch_api import name_set
 from graphmend_codemod.analysis.values import Kind, Origin, Value
 from graphmend_codemod.rules.framework.site import Site
@@ -114,7 +115,7 @@ def judge_arguments(site: Site, call: ast.Call) -> Arguments:
 
 def leaves(call: ast.Call) -> Iterator[ast.expr]:
     """The values in the arguments of a log call, in f-strings, `%` and `.format` as well."""
-    stack: list[ast.expr] = [*call.args, *(word.value for word in call.keywords)]
+    stack: list[ast.expr] = all_given(call)
     while stack:
         node = stack.pop()
         if isinstance(node, ast.JoinedStr):
@@ -124,7 +125,7 @@ def leaves(call: ast.Call) -> Iterator[ast.expr]:
         elif isinstance(node, (ast.Tuple, ast.List)):
             stack.extend(node.elts)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
-            stack.extend([*node.args, *(word.value for word in node.keywords)])
+            stack.extend(all_given(node))
         elif not isinstance(node, ast.Constant):
             yield node
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
+from graphmend_codemod.analysis.patterns import is_not, operands_of
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.masks.mask_products import is_not_none
 
@@ -22,7 +23,7 @@ class Question:
 
 def question_of(site: Site, test: ast.expr) -> Question | None:
     """The question that a whole test asks."""
-    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) else [test]
+    parts = operands_of(test, ast.Or)
     found = [(part, each) for part in parts if (each := _asks(site, part)) is not None]
     if len(found) != 1:
         return None
@@ -34,7 +35,7 @@ def question_of(site: Site, test: ast.expr) -> Question | None:
 
 def _asks(site: Site, node: ast.expr) -> tuple[str, bool, tuple[str, ...], bool] | None:
     """The mask, whether it may be None, the dtypes in which the answer is right, and whether yes means ones."""
-    parts = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]
+    parts = operands_of(node, ast.And)
     found = asks_for_ones(site, parts[-1])
     if found is None or any(not is_not_none(each, found[0]) for each in parts[:-1]):
         return None
@@ -46,7 +47,7 @@ def asks_for_ones(site: Site, node: ast.expr) -> tuple[str, tuple[str, ...], boo
 
     With or without `not`: the last value tells whether the answer is yes for ones.
     """
-    inverted = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    inverted = is_not(node)
     call = node.operand if isinstance(node, ast.UnaryOp) and inverted else node
     if not isinstance(call, ast.Call) or call.keywords:
         return None

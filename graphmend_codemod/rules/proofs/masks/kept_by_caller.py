@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers
+from graphmend_codemod.analysis.patterns import is_name, operands_of
+from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import beside
@@ -96,7 +96,7 @@ def _only_chooses(function: Definition, question: Question) -> bool:
     last = test.values[-1] if isinstance(test, ast.BoolOp) else test
     if any((each.lineno, each.col_offset) >= (last.lineno, last.col_offset) for each in question.others):
         return False  # what is asked first may say whether the rest can be asked
-    names = {each.arg for each in parameters(node)}
+    names = parameter_names(node)
     asked = {part.id for each in question.others for part in walk_in_layers(each) if isinstance(part, ast.Name)}
     bound = [part for each in body for part in walk_in_layers(each) if isinstance(part, ast.NamedExpr)]
     plain = not (node.decorator_list or node.args.vararg or node.args.kwarg or bound)
@@ -117,7 +117,7 @@ def _beside_path(caller: Definition, call: ast.Call) -> bool:
         if not isinstance(node, ast.If):
             continue
         test = node.test
-        tests = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+        tests = operands_of(test, ast.And)
         asks = any(isinstance(each, ast.Call) and (dotted(each.func) or "").endswith("is_compiling") for each in tests)
         if asks and any(part is call for each in node.orelse for part in walk_in_layers(each)):
             return True

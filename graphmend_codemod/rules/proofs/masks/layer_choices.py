@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, operands_of
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 
 
@@ -71,8 +71,8 @@ def live(block: list[ast.stmt], own: Chosen, compiling: Callable[[ast.expr], boo
 
 def _is_eager(test: ast.expr, compiling: Callable[[ast.expr], bool]) -> bool:
     """True for `not is_compiling()`, also with other tests that have to hold."""
-    tests = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
-    inverted = [each.operand for each in tests if isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.Not)]
+    tests = operands_of(test, ast.And)
+    inverted = [each.operand for each in tests if is_not(each)]
     return any(compiling(each) for each in inverted)
 
 
@@ -100,4 +100,4 @@ def called_by_name(call: ast.Call) -> ast.Call:
 
 def is_own(node: ast.AST, attribute: str) -> bool:
     """True for this attribute of `self`."""
-    return isinstance(node, ast.Attribute) and node.attr == attribute and is_name(node.value, "self")
+    return is_attribute(node, "self", attribute)

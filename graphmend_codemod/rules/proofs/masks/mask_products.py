@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, is_none, reads_name
 from graphmend_codemod.analysis.scope import walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import LAYOUT
@@ -42,7 +42,7 @@ def product_of(body: list[ast.stmt]) -> Product | None:
     if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Mult):
         return None
     sides = [value.left, value.right]
-    others = [each for each in sides if not (isinstance(each, ast.Name) and each.id == target.id)]
+    others = [each for each in sides if not (is_name(each, target.id))]
     if len(others) != 1:
         return None
     if any(dtype is None or not _reads_dtype(each, dtype.id, target.id) for each in before):
@@ -54,7 +54,7 @@ def _reads_dtype(node: ast.stmt, dtype: str, target: str) -> bool:
     """True for `dtype = target.dtype`."""
     if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not is_name(node.targets[0], dtype):
         return False
-    return isinstance(node.value, ast.Attribute) and node.value.attr == "dtype" and is_name(node.value.value, target)
+    return is_attribute(node.value, target, "dtype")
 
 
 def is_not_none(node: ast.expr, name: str) -> bool:
@@ -62,7 +62,7 @@ def is_not_none(node: ast.expr, name: str) -> bool:
     if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], ast.IsNot):
         return False
     other = node.comparators[0]
-    return is_name(node.left, name) and isinstance(other, ast.Constant) and other.value is None
+    return is_name(node.left, name) and is_none(other)
 
 
 def is_view(node: ast.expr, mask: str) -> bool:
@@ -75,7 +75,7 @@ def is_view(node: ast.expr, mask: str) -> bool:
         return more and isinstance(function, ast.Attribute) and is_view(function.value, mask)
     if not isinstance(node, ast.Subscript):
         return False
-    indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    indices = elements_of(node.slice)
     plain = all(
         isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and index.value in (None, ...))
         for index in indices
@@ -182,11 +182,7 @@ def _keeps_dtype(blocks: Blocks, node: ast.If, product: Product) -> bool:
     assert product.dtype is not None
     dtype, target = product.dtype.id, product.target.id
     if len(node.body) > 1:
-        reads = [
-            part
-            for part in walk_scope(blocks.function)
-            if is_name(part, dtype) and isinstance(part.ctx, ast.Load)  # type: ignore[attr-defined]
-        ]
+        reads = [part for part in walk_scope(blocks.function) if reads_name(part, dtype)]
         return all(any(part is inner for inner in walk_in_layers(node)) for part in reads)
     bound = blocks.binding_before(node, dtype)
     if bound is None or not _reads_dtype(bound, dtype, target):

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, only_target, reads_name, stores_name
+from graphmend_codemod.analysis.scope import dotted, parameter_names, parameters, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -72,7 +72,7 @@ class Sums:
         for each in before:
             if isinstance(each, ast.If) and _is_check_of_size(each, name):
                 continue
-            target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
+            target = only_target(each)
             if not isinstance(each, ast.Assign) or not isinstance(target, ast.Name) or target.id == name:
                 return None
             if not any(is_view(each.value, view) for view in views) or _is_used_outside(function, node, target.id):
@@ -103,7 +103,7 @@ class Sums:
                 read.add(id(operand))
                 softmaxes += is_name(operand, target)
         for part in walk_in_layers(function.node):
-            used = is_name(part, target) and isinstance(part.ctx, ast.Load)  # type: ignore[attr-defined]
+            used = reads_name(part, target)
             if used and (node.end_lineno or 0) < part.lineno <= end and id(part) not in read:  # type: ignore[attr-defined]
                 return False
         return bool(softmaxes)
@@ -156,7 +156,7 @@ class Sums:
             if callee is None or made is None:
                 raise NotProven(f"cannot infer what `{short(call.func)}` in `{function.qualname}` does with the mask")
             found = [parameter for parameter, given in callee.arguments(made).items() if is_name(given, name)]
-            known = {each.arg for each in parameters(callee.node)}
+            known = parameter_names(callee.node)
             if len(found) != 1 or not known.issuperset(found):
                 raise NotProven(f"cannot infer which parameter of `{callee.qualname}` receives the mask")
             yield callee, found[0]
@@ -245,10 +245,10 @@ class Sums:
 
     def _known(self, owner: str, test: ast.expr) -> bool | None:
         """What a test of the configured attention says where it adds the mask; None if that is unclear."""
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        if is_not(test):
             answer = self._known(owner, test.operand)
             return None if answer is None else not answer
-        if isinstance(test, ast.Attribute) and is_name(test.value, "self"):
+        if is_attribute(test, "self"):
             values = list(stored(self.site, self.calls, owner, test.attr))
             return self._known(owner, values[0]) if len(values) == 1 and values[0] is not None else None
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not _is_choice(test.left):
@@ -268,7 +268,7 @@ def _made_contiguous(node: ast.If) -> set[str]:
     """The names for which a branch does `x = x.contiguous()`; none if it does anything else."""
     found: set[str] = set()
     for each in node.body:
-        target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
+        target = only_target(each)
         value = each.value if isinstance(each, ast.Assign) else None
         if not isinstance(target, ast.Name) or not isinstance(value, ast.Call) or value.args or value.keywords:
             return set()
@@ -304,5 +304,5 @@ def _values_of(function: Definition, name: str) -> Iterator[ast.expr | None]:
     if any(each.arg == name for each in parameters(function.node)):
         yield None
     for node in walk_scope(function.node):
-        if is_name(node, name) and not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
+        if stores_name(node, name):
             yield plain.get(id(node))

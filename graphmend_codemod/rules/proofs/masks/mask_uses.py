@@ -14,8 +14,24 @@ from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import is_name, is_text, last_name
-from graphmend_codemod.analysis.scope import SCOPES, children, dotted, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import (
+    all_given,
+    is_attribute,
+    is_name,
+    is_text,
+    last_name,
+    reads_name,
+    stores_name,
+)
+from graphmend_codemod.analysis.scope import (
+    SCOPES,
+    children,
+    dotted,
+    parameter_names,
+    walk,
+    walk_in_layers,
+    walk_scope,
+)
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -105,7 +121,7 @@ class MaskUses:
                 continue
             allowed |= self._handed_on(function, node, name, own, layers)
         for node in nodes:
-            used = isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+            used = reads_name(node, name)
             if used and isinstance(node, ast.Name) and node.lineno > after and id(node) not in allowed:
                 around = next((each for each in nodes if node in children(each)), node)
                 raise NotProven(
@@ -138,7 +154,7 @@ class MaskUses:
                 return {id(chosen.body)}
         if isinstance(node, ast.Call):
             call = called_by_name(node)
-            given = [each for each in [*call.args, *(word.value for word in call.keywords)] if is_name(each, name)]
+            given = [each for each in all_given(call) if is_name(each, name)]
             if given:
                 self.companions.append((function, call))
                 taken = self.judge.takes(function, call, name)
@@ -171,7 +187,7 @@ class MaskUses:
             target = assigned(caller, call)
             if target is None:
                 raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
-            own = isinstance(call.func, ast.Attribute) and is_name(call.func.value, "self")
+            own = is_attribute(call.func, "self")
             if not own or not self.calls.related(caller.owner, function.owner):
                 raise NotProven(f"`{short(call)}` may be called on another instance")
             self.entries.append(caller)
@@ -188,7 +204,7 @@ class MaskUses:
     def _chosen_layer(self, function: Definition, test: ast.expr) -> dict[str, Chosen]:
         """What `isinstance(layer, Class)` or `layer.kind == "mamba"` says about a layer."""
         found: dict[str, Chosen] = {}
-        if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "isinstance":
+        if isinstance(test, ast.Call) and is_name(test.func, "isinstance"):
             layer, owner = test.args
             if isinstance(layer, ast.Name) and isinstance(owner, ast.Name):
                 found = {layer.id: Chosen(owner=owner.id)}
@@ -256,7 +272,7 @@ class MaskUses:
             for owner in every:
                 yield self._method(owner, "forward"), chosen, every
             return
-        if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "self":
+        if is_attribute(called, "self"):
             if self.calls.method(function.owner, called.attr) is not None:
                 yield self._method(function.owner, called.attr), own, ()
                 return
@@ -310,7 +326,7 @@ class MaskUses:
         """The classes of what a loop over a list of layers gives."""
         for node in walk_scope(function.node):
             layers = iterated(node, name) if isinstance(node, ast.For) else None
-            if isinstance(layers, ast.Attribute) and is_name(layers.value, "self"):
+            if is_attribute(layers, "self"):
                 made = self.calls.constructions(function.owner, layers.attr)
                 constructor = self.calls.method(function.owner, "__init__")
                 all_made = list(stored(self.site, self.calls, function.owner, layers.attr))
@@ -332,7 +348,7 @@ class MaskUses:
         elif isinstance(listed, ast.Name):
             for node in walk_scope(constructor.node):
                 called = node.func if isinstance(node, ast.Call) else None
-                if isinstance(called, ast.Attribute) and called.attr == "append" and is_name(called.value, listed.id):
+                if is_attribute(called, listed.id, "append"):
                     elements += node.args  # type: ignore[attr-defined]
         if any(_is_changed(part, attribute) for part in walk(tree_of(self.site.source.text))):
             raise unknown
@@ -382,15 +398,11 @@ def _parameters_given(callee: Definition, call: ast.Call, name: str, count: int)
 
 
 def _bindings(function: Definition, name: str) -> list[ast.Name]:
-    return [
-        node
-        for node in walk_scope(function.node)
-        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load)
-    ]
+    return [node for node in walk_scope(function.node) if stores_name(node, name)]
 
 
 def _parameter_names(function: Definition) -> set[str]:
-    return {each.arg for each in parameters(function.node)}
+    return parameter_names(function.node)
 
 
 def _start(function: Definition, node: ast.AST) -> int:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import same
+from graphmend_codemod.analysis.patterns import elements_of, is_name, is_not, same
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.analysis.values import BOOL, Kind, Value
@@ -47,7 +47,7 @@ def asked_mask(site: Site, node: ast.expr) -> ast.expr | None:
     """`m` for `m.any()`, `torch.any(m)`, `m.any().item()`, `bool(m.any())`, `m.sum() > 0`; `~m` for `not m.all()`."""
     if isinstance(node, ast.Compare) and len(node.ops) == 1:
         return _reduced(site, node.left, "sum") if _is_above_zero(node.ops[0], node.comparators[0]) else None
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+    if is_not(node):
         mask = _reduced(site, node.operand, "all")
         return None if mask is None else ast.copy_location(ast.UnaryOp(ast.Invert(), mask), mask)
     return _reduced(site, node, "any") or _reduced(site, node, "sum")
@@ -155,7 +155,7 @@ def _views(site: Site, node: ast.expr, mask: ast.expr) -> list[str] | None:
             return [*inside, *([f"{text}.dim() > {number - 1}"] if number > 0 else [])]
         return None
     if isinstance(node, ast.Subscript) and (inside := _views(site, node.value, mask)) is not None:
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        parts = elements_of(node.slice)
         whole = [each for each in parts if isinstance(each, ast.Slice)]
         plain = all(each.lower is each.upper is each.step is None for each in whole)
         others = [each.value for each in parts if isinstance(each, ast.Constant)]
@@ -257,7 +257,7 @@ def _copying(site: Site, target: ast.Name, value: ast.expr) -> Write | None:
         arguments = [arguments[2], arguments[0], arguments[1]] if torch_function(site.resolve(value.func)) else []
     elif name != "masked_fill":
         return None
-    if len(arguments) != 3 or not (isinstance(arguments[0], ast.Name) and arguments[0].id == target.id):
+    if len(arguments) != 3 or not (is_name(arguments[0], target.id)):
         return None
     return Write(arguments[0], arguments[1], arguments[2], Form.COPY)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.patterns import all_given, elements_of, is_attribute, is_name, is_not, stores_name
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Replacement
@@ -124,7 +124,7 @@ class PreparedMask:
                 raise NotProven(f"`{short(test)}` may not be constant while tracing")
             if wanted:
                 yield self.site.operand_of_and(test)
-            elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            elif is_not(test):
                 yield self.site.operand_of_and(test.operand)
             else:
                 yield f"not {self.site.operand(test)}"
@@ -152,7 +152,7 @@ class PreparedMask:
         ]
         calls = [call for by, call in uses.companions if by is self.function]
         for name in named:
-            given = [[*call.args, *(word.value for word in call.keywords)] for call in calls]
+            given = [all_given(call) for call in calls]
             if name != self.mask and calls and all(any(is_name(each, name) for each in every) for every in given):
                 return name
         raise NotProven(
@@ -209,7 +209,7 @@ class PreparedMask:
         if function.attr == "masked_fill" and len(node.args) == 2 and not node.keywords:
             nothing = self._kind(node.args[0], known) is _Kind.FALSE
             return kind if nothing and (self._is_limit(node.args[1]) or _is_about_sizes(node.args[1])) else None
-        if not all(map(_is_about_sizes, [*node.args, *(word.value for word in node.keywords)])):
+        if not all(map(_is_about_sizes, all_given(node))):
             return None
         if function.attr in _LAYOUT:
             return kind
@@ -220,7 +220,7 @@ class PreparedMask:
         return None
 
     def _is_bool(self, call: ast.Call) -> bool:
-        given = [*call.args, *(word.value for word in call.keywords)]
+        given = all_given(call)
         return any(self.site.resolve_global(each) == "torch.bool" for each in given)
 
     def _is_finite(self, node: ast.expr) -> bool:
@@ -343,16 +343,13 @@ def _configuration(constructor: Definition | None) -> str | None:
     if constructor is None or not constructor.qualname.endswith(".__init__") or not constructor.parameters:
         return None
     name = constructor.parameters[0]
-    rebound = any(
-        is_name(part, name) and not isinstance(part.ctx, ast.Load)  # type: ignore[attr-defined]
-        for part in walk_scope(constructor.node)
-    )
+    rebound = any(stores_name(part, name) for part in walk_scope(constructor.node))
     return None if rebound else name
 
 
 def _is_plain_index(node: ast.expr) -> bool:
     """True for slices, None and `...`, which choose no single element that may not be there."""
-    parts = node.elts if isinstance(node, ast.Tuple) else [node]
+    parts = elements_of(node)
     return all(
         isinstance(part, ast.Slice) or (isinstance(part, ast.Constant) and part.value in (None, ...)) for part in parts
     )

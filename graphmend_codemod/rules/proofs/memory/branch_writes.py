@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -22,7 +23,7 @@ def self_name(site: Site) -> str | None:
 
 def own_attribute(site: Site, node: ast.expr) -> str | None:
     """`a` for `self.a`."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self_name(site):
+    if is_attribute(node, self_name(site)):
         return node.attr
     return None
 
@@ -75,7 +76,7 @@ def _compute(site: Site, node: ast.Assign, branch: BranchWrites) -> None:
         raise NotProven(changes)
     target = node.targets[0]
     names = []
-    for element in target.elts if isinstance(target, ast.Tuple) else [target]:
+    for element in elements_of(target):
         attribute = own_attribute(site, element)
         if attribute is not None:
             local = site.free_name(attribute)

@@ -11,8 +11,8 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.aliasing import RANDOM
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import last_name
-from graphmend_codemod.analysis.scope import parameters, walk
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, is_not, last_name
+from graphmend_codemod.analysis.scope import parameter_names, parameters, walk
 from graphmend_codemod.rules.framework.site import Site
 
 
@@ -21,19 +21,15 @@ def cached_value(site: Site, statement: ast.stmt, own: str | None) -> ast.Assign
     if not isinstance(statement, ast.If) or statement.orelse or len(statement.body) != 1:
         return None
     test, inner = statement.test, statement.body[0]
-    if not (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) and isinstance(test.operand, ast.Call)):
+    if not (is_not(test) and isinstance(test.operand, ast.Call)):
         return None
     call = test.operand
     if site.resolve(call.func) != "builtins.hasattr" or len(call.args) != 2 or not isinstance(inner, ast.Assign):
         return None
     wanted = call.args[1].value if isinstance(call.args[1], ast.Constant) else None
     target = inner.targets[0]
-    targets = target.elts if isinstance(target, ast.Tuple) else [target]
-    written = [
-        element.attr
-        for element in targets
-        if isinstance(element, ast.Attribute) and isinstance(element.value, ast.Name) and element.value.id == own
-    ]
+    targets = elements_of(target)
+    written = [element.attr for element in targets if is_attribute(element, own)]
     return inner if written == [wanted] else None
 
 
@@ -62,7 +58,7 @@ class _Calls:
         self._site = site
         self._function = site.evaluator.scope.node
         self._same = {own} | {argument.arg for argument in parameters(self._function) if _is_device(argument)}
-        self._given = {argument.arg for argument in parameters(self._function)}
+        self._given = parameter_names(self._function)
 
     def why_not_same(self, node: ast.expr, seen: frozenset[str]) -> str | None:
         devices = {id(part.value) for part in walk(node) if isinstance(part, ast.Attribute) and part.attr == "device"}
@@ -79,12 +75,10 @@ class _Calls:
             return True
         if name in self._given or name in seen:
             return False
-        bound = [part for part in walk(self._function) if isinstance(part, ast.Name) and part.id == name]
+        bound = [part for part in walk(self._function) if is_name(part, name)]
         stores = [part for part in bound if not isinstance(part.ctx, ast.Load)]
         assigned = [
-            part
-            for part in walk(self._function)
-            if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Name) and part.targets[0].id == name
+            part for part in walk(self._function) if isinstance(part, ast.Assign) and is_name(part.targets[0], name)
         ]
         if len(stores) != len(assigned):
             return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_none, last_name, same
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_none, last_name, operands_of, same
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit
 from graphmend_codemod.rules.framework.edits import computed_in_front, two_paths
@@ -66,7 +66,7 @@ def alike(one: str, other: str) -> str:
 
 
 def _condition(site: Site, test: ast.expr, own: str) -> str:
-    conjuncts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]
+    conjuncts = operands_of(test, ast.And)
     for part in conjuncts:
         if not isinstance(part, ast.Compare) or len(part.ops) != 1:
             raise NotProven(f"`{speculation.short(part)}` is not a comparison")
@@ -102,7 +102,7 @@ def _assignment(site: Site, statement: ast.Assign, target: ast.expr, own: str, b
             raise NotProven(f"`{speculation.short(statement)}` may have side effects")
         names = []
         for each in target.elts:
-            if isinstance(each, ast.Attribute) and is_name(each.value, own):
+            if is_attribute(each, own):
                 names.append(site.free_name(each.attr))
                 branch.numbers.append(f"{own}.{each.attr} = {names[-1]}")
             elif isinstance(each, ast.Name):
@@ -153,7 +153,7 @@ def _larger(node: ast.Assign) -> tuple[str, ast.expr] | None:
     if not isinstance(value, ast.IfExp) or not isinstance(target, ast.Name) or not isinstance(value.test, ast.BoolOp):
         return None
     bound, kept = value.orelse, value.body
-    if not isinstance(bound, (ast.Name, ast.Attribute)) or not isinstance(kept, ast.Name) or kept.id != target.id:
+    if not isinstance(bound, (ast.Name, ast.Attribute)) or not is_name(kept, target.id):
         return None
     return (target.id, bound) if _asks_for_larger(value.test, target.id, bound) else None
 

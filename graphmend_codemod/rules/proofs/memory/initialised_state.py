@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import shape_needs, speculation
-from graphmend_codemod.analysis.patterns import is_none
+from graphmend_codemod.analysis.patterns import is_attribute, is_none, operands_of
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.core.findings import Edit
@@ -85,7 +85,7 @@ class _Branch:
 
     def _assertion(self, statement: ast.Assert) -> None:
         test = statement.test
-        for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
+        for part in operands_of(test, ast.And):
             plain = isinstance(part, ast.Compare) and is_none(part.comparators[0])
             if not plain or not isinstance(part, ast.Compare) or not isinstance(part.ops[0], ast.IsNot):
                 raise NotProven(f"`{speculation.short(statement)}` may raise where eager mode skips it")
@@ -195,7 +195,7 @@ class _Branch:
         return name
 
     def _attribute(self, node: ast.expr) -> str | None:
-        own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == self.own
+        own = is_attribute(node, self.own)
         return node.attr if own and isinstance(node, ast.Attribute) else None
 
     def _is_tensor(self, node: ast.expr) -> bool:

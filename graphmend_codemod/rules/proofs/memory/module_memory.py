@@ -13,8 +13,8 @@ from typing import TypeVar
 from graphmend_codemod.analysis import aliasing, torch_api
 from graphmend_codemod.analysis.aliasing import CONTAINER_METHODS, Effect
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import SCOPES, dotted, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.scope import SCOPES, dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.certain_calls import local_names
 from graphmend_codemod.rules.proofs.calls.layer_lists import layers_called
@@ -140,7 +140,7 @@ class ModuleMemory:
     def _written_by_method(self, function: Definition, call: ast.Call) -> set[str]:
         """The attributes into whose tensors a method may write, as its caller spells them."""
         callee, called = self.calls.callee(function, call), call.func
-        if callee is None and isinstance(called, ast.Attribute) and is_name(called.value, "self"):
+        if callee is None and is_attribute(called, "self"):
             # Of a class in another file: it may write whatever the instance holds.
             held = called.attr in _REGISTERS or self.calls.assigned(function.owner, called.attr)
             return set() if held else {"self"}
@@ -226,7 +226,7 @@ class ModuleMemory:
         """Parameters, and `self`, with whose tensors the result of a function may share memory."""
         key = (function.qualname, function.node.lineno, "returned")
         if key not in self._asked:
-            names = {each.arg for each in parameters(function.node)}
+            names = parameter_names(function.node)
             self._asked[key] = names  # what a recursion gets to see
             given = [part for part in walk_scope(function.node) if isinstance(part, (ast.Return, ast.Yield))]
             found = {
@@ -261,7 +261,7 @@ class ModuleMemory:
         """Parameters into whose tensors a function may write."""
         key = (function.qualname, function.node.lineno, "written")
         if key not in self._asked:
-            names = {each.arg for each in parameters(function.node)} - {"self"}
+            names = parameter_names(function.node) - {"self"}
             self._asked[key] = names  # what a recursion gets to see
             found = self._written_at_start(function)
             self._asked[key] = {name for name in names if meet({name}, found)}

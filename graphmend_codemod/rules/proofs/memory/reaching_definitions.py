@@ -6,6 +6,7 @@ import ast
 from functools import cached_property
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
+from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 
 _BLOCKS = ("body", "orelse", "finalbody")
@@ -167,6 +168,4 @@ def _own(node: ast.AST) -> list[ast.AST]:
 
 def binds(node: ast.AST, name: str) -> bool:
     """True when a statement may give a name another value, or take it."""
-    return any(
-        isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load) for part in _own(node)
-    )
+    return any(stores_name(part, name) for part in _own(node))

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import asks_identity, is_name, is_none
-from graphmend_codemod.analysis.scope import SCOPES, parameters, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import all_given, asks_identity, is_name, is_none
+from graphmend_codemod.analysis.scope import SCOPES, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -119,7 +119,7 @@ class Memory(ModuleMemory):
     ) -> bool:
         """True where nothing but these names leads to their memory below a statement: nobody can tell who writes it."""
         local = {name for _, bound in self.stores(function) for name in bound if "." not in name}
-        local -= {each.arg for each in parameters(function.node)}
+        local -= parameter_names(function.node)
         if blocks.in_loop(node) or not related <= local:
             return False
         if any(isinstance(part, SCOPES) for part in walk_scope(function.node)):
@@ -238,7 +238,7 @@ class Memory(ModuleMemory):
                 self._demand_no_write_above(caller)
             elif _is_operand(statement, call):
                 continue
-            elif any(self.sources(caller, each) for each in [*call.args, *(word.value for word in call.keywords)]):
+            elif any(self.sources(caller, each) for each in all_given(call)):
                 raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import is_integer
-from graphmend_codemod.analysis.scope import parameters, walk_scope
+from graphmend_codemod.analysis.patterns import is_integer, is_name, is_not
+from graphmend_codemod.analysis.scope import parameter_names, walk_scope
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
 from graphmend_codemod.rules.proofs.numbers.uses import COMPARED
 
@@ -31,7 +31,7 @@ def is_element_of(test: ast.expr) -> Iterator[str]:
     if isinstance(test, ast.BoolOp):
         for value in test.values:
             yield from is_element_of(value)
-    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    elif is_not(test):
         yield from is_element_of(test.operand)
     else:
         element = test
@@ -53,7 +53,7 @@ def counted(calls: ModuleCalls, reader: Definition, name: str) -> list[Counted]:
             continue
         seen.add((function, held))
         found += _counted_here(calls, function, held)
-        if held not in {each.arg for each in parameters(function.node)}:
+        if held not in parameter_names(function.node):
             continue
         for caller, call in calls.callers(function):
             given = function.arguments(call).get(held)
@@ -67,7 +67,7 @@ def _counted_here(calls: ModuleCalls, function: Definition, name: str) -> Iterat
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
         target, call = node.targets[0], node.value
-        held = isinstance(target, ast.Name) and target.id == name
+        held = is_name(target, name)
         counts = held and isinstance(call, ast.Call) and calls.qualified(call.func) == "torch.arange"
         if counts and isinstance(call, ast.Call) and id(node) not in beside_compile_paths(function.node):
             yield Counted(function, name, node, call)

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import same
+from graphmend_codemod.analysis.patterns import is_none, same, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.sizes.spelled import is_size
@@ -27,7 +27,7 @@ def asked_for_none(node: ast.If) -> str | None:
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Is) or not isinstance(test.left, ast.Name):
         return None
     other = test.comparators[0]
-    return test.left.id if isinstance(other, ast.Constant) and other.value is None else None
+    return test.left.id if is_none(other) else None
 
 
 def made_where_none(site: Site, node: ast.If) -> Made | None:
@@ -61,7 +61,7 @@ def _counts_on(start: ast.expr, end: ast.expr) -> bool:
 def changes(function: FunctionNode, name: str) -> Iterator[ast.expr]:
     """Where a function binds a name, or writes into what it holds."""
     for part in walk_scope(function):
-        if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load):
+        if stores_name(part, name):
             yield part
         elif isinstance(part, (ast.Subscript, ast.Attribute)) and getattr(part.value, "id", "") == name:
             in_place = isinstance(part, ast.Attribute) and part.attr.endswith("_") and part.attr != "requires_grad_"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.site import Site
@@ -32,7 +33,7 @@ def may_be_tensor(site: Site, node: ast.expr, steps: int = _STEPS) -> bool:
 
 def _assigned(site: Site, name: str) -> Iterator[ast.expr]:
     for part in site.evaluator.scope.outline.assignments:
-        if any(isinstance(target, ast.Name) and target.id == name for target in part.targets):
+        if any(is_name(target, name) for target in part.targets):
             yield part.value
 
 
@@ -41,7 +42,7 @@ def _elements(site: Site, name: str) -> Iterator[ast.expr]:
     for node in walk_scope(site.evaluator.scope.node):
         if isinstance(node, ast.For):
             for target, iterated in _in_step(site, node.target, node.iter):
-                if isinstance(target, ast.Name) and target.id == name and isinstance(iterated, ast.Name):
+                if is_name(target, name) and isinstance(iterated, ast.Name):
                     lists = _assigned(site, iterated.id)
                     yield from (each.elt for each in lists if isinstance(each, (ast.ListComp, ast.GeneratorExp)))
 

@@ -7,8 +7,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
-from graphmend_codemod.analysis.patterns import is_integer
-from graphmend_codemod.analysis.scope import Outline, children, dotted, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_name
+from graphmend_codemod.analysis.scope import (
+    Outline,
+    children,
+    dotted,
+    parameter_names,
+    walk_in_layers,
+    walk_scope,
+)
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import INT64
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -54,7 +61,7 @@ def _name(call: ast.Call) -> str:
 
 
 def _parts(node: ast.Subscript) -> list[ast.expr]:
-    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return elements_of(node.slice)
 
 
 def fixed_form(site: Site, statement: ast.stmt, node: ast.expr) -> Form | None:
@@ -148,7 +155,7 @@ def _counts(site: Site, node: ast.expr) -> bool:
     if is_integer(node):
         return True
     steps = [each for each in walk_in_layers(site.place.statement) if isinstance(each, ast.comprehension)]
-    ranges = [each for each in steps if isinstance(each.target, ast.Name) and each.target.id == getattr(node, "id", "")]
+    ranges = [each for each in steps if is_name(each.target, getattr(node, "id", ""))]
     return bool(ranges) and all(
         isinstance(each.iter, ast.Call) and site.resolve(each.iter.func) == "builtins.range" for each in ranges
     )
@@ -349,11 +356,11 @@ def _given(site: Site, node: ast.expr, earlier: list[ast.stmt]) -> ast.expr:
         for each in function.body
         if isinstance(each, ast.Assign)
         and each.lineno < node.lineno
-        and any(isinstance(target, ast.Name) and target.id == node.id for target in each.targets)
+        and any(is_name(target, node.id) for target in each.targets)
     ]
     if len(made) != 1 or sum(part.id == node.id for part in stores) != 1:
         return node
-    given = {each.arg for each in parameters(function)}
+    given = parameter_names(function)
     bound = [part.id for part in stores]
     used = {part.id for part in walk_in_layers(made[0].value) if isinstance(part, ast.Name)} & {*given, *bound}
     if any(bound.count(name) + (name in given) != 1 for name in used):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.patterns import is_integer, is_name, is_whole
+from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_name, is_whole, only_target
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
@@ -48,7 +48,7 @@ def position_kept(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> 
     kept = _Kept(site, name)
     lines = [line for each in rest[: last + 1] for line in kept.lines(each)]
     inside = {id(part) for each in rest[: last + 1] for part in walk(each)} | {id(part) for part in walk(node)}
-    uses = (part for part in walk(site.evaluator.scope.node) if isinstance(part, ast.Name) and part.id == name)
+    uses = (part for part in walk(site.evaluator.scope.node) if is_name(part, name))
     if any(id(part) not in inside for part in uses):
         raise NotProven(f"`{name}` is used in other places as well")
     header = dict.fromkeys([site.compiling, *facts, *kept.conditions])
@@ -65,7 +65,7 @@ def _slice_at(node: ast.AST, name: str) -> ast.Slice | None:
     """`at : at + n` in a subscript that is written, beside whole dimensions."""
     if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Store):
         return None
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = elements_of(node.slice)
     found = [part for part in parts if isinstance(part, ast.Slice) and is_name(part.lower, name)]
     others = [part for part in parts if part not in found]
     return found[0] if len(found) == 1 and all(map(is_whole, others)) and dotted(node.value) is not None else None
@@ -90,7 +90,7 @@ class _Kept:
             return
         if not isinstance(node, (ast.Assign, ast.AugAssign, ast.Expr, ast.Assert, ast.Pass)):
             raise NotProven(f"`{short(node)}` stands between the position and what is written at it")
-        target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+        target = only_target(node)
         found = _slice_at(target, self.name) if target is not None else None
         if found is not None:
             yield self._written(node, target, found)  # type: ignore[arg-type]
@@ -114,7 +114,7 @@ class _Kept:
         self._ask(f"isinstance({queue}, {site.torch}.Tensor)", target.value)
         places = f"{site.torch}.arange({site.text(length)}, device={queue}.device)"
         places = f"{self.name} + {places}"
-        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        parts = elements_of(target.slice)
         index = ", ".join(places if part is found else site.text(part) for part in parts)
         return f"{queue}[{index}] = {site.operand(node.value)}.to({queue})"
 

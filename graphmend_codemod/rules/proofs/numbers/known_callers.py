@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from graphmend_codemod.analysis.callgraph import Definition, Key, ModuleCalls, tree_of
-from graphmend_codemod.analysis.scope import children, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.patterns import is_name, stores_name
+from graphmend_codemod.analysis.scope import children, dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -45,7 +46,7 @@ class KnownCallers:
     def _leads_to(self, function: Definition, part: ast.AST, parent: ast.AST) -> bool:
         """True where a node may stand for the function, or for an instance that is called."""
         if not function.owner:
-            return isinstance(part, ast.Name) and part.id == function.qualname
+            return is_name(part, function.qualname)
         if not isinstance(part, ast.Attribute) or not isinstance(part.ctx, ast.Load):
             return False
         if function.node.name != "forward":
@@ -73,8 +74,5 @@ class KnownCallers:
 
 def is_parameter(function: Definition, name: str) -> bool:
     """True for a list that a function is given: only an annotation says what it holds."""
-    bound = any(
-        isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
-        for part in walk_scope(function.node)
-    )
-    return not bound and name in {each.arg for each in parameters(function.node)}
+    bound = any(stores_name(part, name) for part in walk_scope(function.node))
+    return not bound and name in parameter_names(function.node)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import is_integer, is_name
-from graphmend_codemod.analysis.scope import dotted, parameters, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import is_integer, is_name, is_not, stores_name
+from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -234,12 +234,8 @@ class _Masks:
         return None
 
     def _named(self, name: str, depth: int) -> bool | None:
-        bound = [
-            part
-            for part in ast.walk(self.function)
-            if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
-        ]
-        if name in {each.arg for each in parameters(self.function)} or not bound or len(bound) > 2:
+        bound = [part for part in ast.walk(self.function) if stores_name(part, name)]
+        if name in parameter_names(self.function) or not bound or len(bound) > 2:
             return None
         if not _is_only_read(self.function, name):
             return None
@@ -308,7 +304,7 @@ def _decides(function: ast.AST, test: ast.expr, *, outcome: bool) -> str | None:
     operand, wanted = test, outcome
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or) is outcome:
         operand = test.values[0]
-    while isinstance(operand, ast.UnaryOp) and isinstance(operand.op, ast.Not):
+    while is_not(operand):
         operand, wanted = operand.operand, not wanted
     name = dotted(operand) if isinstance(operand, (ast.Name, ast.Attribute)) else None
     if name is None:
@@ -336,7 +332,7 @@ def stays(site: Site, name: str) -> bool:
 def _is_only_read(function: ast.AST, name: str, depth: int = 0) -> bool:
     """False where a use of the name may change its tensor, or give it to somebody else who may."""
     parents = {id(child): parent for parent in ast.walk(function) for child in ast.iter_child_nodes(parent)}
-    uses = (part for part in ast.walk(function) if isinstance(part, ast.Name) and part.id == name)
+    uses = (part for part in ast.walk(function) if is_name(part, name))
     return depth < 4 and all(_reads(function, use, parents, depth) for use in uses if isinstance(use.ctx, ast.Load))
 
 

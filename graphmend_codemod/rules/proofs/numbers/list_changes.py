@@ -8,7 +8,7 @@ from functools import partial
 
 from graphmend_codemod.analysis.aliasing import VIEWS
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import root_of
+from graphmend_codemod.analysis.patterns import root_of, stores_name
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR
 
@@ -113,7 +113,7 @@ def _given(call: ast.Call) -> Iterator[ast.expr]:
 def _built_at(function: Definition, name: str) -> int | None:
     """The line of the only assignment to a local name; None for a parameter."""
     for node in walk_scope(function.node):
-        if isinstance(node, ast.Name) and node.id == name and not isinstance(node.ctx, ast.Load):
+        if stores_name(node, name):
             return node.lineno
     return None
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition
-from graphmend_codemod.analysis.patterns import is_integer, is_none
-from graphmend_codemod.analysis.scope import dotted, parameters, parents_in, walk, walk_scope
+from graphmend_codemod.analysis.patterns import is_attribute, is_integer, is_name, is_none, is_not
+from graphmend_codemod.analysis.scope import dotted, parameter_names, parents_in, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -143,7 +143,7 @@ class Uses:
         for node in walk(function.node) if loop is None else behind(function.node, loop):
             if isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
                 self._fail(f"`{name}` is not a local name of `{function.qualname}`")
-            if not isinstance(node, ast.Name) or node.id != name or id(node) in skipped:
+            if not is_name(node, name) or id(node) in skipped:
                 continue
             if id(node) not in own:
                 self._fail(f"a function nested in `{function.qualname}` uses `{name}`")
@@ -261,9 +261,9 @@ class Uses:
     def _bound(self, function: Definition, name: str) -> list[ast.expr]:
         """The values that assignments give a local name, and None for other ways; nothing for a parameter."""
         parents = self._parents(function)
-        named = [part for part in walk(function.node) if isinstance(part, ast.Name) and part.id == name]
+        named = [part for part in walk(function.node) if is_name(part, name)]
         above = [parents[id(part)] for part in named if not isinstance(part.ctx, ast.Load)]
-        if name in {each.arg for each in parameters(function.node)}:
+        if name in parameter_names(function.node):
             return []
         return [each.value if isinstance(each, ast.Assign) else ast.Constant(None) for each in above]
 
@@ -335,11 +335,9 @@ def _is_bound_once(where: ast.AST, name: str, parents: Parents) -> bool:
 
     `end = 0` and `end += n` count as one: what is added tells whether it is a number.
     """
-    bound = [node for node in walk(where) if isinstance(node, ast.Name) and node.id == name]
+    bound = [node for node in walk(where) if is_name(node, name)]
     stored = [parents.get(id(node)) for node in bound if not isinstance(node.ctx, ast.Load)]
-    given = isinstance(where, (ast.FunctionDef, ast.AsyncFunctionDef)) and name in {
-        each.arg for each in parameters(where)
-    }
+    given = isinstance(where, (ast.FunctionDef, ast.AsyncFunctionDef)) and name in parameter_names(where)
     if not given and any(isinstance(each, ast.AugAssign) for each in stored):
         return all(
             isinstance(each, ast.AugAssign) or (isinstance(each, ast.Assign) and is_integer(each.value))
@@ -351,7 +349,7 @@ def _is_bound_once(where: ast.AST, name: str, parents: Parents) -> bool:
 def _asks_for_none(node: ast.Compare) -> bool:
     other = node.comparators[0]
     asked = len(node.ops) == 1 and isinstance(node.ops[0], (ast.Is, ast.IsNot))
-    return asked and isinstance(other, ast.Constant) and other.value is None
+    return asked and is_none(other)
 
 
 def _decided(node: ast.expr, parents: Parents) -> ast.AST | None:
@@ -364,7 +362,7 @@ def _decided(node: ast.expr, parents: Parents) -> ast.AST | None:
         if not is_integer(above.comparators[0]) and not is_size(above.comparators[0]):
             return None
         whole, above = above, parents[id(above)]
-    while isinstance(above, ast.BoolOp) or (isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.Not)):
+    while isinstance(above, ast.BoolOp) or (is_not(above)):
         whole, above = above, parents[id(above)]
     return above if isinstance(above, _TESTED) and above.test is whole else None
 
@@ -392,7 +390,7 @@ def _attributes(test: ast.expr) -> set[str] | None:
     if isinstance(test, ast.BoolOp):
         parts = [_attributes(value) for value in test.values]
         return set().union(*(part for part in parts if part)) if all(part is not None for part in parts) else None
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    if is_not(test):
         return _attributes(test.operand)
-    own = isinstance(test, ast.Attribute) and isinstance(test.value, ast.Name) and test.value.id == "self"
+    own = is_attribute(test, "self")
     return {test.attr} if own and isinstance(test, ast.Attribute) else None

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_integer, is_name, is_whole
+from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_name, is_whole
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -179,7 +179,7 @@ class Player:
         return first, None if node.upper is None else self._plain(node.upper, path)
 
     def _write(self, target: ast.Subscript, value: ast.expr, path: Path) -> Write:
-        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        parts = elements_of(target.slice)
         cut = [number for number, part in enumerate(parts) if not is_whole(part)]
         if len(cut) != 1 or not isinstance(parts[cut[0]], ast.Slice) or dotted(target.value) is None:
             raise NotProven(f"`{short(target)}` is no slice along one axis")
@@ -195,7 +195,7 @@ class Player:
             base = path.views.get(node.id)
             return (*base, 0) if base is not None else (node.id, None, None, None)
         if isinstance(node, ast.Subscript):
-            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            parts = elements_of(node.slice)
             cut = [number for number, part in enumerate(parts) if not is_whole(part)]
             inner = self._view(node.value, path)
             if len(cut) != 1 or not isinstance(parts[cut[0]], ast.Slice) or inner is None or inner[3] is not None:

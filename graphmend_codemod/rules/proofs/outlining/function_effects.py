@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk
+from graphmend_codemod.analysis.patterns import all_given, is_name, stored_names
+from graphmend_codemod.analysis.scope import FunctionNode, children, parameter_names, walk
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -142,11 +143,9 @@ class _Body:
         self._depth = depth
         self._own = own
         self._behind = dict(_behind_flags(site, function, own)) if own else {}
-        self._parameters = {each.arg for each in parameters(function)}
+        self._parameters = parameter_names(function)
         self._nodes = [part for statement in function.body for part in walk(statement)]
-        self._stored = {
-            part.id for part in self._nodes if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
-        }
+        self._stored = stored_names(self._nodes)
         self._bound = list(self._bindings())
 
     def changed(self) -> set[str]:
@@ -189,7 +188,7 @@ class _Body:
         called = {id(node.func) for node in self._nodes if isinstance(node, ast.Call)}
         looked = {id(node.value) for node in self._nodes if isinstance(node, ast.Attribute)}
         for node in self._nodes:
-            if isinstance(node, ast.Name) and node.id == self._own and id(node) not in looked:
+            if is_name(node, self._own) and id(node) not in looked:
                 raise NotProven(f"`{self._own}` is handed on as a whole")
             held = node.value if isinstance(node, ast.Attribute) and id(node) not in called else None
             inside = isinstance(held, ast.Attribute) and _is_own(held, self._own)
@@ -332,7 +331,7 @@ class _Body:
             made = [
                 node.value
                 for node in self._nodes
-                if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets)
+                if isinstance(node, ast.Assign) and any(is_name(t, name) for t in node.targets)
             ]
             if name is not None and not (made and all(map(self._makes_tensor, made))):
                 yield name
@@ -369,7 +368,7 @@ class _Body:
         return {root for part in parts for root in self._roots(part, seen)}
 
     def _shared(self, call: ast.Call) -> list[ast.expr]:
-        given = [*call.args, *(word.value for word in call.keywords)]
+        given = all_given(call)
         if self._function(call.func) is not None:
             return given
         effect = self._effect(call)
@@ -379,7 +378,7 @@ class _Body:
 
 
 def _is_own(node: ast.Attribute, own: str) -> bool:
-    return isinstance(node.value, ast.Name) and node.value.id == own
+    return is_name(node.value, own)
 
 
 def _decorators(function: FunctionNode) -> list[ast.expr]:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.patterns import stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -76,7 +77,7 @@ def _called(function: FunctionNode, call: ast.Call, values: dict[str, ast.expr])
         return {}
     nodes = [part for statement in function.body for part in walk(statement)]
     called = {part.func.id for part in nodes if isinstance(part, ast.Call) and isinstance(part.func, ast.Name)}
-    stored = {part.id for part in nodes if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    stored = stored_names(nodes)
     return {name: value for name, value in values.items() if name in called - stored}
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, stores_name
 from graphmend_codemod.analysis.scope import children, parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import Kind, Origin, Value
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -75,22 +76,13 @@ def _is_fresh(site: Site, statement: ast.Assign) -> bool:
 
 
 def _binds(statement: ast.AST, name: str) -> bool:
-    return any(
-        isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
-        for part in walk(statement)
-    )
+    return any(stores_name(part, name) for part in walk(statement))
 
 
 def _mentions(statement: ast.AST, name: str) -> bool:
     """True when a statement uses more of a tensor than its size, dtype and device."""
-    harmless = sum(
-        isinstance(part, ast.Attribute)
-        and isinstance(part.value, ast.Name)
-        and part.value.id == name
-        and part.attr in _METADATA
-        for part in walk(statement)
-    )
-    return harmless < sum(isinstance(part, ast.Name) and part.id == name for part in walk(statement))
+    harmless = sum(is_attribute(part, name) and part.attr in _METADATA for part in walk(statement))
+    return harmless < sum(is_name(part, name) for part in walk(statement))
 
 
 def without_gradient(name: str) -> str:
@@ -195,7 +187,7 @@ class Arguments:
             return False
         if any(word.arg == "requires_grad" for word in made.keywords):
             return False
-        mentions = [part for part in walk(self._node) if isinstance(part, ast.Name) and part.id == name]
+        mentions = [part for part in walk(self._node) if is_name(part, name)]
         return all(self._is_write_of_slices(part) for part in mentions)
 
     def _is_write_of_slices(self, part: ast.Name) -> bool:
@@ -206,7 +198,7 @@ class Arguments:
             return False
         if isinstance(self._parents[id(outer)], ast.AugAssign):
             return False
-        parts = outer.slice.elts if isinstance(outer.slice, ast.Tuple) else [outer.slice]
+        parts = elements_of(outer.slice)
         return outer.value is part and all(
             isinstance(each, (ast.Slice, ast.Constant)) or (isinstance(each, ast.Name) and each.id in self._counters)
             for each in parts

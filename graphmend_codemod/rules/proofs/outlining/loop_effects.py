@@ -9,6 +9,7 @@ from functools import cached_property
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.patterns import stored_names
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -22,9 +23,7 @@ class Effects:
         self._site = site
         self._node = node
         self._filled = filled
-        self._stored = {
-            part.id for part in walk_scope(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
-        }
+        self._stored = stored_names(walk_scope(node))
         self._origins = self._bindings()
 
     def check(self) -> None:

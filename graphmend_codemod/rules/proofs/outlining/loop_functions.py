@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
+from graphmend_codemod.analysis.patterns import elements_of, is_name, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
@@ -149,11 +150,7 @@ class _Slice:
         self._check_static(self.result, last)
         kept: list[ast.stmt] = [last]
         for statement in reversed(self.body[:-1]):
-            bound = {
-                part.id
-                for part in [statement, *walk_scope(statement)]
-                if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)
-            }
+            bound = stored_names([statement, *walk_scope(statement)])
             if not bound & needed:
                 continue
             if not isinstance(statement, ast.Assign):
@@ -196,7 +193,7 @@ class _Slice:
         if isinstance(node, ast.Name):
             for earlier in reversed(self.kept):
                 target = earlier.targets[0] if isinstance(earlier, ast.Assign) else None
-                if earlier is not statement and isinstance(target, ast.Name) and target.id == node.id:
+                if earlier is not statement and is_name(target, node.id):
                     return self._root(earlier.value, earlier)  # type: ignore[attr-defined]
             raise NotProven(f"the result `{node.id}` may be an argument")
         if self.site.is_fresh(value):
@@ -207,7 +204,7 @@ class _Slice:
 
 
 def _plain(index: ast.expr) -> bool:
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    parts = elements_of(index)
     return all(isinstance(part, (ast.Constant, ast.Slice, ast.UnaryOp)) for part in parts)
 
 

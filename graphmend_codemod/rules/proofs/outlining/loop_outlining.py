@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import speculation, torch_api
+from graphmend_codemod.analysis.patterns import stored_names
 from graphmend_codemod.analysis.scope import SCOPES, Outline, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -90,7 +91,7 @@ def _may_be_layer(site: Site, function: ast.expr) -> bool:
 
 
 def _stored(node: ast.AST) -> set[str]:
-    return {part.id for part in walk_scope(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    return stored_names(walk_scope(node))
 
 
 def _cause(site: Site, node: ast.For) -> Untraced | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.patterns import elements_of
 from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
@@ -66,10 +67,9 @@ def edit(site: Site) -> Edit:
 
 def _check_returned(function: FunctionNode, own: str) -> None:
     """NotProven where the method hands out what the instance holds: an operator hands out a copy."""
-    for node in (part for part in walk(function) if isinstance(part, ast.Return) and part.value is not None):
-        values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-        for value in values:
-            if value is not None and base(value) == own:
+    for node in (part for part in walk(function) if isinstance(part, ast.Return)):
+        for value in elements_of(node.value) if node.value is not None else ():
+            if base(value) == own:
                 raise NotProven(f"`{short(value)}` is handed out, which the instance holds")
 
 

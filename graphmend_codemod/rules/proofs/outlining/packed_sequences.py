@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import asks_for_compiler, is_none
+from graphmend_codemod.analysis.patterns import asks_for_compiler, is_name, is_none, is_not
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -75,7 +75,7 @@ def _before(site: Site, body: Sequence[ast.stmt], position: int, given: ast.expr
 def _flattens(statement: ast.stmt) -> bool:
     """True for `self.rnn.flatten_parameters()`, also where torch.compile passes it by."""
     if isinstance(statement, ast.If) and len(statement.body) == 1 and not statement.orelse:
-        eager = isinstance(statement.test, ast.UnaryOp) and isinstance(statement.test.op, ast.Not)
+        eager = is_not(statement.test)
         return eager and asks_for_compiler(statement.test) and _flattens(statement.body[0])
     called = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
     return isinstance(called, ast.Attribute) and called.attr == "flatten_parameters"
@@ -94,7 +94,7 @@ def _taken(statement: ast.stmt) -> _Call | None:
 
 
 def _is_name(nodes: list[ast.expr], name: str) -> bool:
-    return len(nodes) == 1 and isinstance(nodes[0], ast.Name) and nodes[0].id == name
+    return len(nodes) == 1 and is_name(nodes[0], name)
 
 
 class _Region:

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -83,7 +84,7 @@ def _condition(site: Site, layer: ast.Attribute, call: ast.Call) -> str:
 
 def names_in(site: Site, given: ast.expr) -> Iterator[str]:
     """The locals that an argument is made of, tensors first to be asked; NotProven for what is no tensor."""
-    if isinstance(given, ast.Constant) and given.value is None:
+    if is_none(given):
         return
     if isinstance(given, (ast.Tuple, ast.List)):
         for each in given.elts:
@@ -109,7 +110,7 @@ def _is_packed(site: Site, name: str) -> bool:
     """True where the function packs a sequence under this name."""
     for node in walk_scope(site.evaluator.scope.node):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            bound = any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+            bound = any(is_name(target, name) for target in node.targets)
             if bound and (site.resolve(node.value.func) or "").rpartition(".")[2] in _PACKS:
                 return True
     return False

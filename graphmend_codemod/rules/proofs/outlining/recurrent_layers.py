@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.rules.framework.site import Site
 
@@ -35,7 +36,7 @@ def _attributes(site: Site) -> frozenset[str]:
 
 
 def _is_one(site: Site, node: ast.Attribute, names: frozenset[str]) -> bool:
-    own = isinstance(node.value, ast.Name) and node.value.id == site.evaluator.scope.self_name
+    own = is_name(node.value, site.evaluator.scope.self_name)
     return own and node.attr in names and kind_of(site, node) is not None
 
 

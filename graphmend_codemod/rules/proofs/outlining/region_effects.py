@@ -11,6 +11,7 @@ from functools import cached_property
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.patterns import all_given, elements_of, is_attribute, is_name, stored_names
 from graphmend_codemod.analysis.scope import children, walk_scope
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -40,9 +41,7 @@ class RegionEffects:
         self._statements = statements
         self._own = site.evaluator.scope.self_name
         self._nodes = [node for statement in statements for node in (statement, *walk_scope(statement))]
-        self.stored = {
-            node.id for node in self._nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-        }
+        self.stored = stored_names(self._nodes)
         self.dicts: dict[str, None] = {}
         """Attributes of the instance that have to be `nn.ModuleDict`, which the region goes through."""
 
@@ -81,7 +80,7 @@ class RegionEffects:
                 return set()
             raise NotProven(f"`{text}` may have side effects")
         method, owner = call.func.attr, call.func.value
-        if isinstance(owner, ast.Name) and owner.id == self._own:
+        if is_name(owner, self._own):
             return set()  # a layer or a method: which one is asked where attributes become parts
         if method.endswith("_") and not method.endswith("__"):
             return self._outside(self._roots(owner), call)
@@ -109,7 +108,7 @@ class RegionEffects:
         else:
             named = self._site.resolve(node.func) == "builtins.getattr" and len(node.args) == 2
             held = node.args[0] if named and _names_no_method(node.args[1]) else None
-        own = isinstance(held, ast.Attribute) and isinstance(held.value, ast.Name) and held.value.id == self._own
+        own = is_attribute(held, self._own)
         return held if own else None
 
     def _known(self, call: ast.Call, qualified: str, text: str) -> set[str]:
@@ -140,7 +139,7 @@ class RegionEffects:
             node = node.value
         if isinstance(node, ast.Name) and node.id in self.stored:
             return node.id in self._layers
-        return isinstance(node, ast.Name) and node.id == self._own
+        return is_name(node, self._own)
 
     @cached_property
     def _layers(self) -> set[str]:
@@ -179,7 +178,7 @@ class RegionEffects:
         while isinstance(node, (ast.Attribute, ast.Subscript)):
             found = found or isinstance(node, ast.Attribute)
             node = node.value
-        return found and isinstance(node, ast.Name) and node.id == self._own
+        return found and is_name(node, self._own)
 
     # what names may refer to
 
@@ -249,7 +248,7 @@ class RegionEffects:
         return {name for part in children(node) if isinstance(part, ast.expr) for name in self._roots(part)}
 
     def _chooses(self, index: ast.expr) -> bool:
-        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        parts = elements_of(index)
         return any(isinstance(part, ast.Name) and part.id in self._indices for part in parts)
 
     def _roots_of_call(self, call: ast.Call) -> set[str]:
@@ -263,7 +262,7 @@ class RegionEffects:
         if isinstance(call.func, ast.Attribute) and own and name in _SHARES:
             return self._roots(call.func.value)
         # What a layer gives back may be what it was given, and is none of its own weights.
-        parts = [*call.args, *(word.value for word in call.keywords)]
+        parts = all_given(call)
         if isinstance(call.func, ast.Attribute) and own and not self._is_layer(call.func):
             parts.append(call.func.value)
         return {each for part in parts for each in self._roots(part)}
@@ -310,4 +309,4 @@ def _accumulates(value: ast.expr, name: str) -> bool:
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
         return False
     owner = value.func.value
-    return value.func.attr in _ACCUMULATES and isinstance(owner, ast.Name) and owner.id == name
+    return value.func.attr in _ACCUMULATES and is_name(owner, name)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute
+from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -196,7 +196,7 @@ def _chain(node: ast.expr) -> Iterator[ast.expr]:
 
 
 def _is_self(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and node.id == "self"
+    return is_name(node, "self")
 
 
 def _effects(function: ast.AST) -> Iterator[str]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.liveness import reads_before_writing
+from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Span
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -194,10 +195,7 @@ def _is_no_grad(site: Site, item: ast.withitem) -> bool:
 
 
 def _stores(statement: ast.AST, name: str) -> bool:
-    return any(
-        isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load)
-        for part in walk(statement)
-    )
+    return any(stores_name(part, name) for part in walk(statement))
 
 
 def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:

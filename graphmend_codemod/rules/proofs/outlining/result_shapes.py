@@ -10,6 +10,7 @@ import ast
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import speculation, torch_api
+from graphmend_codemod.analysis.patterns import elements_of, is_name, is_not, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -50,7 +51,7 @@ class ResultShapes:
         for node in sorted(_assignments(self._function), key=lambda each: each.lineno):
             if self._unique(node) is not None:
                 target = node.targets[0]
-                for place, each in enumerate(target.elts if isinstance(target, ast.Tuple) else [target]):
+                for place, each in enumerate(elements_of(target)):
                     if isinstance(each, ast.Name) and place != 1:
                         self._unsized.add(each.id)
             elif self._stand_in(node.value) is not None or self._is_unsized(node.value):
@@ -95,7 +96,7 @@ class ResultShapes:
         bound = [
             part.value
             for part in walk(self._function)
-            if isinstance(part, ast.Assign) and any(isinstance(t, ast.Name) and t.id == node.id for t in part.targets)
+            if isinstance(part, ast.Assign) and any(is_name(t, node.id) for t in part.targets)
         ]
         return bool(bound) and all(map(self._makes_mask, bound))
 
@@ -144,7 +145,7 @@ class ResultShapes:
     def _return(self, node: ast.Return, needed: set[str]) -> ast.stmt:
         if node.value is None:
             raise NotProven("the function returns nothing")
-        values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+        values = elements_of(node.value)
         if self.results not in {0, len(values)} or (len(values) == 1 and isinstance(node.value, ast.Tuple)):
             raise NotProven("the function returns one or several results")
         self.results = len(values)
@@ -228,7 +229,7 @@ class ResultShapes:
             return False
         if isinstance(node, ast.BoolOp):
             return all(self._is_static(part, statement) for part in node.values)
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        if is_not(node):
             return self._is_static(node.operand, statement)
         if isinstance(node, ast.Compare):
             if all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops):
@@ -277,7 +278,7 @@ class ResultShapes:
             return False
         bound = [each for each in _assignments(self._function) if node.id in _bound(each)]
         made = self._unique(bound[0]) if len(bound) == 1 else None
-        return made is not None and isinstance(made[1].targets[0], ast.Name) and made[1].targets[0].id == node.id  # type: ignore[attr-defined]
+        return made is not None and is_name(made[1].targets[0], node.id)  # type: ignore[attr-defined]
 
     @staticmethod
     def _is_elementwise(node: ast.expr) -> bool:
@@ -288,7 +289,7 @@ class ResultShapes:
     def _is_plain(self, site: Site, node: ast.Subscript) -> bool:
         if site.value(node.value).is_python:
             return True
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        parts = elements_of(node.slice)
         return all(
             isinstance(part, (ast.Constant, ast.UnaryOp))
             or (isinstance(part, ast.Slice) and self._is_plain_slice(site, part))
@@ -347,7 +348,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _bound(node: ast.stmt) -> set[str]:
-    return {part.id for part in walk(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    return stored_names(walk(node))
 
 
 def _head(node: ast.stmt) -> ast.AST:

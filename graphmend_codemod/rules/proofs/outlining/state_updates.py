@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.patterns import is_name, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -43,7 +44,7 @@ def edit(site: Site) -> Edit:
         raise NotProven("the method changes one of its arguments")
     _check_order(function.body, names, effects.writes)
     written = sorted(name[1:] for name in changed)
-    local = {part.id for part in walk(function) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    local = stored_names(walk(function))
     hidden = next((each for each in effects.held.values() if each in local.union(names)), None)
     if hidden is not None:
         raise NotProven(f"`{hidden}` is a function of the file and a variable of the method")
@@ -127,7 +128,7 @@ def _check_order(body: Sequence[ast.stmt], names: Sequence[str], writes: set[int
 
 def _measured(node: ast.AST) -> list[ast.expr]:
     """The `x` of `len(x)` and `x.shape`."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len":
+    if isinstance(node, ast.Call) and is_name(node.func, "len"):
         return node.args
     return [node.value] if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES else []
 

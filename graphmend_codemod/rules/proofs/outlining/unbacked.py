@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import asks_identity, is_whole
+from graphmend_codemod.analysis.patterns import asks_identity, elements_of, is_name, is_whole
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Helper, Original, Span
@@ -185,7 +185,7 @@ def _found(site: Site, node: ast.Call, name: str | None, owner: ast.expr | None)
 
 def _indexed(site: Site, node: ast.Subscript) -> str | None:
     """`x[_places_in_graph(mask)]` for `x[mask]`."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = elements_of(node.slice)
     masks = [each for each in parts if may_be_mask(site, each)]
     if not masks or any(isinstance(each, ast.Starred) for each in parts):
         return None
@@ -271,7 +271,7 @@ def _looked_up(site: Site, statement: ast.stmt, written: Sequence[tuple[ast.expr
     for node in walk(site.evaluator.scope.node):
         if not isinstance(node, ast.Subscript) or site.value(node.value).is_tensor:
             continue
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        parts = elements_of(node.slice)
         indices = [each for part in parts if not isinstance(part, ast.Slice) for each in walk(part)]
         if any(id(each) in numbers or (isinstance(each, ast.Name) and each.id in names) for each in indices):
             return f"`{short(node)}` may look the number up in a list, and a symbol has no value while Dynamo traces"
@@ -284,7 +284,7 @@ def _counted_in(test: ast.expr) -> list[ast.expr]:
         part
         for part in walk(test)
         if (isinstance(part, ast.Attribute) and part.attr in _HOW_LARGE)
-        or (isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == "len")
+        or (isinstance(part, ast.Call) and is_name(part.func, "len"))
     ]
 
 

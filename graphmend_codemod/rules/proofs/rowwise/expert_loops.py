@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.callgraph import tree_of
+from graphmend_codemod.analysis.patterns import elements_of, is_name
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
@@ -34,7 +35,7 @@ def chooses_rows(site: Site, node: ast.For) -> bool:
             chooses = chooses or where_of(site, part) is not None
             calls = calls or _may_be_expert(part.func, local) or any(_of_expert(each, names) for each in part.args)
         elif isinstance(part, ast.Subscript):
-            elements = part.slice.elts if isinstance(part.slice, ast.Tuple) else [part.slice]
+            elements = elements_of(part.slice)
             chooses = chooses or any(is_mask_of_round(site, element, names) for element in elements)
         elif isinstance(part, ast.Assign):
             chooses = chooses or is_mask_of_round(site, part.value, names)
@@ -101,7 +102,7 @@ def _may_be_expert(function: ast.expr, names: frozenset[str] | set[str]) -> bool
     if isinstance(function, ast.Name):
         return function.id in names
     if isinstance(function, ast.Attribute):
-        return isinstance(function.value, ast.Name) and function.value.id == "self"
+        return is_name(function.value, "self")
     return isinstance(function, (ast.Subscript, ast.Call))
 
 

@@ -14,6 +14,7 @@ from itertools import product
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis.patterns import elements_of
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
@@ -117,7 +118,7 @@ class Rewriter(MaskedLosses):
 
     def _assigned(self, node: ast.Assign, target: ast.expr) -> None:
         held = self.value(node.value)
-        parts = target.elts if isinstance(target, ast.Tuple) else [target]
+        parts = elements_of(target)
         written = [each for each in parts if isinstance(each, ast.Subscript) and self.is_mask(each)]
         if not written or not self.enter([held]):
             if self.enter([held]) or any(isinstance(each, ast.Name) for each in parts):

@@ -11,7 +11,7 @@ import enum
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.patterns import is_whole
+from graphmend_codemod.analysis.patterns import is_none, is_whole
 from graphmend_codemod.rules.framework.reasons import NotProven
 
 _ALONG = frozenset("softmax log_softmax softmin cumsum cumprod logcumsumexp".split())
@@ -146,7 +146,7 @@ def indexed(held: Held, parts: list[ast.expr]) -> Held:
     ellipsis = _is_ellipsis(parts[0])
     taken, rank = 0 if ellipsis else 1, held.rank
     for part in parts[1:]:
-        if isinstance(part, ast.Constant) and part.value is None:
+        if is_none(part):
             rank += 1
         elif isinstance(part, ast.Slice):
             taken += 1

@@ -6,7 +6,7 @@ import ast
 from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_whole, same
+from graphmend_codemod.analysis.patterns import all_given, elements_of, is_whole, same, stored_names
 from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.rules.framework.site import Site
 
@@ -36,7 +36,7 @@ class Selection(NamedTuple):
 def selection(node: ast.AST) -> Selection | None:
     """The rows that `node` selects, if what selects them is a mask; None for anything else."""
     if isinstance(node, ast.Subscript):
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        parts = elements_of(node.slice)
         if parts and _may_be_mask(parts[0]) and all(map(is_whole, parts[1:])):
             return Selection(node.value, parts[0], len(parts) - 1)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "masked_select":
@@ -65,11 +65,11 @@ def _may_be_mask(node: ast.expr) -> bool:
 def is_viewed(node: ast.expr) -> bool:
     """True for `x.view(-1, n)`, `x[..., :-1, :].float()`: parts and casts of a tensor that has a name."""
     if isinstance(node, ast.Subscript):
-        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        parts = elements_of(node.slice)
         return _is_named(node.value) and all(map(_is_basic, parts)) and not is_item(node)
     if not _is_call_of(node, _SAME):
         return False
-    given = [*node.args, *(word.value for word in node.keywords)]
+    given = all_given(node)
     return _is_named(node.func.value) and all(map(_is_size, given))
 
 
@@ -213,4 +213,4 @@ def where_of(site: Site, node: ast.expr) -> tuple[ast.expr, int | None] | None:
 
 def bound_in(node: ast.AST) -> set[str]:
     """Local names that a statement binds."""
-    return {part.id for part in walk(node) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    return stored_names(walk(node))

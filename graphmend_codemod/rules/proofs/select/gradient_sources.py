@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.interpreter import Env
+from graphmend_codemod.analysis.patterns import all_given
 from graphmend_codemod.analysis.scope import children, walk, walk_scope
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.site import Site
@@ -26,7 +27,7 @@ def read_values(node: ast.expr) -> Iterator[ast.Name | ast.Attribute]:
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute):
             yield from read_values(node.func.value)
-        inside: list[ast.expr] = [*node.args, *(word.value for word in node.keywords)]
+        inside: list[ast.expr] = all_given(node)
     else:
         inside = [child for child in children(node) if isinstance(child, ast.expr)]
     for child in inside:

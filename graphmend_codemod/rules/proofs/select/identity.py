@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
+from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS
@@ -29,7 +30,7 @@ def asked(tree: ast.AST, meant: Callable[[ast.expr], bool]) -> str | None:
             sides = [node.left, *node.comparators]
             if any(isinstance(each, ast.Constant) for each in sides):
                 continue
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "id":
+        elif isinstance(node, ast.Call) and is_name(node.func, "id"):
             sides = node.args
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _SHOWS_MEMORY:
             sides = [node.func.value, *node.args]
@@ -76,9 +77,9 @@ def shown_names(site: Site) -> frozenset[str]:
             if isinstance(node, ast.FormattedValue):
                 shown = [node.value]
             elif isinstance(node, ast.Call) and _shows(node):
-                shown = [*node.args, *(word.value for word in node.keywords)]
+                shown = all_given(node)
             elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-                shown = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+                shown = elements_of(node.right)
             found.update(part.id for part in shown if isinstance(part, ast.Name))
         return frozenset(found)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.patterns import only_target
 from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -140,7 +141,7 @@ def _statements_before(site: Site) -> dict[str, ast.expr]:
     found: dict[str, ast.expr] = {}
     body, position = site.place.blocks[-1]
     for each in reversed(body[:position]):
-        target = each.targets[0] if isinstance(each, ast.Assign) and len(each.targets) == 1 else None
+        target = only_target(each)
         if not isinstance(each, ast.Assign) or not isinstance(target, ast.Name) or target.id in found:
             break
         calls = [part for part in ast.walk(each.value) if isinstance(part, (ast.Call, ast.NamedExpr, ast.Await))]

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Mapping, Sequence
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import asks_for_compiler
+from graphmend_codemod.analysis.patterns import all_given, asks_for_compiler, elements_of
 from graphmend_codemod.analysis.scope import children, dotted, walk
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import ARITHMETIC, Kept, Resolve, own_attribute, spelled
@@ -188,7 +188,7 @@ class Reader:
         if name in self.methods.methods and name is not None and name.startswith("_"):
             kind, way = self.methods.returned(name)
             if kind in HELD:
-                for each in (*node.args, *(word.value for word in node.keywords)):
+                for each in all_given(node):
                     self._check(each)
                 self.way.add(way)
                 self.way.calls.add(id(node.func))
@@ -230,7 +230,7 @@ class Reader:
             return
         elif isinstance(node, ast.Subscript):
             self._check(node.value)
-            bounds = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            bounds = elements_of(node.slice)
             for bound in bounds:
                 if not isinstance(bound, ast.Slice):
                     self._check(bound)
@@ -272,7 +272,7 @@ class Reader:
             kind = NumberKind.SEVERAL
         if kind is NumberKind.SEVERAL and self._statement is not None:
             self.way.sinks.append((self.name, self._statement))
-        for each in (*node.args, *(word.value for word in node.keywords)):
+        for each in all_given(node):
             if each is not pads or kind is None:
                 self._check(each)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_attribute, is_name
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 
@@ -200,7 +201,7 @@ def _call(name: str) -> ast.expr:
 
 def _own(constructor: ast.FunctionDef, parameter: str) -> ast.expr | None:
     """`self.name` for a parameter that is kept so, and never bound to anything else."""
-    names = [part for part in walk(constructor) if isinstance(part, ast.Name) and part.id == parameter]
+    names = [part for part in walk(constructor) if is_name(part, parameter)]
     if any(not isinstance(name.ctx, ast.Load) for name in names):
         return None
     for statement in constructor.body:
@@ -218,7 +219,7 @@ def _is_kept_again(constructor: ast.FunctionDef, name: str) -> bool:
 
 def own_attribute(node: ast.AST) -> str | None:
     """`name` for `self.name`."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+    if is_attribute(node, "self"):
         return node.attr
     return None
 

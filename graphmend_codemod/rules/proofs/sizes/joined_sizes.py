@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_integer
+from graphmend_codemod.analysis.patterns import all_given, is_integer, is_name, stores_name
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import INT64_NAMES, TENSOR_MAKERS
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -37,7 +37,7 @@ def listed_elements(site: Site, node: ast.Assign, part: ast.expr) -> str:
         if whole and isinstance(like, ast.Name) and _is_made(site, node, like.id):
             return f"*[1] * len({like.id})"
     if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "unsqueeze":
-        given = [*part.args, *(word.value for word in part.keywords)]
+        given = all_given(part)
         inner = part.func.value
         first = len(given) == 1 and isinstance(given[0], ast.Constant) and given[0].value == 0
         if first and isinstance(inner, ast.Name) and _is_made(site, node, inner.id):
@@ -95,7 +95,7 @@ def _changes_in_place(function: FunctionNode, name: str) -> Iterator[ast.AST]:
             or (isinstance(part, ast.keyword) and part.arg == "out")
         ):
             written = part.value
-        if isinstance(written, ast.Name) and written.id == name:
+        if is_name(written, name):
             yield part
 
 
@@ -109,10 +109,5 @@ def _values(function: FunctionNode, name: str) -> Iterator[ast.expr | None]:
             plain.add(id(part.targets[0]))
             yield part.value
     for part in walk_scope(function):
-        if (
-            isinstance(part, ast.Name)
-            and part.id == name
-            and not isinstance(part.ctx, ast.Load)
-            and id(part) not in plain
-        ):
+        if stores_name(part, name) and id(part) not in plain:
             yield None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import stores_name
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -111,7 +112,7 @@ def _given(site: Site, name: str) -> ast.expr | None:
     for body, position in reversed(site.place.blocks):
         for statement in reversed(body[:position]):
             for part in walk_in_layers(statement):
-                if isinstance(part, ast.Name) and part.id == name and not isinstance(part.ctx, ast.Load):
+                if stores_name(part, name):
                     simple = isinstance(statement, ast.Assign) and statement.targets[0] is part
                     value = statement.value if simple else None  # type: ignore[attr-defined]
                     sized = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from graphmend_codemod.analysis.patterns import is_integer
+from graphmend_codemod.analysis.patterns import is_integer, is_name
 from graphmend_codemod.analysis.scope import dotted, parents_in, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
@@ -43,7 +43,7 @@ def size_array(site: Site, node: ast.Assign) -> SizeArray | None:
     made, levels = following.value, following.targets[0]
     if not isinstance(made, ast.ListComp) or len(made.generators) != 1 or not isinstance(levels, ast.Name):
         return None
-    uses = tuple(part for part in walk_in_layers(made) if isinstance(part, ast.Name) and part.id == array[0])
+    uses = tuple(part for part in walk_in_layers(made) if is_name(part, array[0]))
     return SizeArray(*array, following, levels.id, made, uses) if uses else None
 
 
@@ -125,7 +125,7 @@ def _demand_only_sizes(site: Site, found: SizeArray) -> list[str]:
         raise NotProven("it is in a nested function")
     parents = parents_in(function.node)
     for part in walk(function.node):
-        if not isinstance(part, ast.Name) or part.id != found.levels or not isinstance(part.ctx, ast.Load):
+        if not is_name(part, found.levels) or not isinstance(part.ctx, ast.Load):
             continue
         element = parents[id(part)]
         call = parents.get(id(element))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import children, parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit
@@ -117,7 +118,7 @@ def _demand_number(site: Site, name: str) -> None:
     function = site.evaluator.scope.node
     for parent in [function, *walk_scope(function)]:
         for part in children(parent):
-            if not isinstance(part, ast.Name) or part.id != name or not isinstance(part.ctx, ast.Load):
+            if not is_name(part, name) or not isinstance(part.ctx, ast.Load):
                 continue
             called = parent.func if isinstance(parent, ast.Call) else None
             known = called is None or getattr(called, "attr", getattr(called, "id", "")) in _TAKES_SIZES

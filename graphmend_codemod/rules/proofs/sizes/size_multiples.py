@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.patterns import is_name, stores_name
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.rules.framework.site import Site
 
@@ -58,7 +59,7 @@ def _parts(statements: Sequence[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def _stores(nodes: Iterator[ast.AST], name: str) -> int:
-    return sum(isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load) for each in nodes)
+    return sum(stores_name(each, name) for each in nodes)
 
 
 def _size(body: Sequence[ast.stmt], name: str) -> _Size | None:
@@ -74,7 +75,7 @@ def _size(body: Sequence[ast.stmt], name: str) -> _Size | None:
             names = [each.id for each in target.elts if isinstance(each, ast.Name)]
             if names.count(name) == 1 and tensor not in names:
                 return _Size(name, tensor, names.index(name), position)
-        elif isinstance(target, ast.Name) and target.id == name and len(value.args) == 1:
+        elif is_name(target, name) and len(value.args) == 1:
             dimension = value.args[0]
             if isinstance(dimension, ast.Constant) and isinstance(dimension.value, int):
                 return _Size(name, tensor, dimension.value, position)
@@ -96,7 +97,7 @@ def _factor(site: Site, statements: Sequence[ast.stmt], name: str) -> ast.expr |
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(left, ast.BinOp):
             continue
         zero = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value == 0
-        by = isinstance(left.op, ast.Mod) and isinstance(left.left, ast.Name) and left.left.id == name
+        by = isinstance(left.op, ast.Mod) and is_name(left.left, name)
         if zero and by and all(_is_fixed(site, part) for part in walk_in_layers(left.right)):
             return left.right
     return None
@@ -114,7 +115,7 @@ def _is_fixed(site: Site, node: ast.AST) -> bool:
 def _divides(statements: Sequence[ast.stmt], name: str) -> bool:
     """True when `name` is divided before, where the compiler is told already."""
     return any(
-        isinstance(part, ast.Call) and any(isinstance(each, ast.Name) and each.id == name for each in part.args[:1])
+        isinstance(part, ast.Call) and any(is_name(each, name) for each in part.args[:1])
         for part in _parts(statements)
         if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
         if part.func.attr in {"div", "floor_divide"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis.patterns import same
+from graphmend_codemod.analysis.patterns import elements_of, is_name, is_none, same
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -36,7 +36,7 @@ def greatest_of(site: Site, node: ast.AST) -> tuple[ast.expr, ast.expr] | None:
     """The whole and `x` for `x.max().item()`, `int(torch.max(x))` and the like."""
     if not isinstance(node, ast.Call) or node.keywords:
         return None
-    if isinstance(node.func, ast.Name) and node.func.id == "int" and len(node.args) == 1:
+    if is_name(node.func, "int") and len(node.args) == 1:
         inner = greatest_of(site, node.args[0])
         read: ast.expr = node.args[0]
         if inner is not None:
@@ -160,7 +160,7 @@ class TableReader:
             raise NotProven(f"{where} concatenates parts along a dimension other than the last")
         if len(listed.generators) != 1 or loop.ifs or loop.is_async or not isinstance(loop.target, ast.Name):
             raise NotProven(f"{where} uses more than each part")
-        indices = cut.slice.elts if isinstance(cut.slice, ast.Tuple) else [cut.slice]
+        indices = elements_of(cut.slice)
         slices = [each for each in indices if isinstance(each, ast.Slice)]
         whole = len(slices) == len(indices) == 2 and slices[0].lower is slices[0].upper is slices[0].step is None
         if not whole or slices[1].lower is not None or slices[1].step is not None or slices[1].upper is None:
@@ -169,7 +169,7 @@ class TableReader:
             slices[1].upper
         ):
             raise NotProven(f"`{short(cut)}` is not a prefix of the second dimension")
-        if not isinstance(cut.value, ast.Name) or cut.value.id != loop.target.id:
+        if not is_name(cut.value, loop.target.id):
             raise NotProven(f"`{short(cut)}` does not truncate a part")
         assert isinstance(statement.targets[0], ast.Name)
         return statement.targets[0].id, loop.target.id, loop.iter
@@ -179,7 +179,7 @@ class TableReader:
         called = _called(self.site, statement.value)
         name, operands, words = called if called is not None else ("", [], {})
         assert isinstance(statement.targets[0], ast.Name)
-        if operands and isinstance(operands[0], ast.Name) and operands[0].id == table and not words:
+        if operands and is_name(operands[0], table) and not words:
             sizes = operands[1:]
             if name in {"reshape", "view"} and len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
                 sizes = sizes[0].elts
@@ -222,7 +222,7 @@ class TableReader:
 
     def _without_first(self, node: ast.expr) -> ast.expr | None:
         """`row` for `row.unsqueeze(0)` and `row[None]`."""
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value is None:
+        if isinstance(node, ast.Subscript) and is_none(node.slice):
             return node.value
         called = _called(self.site, node)
         if called is None or called[0] != "unsqueeze" or len(called[1]) != 2 or not _is_number(called[1][1], 0):
@@ -249,7 +249,7 @@ class TableReader:
         if isinstance(node, ast.Subscript):
             return isinstance(node.slice, ast.Constant) and self._is_count(node.value)
         if isinstance(node, ast.Call):
-            builtin = isinstance(node.func, ast.Name) and node.func.id == "len"
+            builtin = is_name(node.func, "len")
             size = isinstance(node.func, ast.Attribute) and node.func.attr == "size"
             return (builtin or size) and all(map(self._is_count, node.args)) and not node.keywords
         return isinstance(node, ast.Constant) or dotted(node) is not None

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.likely_tensors import is_no_tensor
-from graphmend_codemod.analysis.patterns import asks_identity
+from graphmend_codemod.analysis.patterns import asks_identity, is_name, is_none
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.project.entrances import CALLS
@@ -98,7 +98,7 @@ def absent_parameters(site: Site) -> frozenset[str]:
     positional = [*arguments.posonlyargs, *arguments.args]
     pairs = [*zip(reversed(positional), reversed(arguments.defaults), strict=False)]
     pairs += [(each, value) for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value]
-    return frozenset(each.arg for each, value in pairs if isinstance(value, ast.Constant) and value.value is None)
+    return frozenset(each.arg for each, value in pairs if is_none(value))
 
 
 def is_tensor_or_number(site: Site, node: ast.expr) -> bool:
@@ -219,7 +219,7 @@ def steps_through_tensor(site: Site, node: ast.expr) -> bool:
         return False
     for each in site.remembered("comprehensions", statement, lambda: _comprehensions(statement), anywhere=True):
         for target, iterated in in_step(site, each):
-            if isinstance(target, ast.Name) and target.id == node.id:
+            if is_name(target, node.id):
                 return site.value(iterated).is_tensor
     return False
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.calls import keyword
+from graphmend_codemod.analysis.patterns import is_not
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import reads_tensor
 from graphmend_codemod.rules.proofs.untraced.calls import SIZED, readback, sizes
@@ -172,7 +173,7 @@ def compared(test: ast.expr) -> Iterator[ast.expr]:
     if isinstance(test, ast.BoolOp):
         for part in test.values:
             yield from compared(part)
-    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    elif is_not(test):
         yield from compared(test.operand)
     elif isinstance(test, ast.Compare):
         sides = (test.left, *test.comparators)

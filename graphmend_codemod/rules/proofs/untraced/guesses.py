@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from graphmend_codemod.analysis import aliasing, torch_api
-from graphmend_codemod.analysis.patterns import asks_identity
+from graphmend_codemod.analysis.patterns import all_given, asks_identity, is_name
 from graphmend_codemod.analysis.scope import parameters
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -93,7 +93,7 @@ def _is_tensor(guess: Guess, source: Source) -> bool | None:
     if isinstance(node, ast.Attribute):
         if node.attr in torch_api.PYTHON_ATTRIBUTES:
             return False
-        own = isinstance(node.value, ast.Name) and node.value.id == "self"
+        own = is_name(node.value, "self")
         return _is_held_tensor(guess, source) if own else None
     if isinstance(node, ast.Call):
         return _returns_tensor(guess, source, node)
@@ -171,7 +171,7 @@ def _is_mask(guess: Guess, source: Source) -> bool | None:
     if isinstance(node, ast.UnaryOp):
         return bool(isinstance(node.op, ast.Invert))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        given = [*node.args, *(word.value for word in node.keywords)]
+        given = all_given(node)
         if node.func.attr in _COMPARES or any(guess.resolve(source, each) == "torch.bool" for each in given):
             return True
     return None if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp)) else False

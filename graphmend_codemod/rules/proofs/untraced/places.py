@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
+from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import Outline, children
 from graphmend_codemod.project.summary.candidates import ANSWERS, GUESSED, UNKNOWN_TO_TORCH, is_named_recurrent
 from graphmend_codemod.rules.framework.site import Site
@@ -108,7 +109,7 @@ def _is_suspect(call: ast.Call) -> bool:
     if not isinstance(function, ast.Attribute):
         return False
     name = function.attr
-    if isinstance(function.value, ast.Name) and function.value.id == "self":
+    if is_name(function.value, "self"):
         return not call.keywords  # a recurrent layer, for all that one sees
     if any(word.arg in _KEYWORDS for word in call.keywords):
         return True

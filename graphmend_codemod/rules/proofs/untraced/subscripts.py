@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import elements_of
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.untraced.evidence import is_list_of_tests, is_mask, is_number, may_be_mask
 from graphmend_codemod.rules.proofs.untraced.kinds import CAPTURE, Untraced
@@ -35,7 +36,7 @@ def chosen_anywhere(site: Site, node: ast.Subscript) -> Untraced | None:
 
 def index_parts(node: ast.Subscript) -> list[ast.expr]:
     """The parts of an index."""
-    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return elements_of(node.slice)
 
 
 def _is_read(site: Site, node: ast.Subscript) -> bool:

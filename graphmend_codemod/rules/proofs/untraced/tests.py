@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import asks_identity
+from graphmend_codemod.analysis.patterns import asks_identity, is_not
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import cannot_infer_tensor
@@ -49,7 +49,7 @@ def tested(site: Site, test: ast.expr) -> Untraced | None:
 
 def _searched(site: Site, test: ast.expr) -> Untraced | None:
     """`if 3 in ids`, where `ids` is a tensor."""
-    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    while is_not(test):
         test = test.operand
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.In, ast.NotIn)):
         return None
@@ -102,7 +102,7 @@ def _ordered(site: Site, test: ast.expr) -> Untraced | None:
 
 def _buffer_tested(site: Site, test: ast.expr) -> Untraced | None:
     """`if self.started`, `if self.step % 100 == 0`, where that is a buffer."""
-    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    while is_not(test):
         test = test.operand
     if isinstance(test, ast.BoolOp):
         return next((found for part in test.values if (found := _buffer_tested(site, part)) is not None), None)
@@ -141,7 +141,7 @@ def _operands(node: ast.expr) -> Iterator[ast.expr]:
 
 def _tensor_tested(site: Site, test: ast.expr) -> Untraced | None:
     """`if mode:`, where its annotation says that it is a tensor."""
-    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    while is_not(test):
         test = test.operand
     if not isinstance(test, ast.Name) or not site.value(test).is_tensor or site.value(test).optional:
         return None

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
-from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameters, walk, walk_scope
+from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.rules.framework.site import Site
@@ -96,7 +97,7 @@ class Guess:
         if source.frame.own:
             return self.site.resolve(node)
         name = dotted(node)
-        if name is None or name.partition(".")[0] in {each.arg for each in parameters(source.frame.node)}:
+        if name is None or name.partition(".")[0] in parameter_names(source.frame.node):
             return None
         return self.site.evaluator.scope.resolve_global(name)
 
@@ -180,7 +181,7 @@ def _bindings(function: FunctionNode) -> dict[str, list[tuple[ast.expr, ast.expr
 
 
 def _bound(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
-    if isinstance(target, ast.Name) and target.id == name:
+    if is_name(target, name):
         yield value
     elif isinstance(target, (ast.Tuple, ast.List)):
         for position, each in enumerate(target.elts):
@@ -274,7 +275,7 @@ def _elements(guess: Guess, source: Source, node: ast.Subscript) -> Iterator[Sou
 def _holders(guess: Guess, frame: Frame, base: ast.expr) -> Iterator[Frame]:
     """The functions that may put something into a container: this one, or for `self.found` all of the class."""
     yield frame
-    own = isinstance(base, ast.Attribute) and isinstance(base.value, ast.Name) and base.value.id == "self"
+    own = is_attribute(base, "self")
     definition = frame.definition if own else None
     if definition is not None and guess.calls is not None:
         every = guess.calls.definitions.values()
@@ -287,12 +288,12 @@ def _results(guess: Guess, source: Source, node: ast.Call, position: int | None 
         yield from (Source(each, source.frame) for each in node.args)
         return
     if isinstance(node.func, ast.Attribute) and node.func.attr in torch_api.RETURNS_TENSOR:
-        own = isinstance(node.func.value, ast.Name) and node.func.value.id == "self"
+        own = is_name(node.func.value, "self")
         if not own:  # `x.index_select(0, i)`, `x.split(2)`, where nothing else tells what `x` is
             yield Source(node.func.value, source.frame)
     frame = _callee(guess, source, node)
     if frame is None:
-        if isinstance(node.func, ast.Name) and node.func.id in {each.arg for each in parameters(source.frame.node)}:
+        if isinstance(node.func, ast.Name) and node.func.id in parameter_names(source.frame.node):
             yield from (Source(each, source.frame) for each in node.args)  # `f(x)`, where `f` is an argument
         return
     for each in walk_scope(frame.node):
@@ -328,7 +329,7 @@ def _may_be_of_file(guess: Guess, source: Source, function: ast.expr) -> bool:
     if called is not None:
         return called.startswith(f"{guess.site.summary.name}.")
     if isinstance(function, ast.Attribute):
-        return isinstance(function.value, ast.Name) and function.value.id == "self" and _is_near(guess, function.attr)
+        return is_name(function.value, "self") and _is_near(guess, function.attr)
     return isinstance(function, ast.Name)
 
 

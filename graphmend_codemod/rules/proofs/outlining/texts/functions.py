@@ -5,19 +5,23 @@ Feature: `gradient` where results may need one.
 
 from __future__ import annotations
 
-FITS = '''\
+from graphmend_codemod.rules.proofs.outlining.texts.parts import GIVEN, PUT_TOGETHER, REGISTERED, TAKEN_APART
+
+FITS = (
+    '''\
 def _fits_a_function(*given) -> bool:
     """True if an operator can take what is given: known while tracing."""
-    tensor, plain = (torch.Tensor, torch.nn.Parameter), (int, float, bool, str, type(None), torch.dtype, torch.device)
-    groups = [list(each) if type(each) in (list, tuple) else [each] for each in given]
-    found = [each for group in groups for each in group if type(each) in tensor]
-    if not found or found[0].is_meta or torch.compiler.is_exporting():
+'''
+    + GIVEN
+    + """\
         return False  # the operator needs data, and finds constants by a number that no other process knows
     return all(
         all(type(each) in tensor for each in group) or all(type(each) in plain for each in group) for group in groups
-    )'''
+    )"""
+)
 
-FUNCTION_OPERATOR = '''\
+FUNCTION_OPERATOR = (
+    '''\
 def _function_operator(shapes, nested=0):
     """Make `code(*given)` one operator for torch.compile, which does not look inside.
 
@@ -36,47 +40,17 @@ def _function_operator(shapes, nested=0):
             constants[number] = others
             return number
 
-        def packed(given):
-            tensors, sizes, floats, others, form = [], [], [], [], []
-            for each in given:  # -1: an integer, -2: a tensor, -3: a constant, -4: a float, others: several tensors
-                if isinstance(each, torch.Tensor):
-                    tensors.append(each)
-                    form.append(-2)
-                elif type(each) in (int, float):
-                    (sizes if type(each) is int else floats).append(each)
-                    form.append(-1 if type(each) is int else -4)
-                elif type(each) in (list, tuple) and all(isinstance(one, torch.Tensor) for one in each):
-                    tensors.extend(each)
-                    form.append(len(each) if type(each) is list else -5 - len(each))
-                else:
-                    others.append(each)
-                    form.append(-3)
+'''
+    + PUT_TOGETHER
+    + """\
             return tensors, sizes, floats, form, number_of(tuple(others))
 
         def unpacked(tensors, sizes, floats, form, number):
             tensors = iter(tensors)
             kinds = iter(floats), iter(constants[number]), tensors, iter(sizes)
-            for count in form:
-                if -5 < count < 0:
-                    yield next(kinds[count + 4])
-                else:
-                    several = itertools.islice(tensors, count if count >= 0 else -5 - count)
-                    yield list(several) if count >= 0 else tuple(several)
-
-        def flat(found):
-            for each in found if isinstance(found, (list, tuple)) else [found]:
-                yield from flat(each) if isinstance(each, (list, tuple)) else [each]
-
-        def put(found, way):
-            return tuple(put(found, each) for each in way) if isinstance(way, tuple) else found[way]
-
-        def separate(found, *others):  # an operator returns no two tensors of one memory
-            taken = {each.untyped_storage().data_ptr() for each in others}
-            for each in found:
-                each = each.contiguous()
-                each = each.clone() if each.untyped_storage().data_ptr() in taken else each
-                taken.add(each.untyped_storage().data_ptr())
-                yield each
+"""
+    + TAKEN_APART
+    + """\
 
         def around(tensors, autocast):
             return torch.autocast(tensors[0].device.type, autocast, autocast is not None, cache_enabled=False)
@@ -111,10 +85,9 @@ def _function_operator(shapes, nested=0):
             tag = getattr(torch.Tag, "cudagraph_unsafe", None)
             schema = "(Tensor[] tensors, SymInt[] sizes, float[] floats, int[] form, int number, ScalarType? autocast"
             torch.library.define(name, schema + rest_of_schema, tags=[tag] if tag is not None else [])
-            torch.library.impl(name, "default", run)
-            torch.library.register_fake(name, fake)
-            space, _, short = name.partition("::")
-            return getattr(getattr(torch.ops, space), short).default
+"""
+    + REGISTERED
+    + """\
 
         def keep(ctx, inputs, output):  #: gradient
             tensors, *ctx.rest = inputs  #: gradient
@@ -142,7 +115,8 @@ def _function_operator(shapes, nested=0):
         outlined.code = code
         return outlined
 
-    return decorate'''
+    return decorate"""
+)
 
 SAME = '''\
 def _have_one_form(old: tuple, new: tuple) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from graphmend_codemod.rules.proofs.outlining.texts.parts import GIVEN, PUT_TOGETHER, REGISTERED, TAKEN_APART
+
 PLAIN = '''\
 @torch.compiler.assume_constant_result
 def _holds_plain_parts(owner: torch.nn.Module, parts: tuple) -> bool:
@@ -36,20 +38,22 @@ def _holds_only(owner: torch.nn.Module, name: str, kind: type) -> bool:
     """True if all layers in `owner.name` are of exactly this class: known while tracing."""
     return all(type(each) is kind for each in getattr(owner, name).children())'''
 
-FITS = '''\
+FITS = (
+    '''\
 def _fits_an_operator(owner, parts: tuple, *given) -> bool:
     """True if an operator can take what is given, and what these parts of a module hold: known while tracing."""
-    tensor, plain = (torch.Tensor, torch.nn.Parameter), (int, float, bool, str, type(None), torch.dtype, torch.device)
-    groups = [list(each) if type(each) in (list, tuple) else [each] for each in given]
-    found = [each for group in groups for each in group if type(each) in tensor]
-    if not found or found[0].is_meta or torch.compiler.is_exporting():
+'''
+    + GIVEN
+    + """\
         return False  # the operator finds the module by a number, which no other process knows, and needs data
     for group in groups:
         if not (all(type(each) in tensor for each in group) or all(type(each) in plain for each in group)):
             return False
-    return _holds_plain_parts(owner, parts)'''
+    return _holds_plain_parts(owner, parts)"""
+)
 
-ONE_OPERATOR = '''\
+ONE_OPERATOR = (
+    '''\
 def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
     """Make `code(owner, *given)` one operator for torch.compile, which does not look inside.
 
@@ -97,46 +101,16 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
         def is_own(owner, path, tensor):
             return dict(tensors_of(owner))[path] is tensor
 
-        def packed(given):
-            tensors, sizes, floats, others, form = [], [], [], [], []
-            for each in given:  # -1: an integer, -2: a tensor, -3: a constant, -4: a float, others: several tensors
-                if isinstance(each, torch.Tensor):
-                    tensors.append(each)
-                    form.append(-2)
-                elif type(each) in (int, float):
-                    (sizes if type(each) is int else floats).append(each)
-                    form.append(-1 if type(each) is int else -4)
-                elif type(each) in (list, tuple) and all(isinstance(one, torch.Tensor) for one in each):
-                    tensors.extend(each)
-                    form.append(len(each) if type(each) is list else -5 - len(each))
-                else:
-                    others.append(each)
-                    form.append(-3)
+'''
+    + PUT_TOGETHER
+    + """\
             return tensors, sizes, floats, tuple(others), form
 
         def unpacked(tensors, sizes, floats, form, number):
             kinds = iter(floats), iter(constants[number]), tensors, iter(sizes)
-            for count in form:
-                if -5 < count < 0:
-                    yield next(kinds[count + 4])
-                else:
-                    several = itertools.islice(tensors, count if count >= 0 else -5 - count)
-                    yield list(several) if count >= 0 else tuple(several)
-
-        def flat(found):
-            for each in found if isinstance(found, (list, tuple)) else [found]:
-                yield from flat(each) if isinstance(each, (list, tuple)) else [each]
-
-        def put(found, way):
-            return tuple(put(found, each) for each in way) if isinstance(way, tuple) else found[way]
-
-        def separate(found, *others):  # an operator returns no two tensors of one memory
-            taken = {each.untyped_storage().data_ptr() for each in others}
-            for each in found:
-                each = each.contiguous()
-                each = each.clone() if each.untyped_storage().data_ptr() in taken else each
-                taken.add(each.untyped_storage().data_ptr())
-                yield each
+"""
+    + TAKEN_APART
+    + """\
 
         def around(device, autocast):
             return torch.autocast(device.type, autocast, autocast is not None, cache_enabled=False)
@@ -210,10 +184,9 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
             tags = [getattr(torch.Tag, tag, None) for tag in ("cudagraph_unsafe", "nondeterministic_seeded")]
             schema = "(Tensor[] tensors, SymInt[] sizes, float[] floats, int[] form, int number, ScalarType? autocast"
             torch.library.define(name, schema + rest_of_schema, tags=[tag for tag in tags if tag is not None])
-            torch.library.impl(name, "default", run)
-            torch.library.register_fake(name, fake)
-            space, _, short = name.partition("::")
-            return getattr(getattr(torch.ops, space), short).default
+"""
+    + REGISTERED
+    + """\
 
         def keep(ctx, inputs, output):
             tensors, *ctx.rest = inputs
@@ -252,7 +225,8 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
         outlined.code = code
         return outlined
 
-    return decorate'''
+    return decorate"""
+)
 
 
 RECURRENT = '''\
