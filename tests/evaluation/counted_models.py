@@ -419,3 +419,10 @@ def halved(x: torch.Tensor, times: int) -> torch.Tensor:
     if x.sum() > times:
         x = x / times
     return x + times
+
+
+def shared_with_a_closure(x):
+    doubled = x * 2
+    if x.sum() > 0:
+        return doubled
+    return (lambda: doubled + 1)()

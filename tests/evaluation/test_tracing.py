@@ -222,6 +222,17 @@ def test_locals_are_known_where_the_outermost_function_branches() -> None:
     ]
 
 
+def test_local_that_a_nested_function_reads_is_known_by_what_it_holds() -> None:
+    from graphmend_evaluation import trace
+
+    torch.compiler.reset()
+    with trace(root=counted_models.ROOT) as recorded:
+        torch.compile(counted_models.shared_with_a_closure, backend="eager")(torch.ones(3))
+    torch.compiler.reset()
+    (site,) = recorded.result.sites
+    assert {fact.name: fact.type for fact in site.facts} == {"x": "torch.Tensor", "doubled": "torch.Tensor"}
+
+
 def test_locals_of_callers_are_known() -> None:
     from graphmend_evaluation import trace
 

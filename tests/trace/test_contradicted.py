@@ -62,6 +62,7 @@ def test_condition_that_was_false_is_named(tmp_path: Path, header: str, fact: Fa
         ("x.is_complex()", tensor("float32 or complex64")),  # either
         ("x.is_complex()", Fact("y", "torch.Tensor", "float32", SIZES)),  # another name
         ("isinstance(x, torch.Tensor)", Fact("x", "torch.Tensor or int")),
+        ("isinstance(x, torch.Tensor)", Fact("x", "cell")),
         ("x is None", Fact("x", "torch.Tensor or NoneType", "float32")),
         ("x.requires_grad", tensor(same=False)),
         ("x.dim() == 3", tensor(same=False)),

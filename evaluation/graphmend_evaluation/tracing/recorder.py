@@ -268,7 +268,10 @@ def _facts_of(tracer: Any) -> dict[str, Any]:
     facts = {}
     for name, variable in list(tracer.symbolic_locals.items())[:_LOCALS_KEPT]:
         try:
-            fact = _fact(variable) if str(name).isidentifier() and not str(name).startswith("__") else None
+            known = str(name).isidentifier() and not str(name).startswith("__")
+            if known and type(variable).__name__ == "CellVariable":  # what a nested function reads as well
+                variable = tracer.output.side_effects.load_cell(variable)
+            fact = _fact(variable) if known else None
         except Exception:  # a class of Dynamo's that is other than we think costs only itself
             fact = None
         if fact:
