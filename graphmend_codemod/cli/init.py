@@ -58,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Look, write, tell, and return the exit code."""
     from graphmend_codemod.core.settings import load_settings
     from graphmend_codemod.engine import api
+    from graphmend_codemod.reporting.report import for_newer_torch
 
     start = Path(args.folder)
     if not start.is_dir():
@@ -75,6 +76,12 @@ def run(args: argparse.Namespace) -> int:
         say(f"{os.path.relpath(one.path)}: {f'{would} {one.said}' if one.text is not None else one.said}")
         if one.text is not None and args.dry_run:
             say("".join(f"    {line}\n" for line in one.text.strip("\n").splitlines()), end="")
+    if settings.target_torch is not None and (older := for_newer_torch(found.findings)):
+        lowest = ".".join(map(str, settings.target_torch))
+        say(
+            f"The requirements admit torch {lowest}; {older} more may be fixable for a newer one: if you run one, "
+            'write target-torch = "2.6".'
+        )
     if not found.findings:
         say("Next: nothing to fix here; `graphmend trace -- python train.py` shows whether a run breaks all the same.")
     elif fixable:

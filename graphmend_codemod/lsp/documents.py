@@ -10,7 +10,7 @@ from typing import NamedTuple
 from lsprotocol import types
 
 from graphmend_codemod.core.discovery import discover
-from graphmend_codemod.core.findings import Finding
+from graphmend_codemod.core.findings import Finding, Safety
 from graphmend_codemod.core.settings import load_settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 from graphmend_codemod.engine import api
@@ -80,7 +80,8 @@ def actions(checked: Checked, uri: str, wanted: types.Range) -> Iterator[types.C
             continue
         after = _edited(checked, finding)
         if after is not None:
-            unsafe = "" if finding.is_applied(unsafe_fixes=False) else " (unsafe)"
+            safe = finding.is_applied(unsafe_fixes=False)
+            unsafe = "" if safe else " (opaque operator)" if finding.safety is Safety.OPAQUE else " (unsafe)"
             yield types.CodeAction(
                 title=f"graphmend: fix {finding.code} {finding.slug}{unsafe}",
                 kind=types.CodeActionKind.QuickFix,

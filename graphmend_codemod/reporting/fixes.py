@@ -7,7 +7,7 @@ from pathlib import Path
 
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.engine.api import FileFix, FixResult
-from graphmend_codemod.reporting.report import Kind, count_kinds, kind_of, plural, shown_path
+from graphmend_codemod.reporting.report import Kind, count_kinds, for_newer_torch, kind_of, plural, shown_path
 
 
 def line(change: FileFix, root: Path) -> str:
@@ -40,4 +40,6 @@ def summary(
         left.insert(0, f"{kinds[Kind.OPAQUE]} more with --opaque")
     aside = sum(problem.aside for problem in result.problems)
     unparsed = f" {plural(aside, 'file')} without torch cannot be parsed." if aside else ""
+    if older := for_newer_torch(result.remaining):
+        unparsed = f" {older} more may be fixable with --target-torch 2.6.{unparsed}"
     return (f"{done} ({', '.join(left)}, see {told})." if left else f"{done}.") + unparsed

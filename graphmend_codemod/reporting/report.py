@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphmend_codemod.core.findings import Finding, Problem, Safety
+from graphmend_codemod.core.findings import RAISE_TARGET, Finding, Problem, Safety
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
 
@@ -37,6 +37,11 @@ def count_kinds(findings: Iterable[Finding]) -> Mapping[Kind, int]:
     """How many findings there are of each kind; every kind is a key."""
     counts = Counter(kind_of(finding) for finding in findings)
     return {kind: counts[kind] for kind in Kind}
+
+
+def for_newer_torch(findings: Iterable[Finding]) -> int:
+    """How many findings have a fix that only needs a newer torch than the project's requirements admit."""
+    return sum((finding.declined or "").endswith(RAISE_TARGET) for finding in findings)
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,19 @@ import unicodedata
 from collections.abc import Iterator
 
 from graphmend_codemod.core.colour import Paint
-from graphmend_codemod.core.findings import RAISE_TARGET, Finding
+from graphmend_codemod.core.findings import Finding
 from graphmend_codemod.core.terminal import printable
 from graphmend_codemod.reporting.pages import address
-from graphmend_codemod.reporting.report import Kind, Report, Texts, count_kinds, kind_of, plural, shown_path
+from graphmend_codemod.reporting.report import (
+    Kind,
+    Report,
+    Texts,
+    count_kinds,
+    for_newer_torch,
+    kind_of,
+    plural,
+    shown_path,
+)
 
 _LINES_SHOWN = 5
 
@@ -60,7 +69,7 @@ def summary(report: Report) -> str:
         parts.append(f"{kinds[Kind.OPAQUE]} with{'' if report.opaque else ' --opaque as'} opaque operators")
     parts += [f"{kinds[kind]} {kind.value}" for kind in (Kind.DECLINED, Kind.ADVICE) if kinds[kind]]
     hit = len({finding.path for finding in report.findings})
-    older = sum((each.declined or "").endswith(RAISE_TARGET) for each in report.findings)
+    older = for_newer_torch(report.findings)
     newer = f" {older} more may be fixable with --target-torch 2.6." if older else ""
     return (
         f"Found {plural(len(report.findings), 'break site')} in {hit} of {checked}: {', '.join(parts)}.{newer}{failed}"

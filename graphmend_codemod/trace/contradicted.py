@@ -29,7 +29,8 @@ def condition(before: str, after: str, site: Site) -> str | None:
         old, new = ast.parse(before), ast.parse(after)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    facts = {fact.name: fact for fact in site.facts if fact.type != "cell"}  # as older traces have variables of closures
+    # "cell" is a closure's variable in older traces.
+    facts = {fact.name: fact for fact in site.facts if fact.type != "cell"}
     there = Counter(ast.dump(each.test) for each in _ifs(old))
     found: list[str] = []
     for each in _ifs(new):

@@ -32,6 +32,17 @@ def test_settings_and_the_hook_are_written_after_a_look(repository: Path, capsys
     assert entry["hooks"][0]["entry"] == "graphmend fix --exit-non-zero-on-fix"
 
 
+def test_requirements_that_admit_an_old_torch_are_named_with_what_they_cost(repository: Path, capsys: Captured) -> None:
+    text = (repository / "pyproject.toml").read_text().replace("2.3", "1.6")
+    (repository / "pyproject.toml").write_text(text)
+    assert main(["init", "--no-hook"]) == 0
+    said = capsys.readouterr().out
+    assert "0 of them fixable" in said
+    assert "The requirements admit torch 1.6; 1 more may be fixable for a newer one: if you run one, write" in said
+    assert main(["fix", "--no-cache"]) == 0
+    assert "1 more may be fixable with --target-torch 2.6." in capsys.readouterr().out
+
+
 def test_a_second_time_nothing_is_written(repository: Path, capsys: Captured) -> None:
     main(["init"])
     first = [(repository / name).read_bytes() for name in ("pyproject.toml", HOOKS)]

@@ -421,8 +421,12 @@ def halved(x: torch.Tensor, times: int) -> torch.Tensor:
     return x + times
 
 
-def shared_with_a_closure(x):
+def shared_with_a_closure(x: torch.Tensor) -> torch.Tensor:
     doubled = x * 2
     if x.sum() > 0:
         return doubled
-    return (lambda: doubled + 1)()
+
+    def more() -> torch.Tensor:
+        return doubled + 1
+
+    return more()

@@ -269,9 +269,9 @@ def _facts_of(tracer: Any) -> dict[str, Any]:
     for name, variable in list(tracer.symbolic_locals.items())[:_LOCALS_KEPT]:
         try:
             known = str(name).isidentifier() and not str(name).startswith("__")
-            if known and type(variable).__name__ == "CellVariable":  # what a nested function reads as well
-                variable = tracer.output.side_effects.load_cell(variable)
-            fact = _fact(variable) if known else None
+            shared = type(variable).__name__ == "CellVariable"  # what a nested function reads as well
+            held = tracer.output.side_effects.load_cell(variable) if known and shared else variable
+            fact = _fact(held) if known else None
         except Exception:  # a class of Dynamo's that is other than we think costs only itself
             fact = None
         if fact:
