@@ -53,7 +53,7 @@ class Model(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)])
 
     def forward(self, x: torch.Tensor, flag=False):
-        drawn = torch.rand(2)
+        drawn = torch.rand([])
         ...
         return x * 2
 """

@@ -16,6 +16,11 @@ for it: without what only writes into tensors, and with one element in place of 
 numbers and call functions of its file that do no more. What it changes otherwise, or gives back in sizes that data
 decides, is the reason not to.
 
+**Functions that fill arrays.** A function that draws with NumPy and returns one array, which it makes with `np.zeros`
+at a shape that comes from its parameters (the masks of SpecAugment), is called as one operator as well. It gets tensors
+without gradients, numbers and tuples of integers, and NumPy draws the numbers that it draws in eager mode, as often
+and in the same order.
+
 **Methods that change tensors of the instance.** A method that returns nothing and fills a queue, starts a codebook or
 counts in buffers (`if self.initted: return`, `place = int(self.place)`) is called as one operator, which gets these
 tensors and gives back their new values; the graph copies these into them. That takes longer than a break where they

@@ -12,7 +12,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining import method_results, state_updates
+from graphmend_codemod.rules.proofs.outlining import array_functions, method_results, state_updates
 from graphmend_codemod.rules.proofs.outlining.custom_op import call, one_operator
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects, check_gradient
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
@@ -43,6 +43,8 @@ def _edit(site: Site) -> Edit:
     if site.evaluator.scope.class_qualified is not None:
         return method_results.edit(site) if is_method_with_results(site) else state_updates.edit(site)
     names = _parameters(site, function)
+    if array_functions.draws_arrays(site):
+        return array_functions.edit(site, names)
     body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
     effects = FunctionEffects(site)
     if any(name in names for name in effects.changed(function)):
