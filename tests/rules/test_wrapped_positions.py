@@ -1,5 +1,7 @@
 """Queues whose position is tested for the end of the queue (GM401)."""
 
+import re
+
 import pytest
 import torch
 
@@ -158,3 +160,38 @@ def test_other_branches_are_left_alone(old: str, new: str, because: str) -> None
 def test_a_name_that_is_used_later_is_left_alone() -> None:
     body = SHORTER + "self.labels[:n] = 1\n"
     declined(model(body), because="`n` is used in other places", select=SELECT)
+
+
+@pytest.mark.parametrize("rows", ["self.queue[:3]", "self.queue", "self.queue.view(-1, 3)[1:4]"])
+@pytest.mark.parametrize("body", [NOT_AT_ONCE, "self.queue[at : at + n] = keys\nself.at[0] = at + n"])
+def test_rows_of_the_queue_itself_are_written_as_before(rows: str, body: str) -> None:
+    source = model(body).replace("        n = keys", f"        keys = {rows}\n        n = keys")
+    declined(source, because="may share memory with `self.queue`", select=SELECT)
+
+
+def test_a_part_of_each_row_is_written_as_before() -> None:
+    body = NOT_AT_ONCE.replace("    over =", "    keys = keys[:, : self.size - at]\n    over =")
+    declined(model(body), because="cuts the rows themselves", select=SELECT)
+
+
+def test_a_position_that_goes_round_in_the_number_of_rows_is_read() -> None:
+    body = NOT_AT_ONCE.replace("self.at[0] = at + n", "self.at[0] = (at + n) % n")
+    declined(model(body), because="one after the other", select=SELECT)
+
+
+def test_a_position_without_dimensions_raises_where_an_element_is_written() -> None:
+    source = model(NOT_AT_ONCE).replace("torch.zeros(1, dtype", "torch.zeros((), dtype")
+    after, _ = fixed(source, select=SELECT)
+    behaves(source, after, ["torch.randn(3, 3)"], scenarios=[Scenario()])
+    compiles(after, ["torch.randn(3, 3)"], scenarios=[Scenario()], strict=False)
+
+
+def test_nothing_is_asked_that_is_known() -> None:
+    body = NOT_AT_ONCE.replace("self.size", "self.queue.shape[0]")
+    source = model(re.sub(r"\bn\b", "keys.shape[0]", body)).replace("        n = keys.shape[0]\n", "")
+    after, _ = fixed(source, select=SELECT)
+    header = after[after.index("is_compiling()") : after.index("# The position")]
+    assert "0 <= keys.shape[0] <= self.queue.shape[0]" in header
+    assert "int)" not in header
+    assert "shape[0] ==" not in header
+    compiles(after, INPUTS[1:], scenarios=[Scenario()])

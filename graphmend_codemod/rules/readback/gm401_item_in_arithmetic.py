@@ -81,7 +81,7 @@ rule = Rule(
     contract=Contract(
         cost=Cost.NONE,
         compiled_logs=FLOAT_WARNING,
-        compiled_exceptions="kept; a slice of a queue that eager mode would cut off raises",
+        compiled_exceptions="kept; a position outside of its queue, or a slice that eager mode cuts off, raises one",
     ),
     examples=(
         Example(
@@ -130,7 +130,7 @@ rule = Rule(
                 torch.compiler.is_compiling()
                 and isinstance(self.at, torch.Tensor)
                 and self.at.dtype == torch.int64
-                and self.at.numel() == 1
+                and self.at.shape == (1,)
                 and isinstance(x, torch.Tensor)
                 and isinstance(n, int)
                 and isinstance(self.queue, torch.Tensor)

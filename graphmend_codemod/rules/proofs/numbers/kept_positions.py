@@ -36,7 +36,9 @@ def position_kept(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> 
     if dotted(tensor.value if isinstance(tensor, ast.Subscript) else tensor) is None:
         raise NotProven(f"`{short(tensor)}` would be computed twice; assign it to a variable first")
     text, torch = site.text(tensor), site.torch
-    facts = [*tensor_facts(site, tensor), f"{text}.dtype == {torch}.int64", f"{text}.numel() == 1"]
+    # `self.at[0] = n` raises for a tensor without dimensions.
+    one = f"{text}.shape == (1,)" if any(_element_of(part, text, site) for each in rest for part in walk(each)) else ""
+    facts = [*tensor_facts(site, tensor), f"{text}.dtype == {torch}.int64", one or f"{text}.numel() == 1"]
     if any(isinstance(part, ast.If) and _names(part.test, name) for each in rest for part in walk(each)):
         from graphmend_codemod.rules.proofs.numbers.wrapped_positions import wrapped_path  # few need it
 
@@ -55,6 +57,21 @@ def position_kept(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> 
     first = f"{name} = {text}.reshape(()).clone()"
     replacement = in_front(site, [node, *rest[: last + 1]], list(header), [_COMMENT, first, *lines])
     return Edit((replacement,), imports=site.imports)
+
+
+def demand_other_memory(site: Site, rows: str, queue: ast.expr) -> None:
+    """NotProven where a local name of rows was given a part of the queue itself."""
+    held = site.text(queue)
+    for part in walk(site.evaluator.scope.node):
+        given = isinstance(part, ast.Assign) and any(is_name(target, rows) for target in part.targets)
+        if isinstance(part, ast.Assign) and given and any(dotted(each) == held for each in walk(part.value)):  # type: ignore[arg-type]
+            raise NotProven(f"`{rows}` may share memory with `{held}` since `{short(part)}`")
+
+
+def _element_of(node: ast.AST, text: str, site: Site) -> bool:
+    """True for `self.at[0]` that is written, where `text` is `self.at`."""
+    written = isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and is_integer(node.slice)
+    return written and site.text(node.value) == text  # type: ignore[attr-defined]
 
 
 def _names(node: ast.AST, name: str) -> bool:
@@ -111,6 +128,8 @@ class _Kept:
         self._demand_tensor(node.value, node)
         self._demand_number(length, node)
         site, queue = self.site, self.site.text(target.value)
+        for rows in {part.id for part in walk(node.value) if isinstance(part, ast.Name)}:
+            demand_other_memory(site, rows, target.value)
         self._ask(f"isinstance({queue}, {site.torch}.Tensor)", target.value)
         places = f"{site.torch}.arange({site.text(length)}, device={queue}.device)"
         places = f"{self.name} + {places}"

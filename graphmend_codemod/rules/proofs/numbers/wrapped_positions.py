@@ -16,6 +16,7 @@ from graphmend_codemod.analysis.scope import dotted, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.numbers.kept_positions import demand_other_memory
 
 _ENDS: dict[str, Callable[[int, int], int]] = {
     "({moved}) % {size}": lambda moved, size: moved % size,
@@ -140,6 +141,8 @@ class Player:
         if not isinstance(target, ast.Name):
             raise NotProven(f"`{short(target)}` is written between the position and what is written at it")
         if (view := self._view(value, path)) is not None and isinstance(value, ast.Subscript):
+            if view[3]:
+                raise NotProven(f"`{short(value)}` cuts the rows themselves")
             return path._replace(views={**path.views, target.id: view[:3]})
         return path._replace(numbers={**path.numbers, target.id: self._number(value, path)})
 
@@ -186,6 +189,7 @@ class Player:
         axis, view = cut[0], self._view(value, path)
         if view is None or view[3] not in {axis, None}:
             raise NotProven(f"cannot infer which rows of `{short(value)}` are written")
+        demand_other_memory(self._site, view[0].partition(".")[0], target.value)
         first, last = self._bounds(parts[axis], path)  # type: ignore[arg-type]
         return Write(self._site.text(target.value), axis, view[0], (first, last, view[1], view[2]))
 
@@ -246,6 +250,8 @@ def _played(
             for number in range(length + 1):
                 for position in range(length + (not below)):
                     values = {"": 1, POSITION: position, rows: number} | dict.fromkeys([size, *sizes], length)
+                    if any(path.stored is not None and not values.get(path.stored[1], 1) for path in paths):
+                        return None  # the position goes round in the number of rows, which may be 0
                     forms &= set(_forms(paths, places, values, rows, size, forms))
         if forms:
             fits, end = min(forms, key=lambda form: (form[0], list(_ENDS).index(form[1])))
@@ -316,7 +322,12 @@ def wrapped_path(
     found = Player(site, name, tensor).wrapped(statements)
     _demand_unread(site, statements)
     torch, stored, rows, size = site.torch, site.text(tensor), found.rows, found.size
-    conditions = [f"isinstance({rows}, int)", f"isinstance({size}, int)", f"0 <= {rows} <= {size}"]
+    tensors = [each for write in found.writes for each in (write.queue, _given(write).partition(".")[0])]
+    conditions = [f"isinstance({each}, {torch}.Tensor)" for each in tensors]
+    read = {f"{each}.shape[{write.axis}]" for write in found.writes for each in (write.queue, _given(write))}
+    # What is read from the shape of a tensor is an integer.
+    conditions += [f"isinstance({each}, int)" for each in (rows, size) if each not in read]
+    conditions.append(f"0 <= {rows} <= {size}")
     row, place, fits = (site.free_name(each) for each in ("rows", "places", "fits"))
     ends = "<" if found.below else "<="
     inside = [f"({name} >= 0) & ({name} {ends} {size})", f'"`{name}` is not a position in the queue"']
@@ -327,7 +338,7 @@ def wrapped_path(
         f"{place} = {row} % {size}",
     ]
     for write in found.writes:
-        conditions += filter(None, _asked(site, write, stored, rows, size))
+        conditions += filter(None, _asked(write, stored, rows, size))
         queue, keys = write.queue, f"{write.rows}.to({write.queue})"
         index = f"{':, ' * write.axis}{place}"
         if found.fits:
@@ -341,17 +352,20 @@ def wrapped_path(
     return list(dict.fromkeys(conditions)), [*lines, f"{site.text(owner)}.fill_({end})"]
 
 
-def _asked(site: Site, write: Write, stored: str, rows: str, size: str) -> Iterator[str]:
-    """What has to hold for a queue and the rows that are written into it."""
-    queue, torch = write.queue, site.torch
-    given = write.rows.replace(".detach()", "").replace(".contiguous()", "").replace(".clone()", "")
-    yield f"isinstance({queue}, {torch}.Tensor)"
-    yield f"isinstance({given.partition('.')[0]}, {torch}.Tensor)"
+def _given(write: Write) -> str:
+    """The rows that are written, as they are before they are copied."""
+    return write.rows.replace(".detach()", "").replace(".contiguous()", "").replace(".clone()", "")
+
+
+def _asked(write: Write, stored: str, rows: str, size: str) -> Iterator[str]:
+    """What has to hold for a queue and the rows that are written into it, which are tensors."""
+    queue, given = write.queue, _given(write)
     yield f"{queue}.device == {stored}.device"
     yield f"{given.partition('.')[0]}.dim() == 2" if ".T" in given else f"{given}.dim() == {queue}.dim()"
     yield f"{queue}.dim() == 2" if ".T" in given else ""
-    yield f"{queue}.shape[{write.axis}] == {size}"
-    yield f"{given}.shape[{write.axis}] == {rows}"
+    for tensor, length in ((queue, size), (given, rows)):
+        known = f"{tensor}.shape[{write.axis}]"
+        yield f"{known} == {length}" if known != length else ""
 
 
 def _demand_unread(site: Site, statements: Sequence[ast.stmt]) -> None:
