@@ -81,6 +81,9 @@ def test_other_arrays_are_tested_as_before(sizes: str) -> None:
     [
         ("remainder = (size % np.power(self.patch, 1)) > 0", "remainder = 7 % size > 0", "divides by the numbers"),
         ("np.power(self.patch, 1)", "np.power(self.patch, self.patch)", "no small power"),
+        ("size % np.power(self.patch, 1)", "size * self.patch", "too large"),
+        ("size % np.power(self.patch, 1)", "size * 3 * 5", "too large"),
+        ("size % np.power(self.patch, 1)", "size * 40000", "too large"),
         (" > 0\n", "\n", "something else than a comparison"),
         ("np.array(shape)", "np.array(shape, dtype=np.uint8)", "not made of numbers"),
         ("np.array(shape)", "np.array([each + 1 for each in shape])", "not made of numbers"),
@@ -111,3 +114,10 @@ def test_what_stands_in_between_leaves_the_test_alone(between: str) -> None:
 def test_a_name_that_is_bound_again_leaves_the_test_alone(body: str) -> None:
     after, _ = fixed(model(body), select=SELECT)
     assert after == model(body)
+
+
+def test_bools_are_no_integers() -> None:
+    before = model("if np.any(np.array(self.sizes) + True < 2):\n    x = x + 1").replace("(4, 6)", "(True, True)")
+    after, _ = fixed(before, select=SELECT)
+    behaves(before, after, INPUTS, scenarios=[Scenario()])
+    compiles(after, INPUTS, strict=False)

@@ -73,7 +73,16 @@ return self.linear(xs[0]) * torch.arange(t.max().item()).sum()
 
 @pytest.mark.parametrize(
     "made",
-    ["[x.sum() for x in xs]", "[]", "[1.5, 2.5]", "[[1, 2], [3, 4]]", "xs[0][:, 0].long()", "3"],
+    [
+        "[True, False]",
+        "[True, 0]",
+        "[x.sum() for x in xs]",
+        "[]",
+        "[1.5, 2.5]",
+        "[[1, 2], [3, 4]]",
+        "xs[0][:, 0].long()",
+        "3",
+    ],
 )
 def test_what_is_no_list_of_integers_is_read_as_before(made: str) -> None:
     body = f"""
@@ -96,6 +105,8 @@ return self.linear(xs[0]) * n
         "view = t.view(-1)\nview[0] = 70",
         "torch.add(t, 1, out=t)",
         "t.data.fill_(7)",
+        "t.data = torch.tensor([70, 80])",
+        "t.data, y = torch.tensor([70, 80]), 1",
     ],
 )
 def test_a_tensor_that_may_be_written_is_read(write: str) -> None:
@@ -163,3 +174,28 @@ return out
     assert "numbers_in_t" in after
     behaves(model(body), after, INPUTS)
     compiles(after, INPUTS)
+
+
+def test_numbers_that_show_what_they_are_stay_what_they_were() -> None:
+    body = """
+given = [True, False]
+t = torch.tensor(given)
+n = int(t.max())
+return self.linear(xs[0]) * n, str(n)
+"""
+    after, _ = fixed(model(body), select=SELECT)
+    behaves(model(body), after, INPUTS)
+    compiles(after, INPUTS, strict=False)
+
+
+def test_a_shape_that_sizes_a_tensor_is_no_list_of_its_numbers() -> None:
+    body = """
+given = xs[0].shape
+t = torch.LongTensor(given)
+n = int((t * 0).max()) + t.max().item() * 0
+return self.linear(xs[0]) + n
+"""
+    after, _ = fixed(model(body), select=SELECT)
+    assert "type(given) in (list, tuple)" in after
+    behaves(model(body), after, INPUTS)
+    compiles(after, INPUTS, strict=False)

@@ -195,9 +195,9 @@ rule = Rule(
             if (
                 torch.compiler.is_compiling()
                 and isinstance(x.shape[1:], (tuple, list))
-                and all(isinstance(n, int) for n in x.shape[1:])
+                and all(type(n) is int for n in x.shape[1:])
                 and isinstance(self.levels, (tuple, list))
-                and all(isinstance(n, int) for n in self.levels)
+                and all(type(n) is int for n in self.levels)
             ):
                 # Integers, element by element: an array would be a tensor, and its elements no sizes.
                 shape = tuple(x.shape[1:])

@@ -103,7 +103,7 @@ rule = Rule(
             if (
                 torch.compiler.is_compiling()
                 and numbers_in_lengths
-                and all(isinstance(n, int) for n in numbers_in_lengths)
+                and all(type(n) is int for n in numbers_in_lengths)
             ):
                 # From the list that the tensor was made of: its numbers would have to be read back.
                 columns = torch.arange(max(numbers_in_lengths), device=x.device)

@@ -90,7 +90,7 @@ rule = Rule(
             if (
                 torch.compiler.is_compiling()
                 and isinstance(self.ranges["second"], (tuple, list))
-                and all(isinstance(n, int) for n in self.ranges["second"])
+                and all(type(n) is int for n in self.ranges["second"])
             ):
                 # The number itself: it would have to be read out of the tensor.
                 bounds = tuple(self.ranges["second"])

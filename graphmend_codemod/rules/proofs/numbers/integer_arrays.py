@@ -13,7 +13,7 @@ from graphmend_codemod.rules.proofs.numbers.compile_paths import in_front
 from graphmend_codemod.rules.proofs.numbers.uses import Uses
 
 ARRAYS = frozenset({"numpy.array", "numpy.asarray"})
-_BUILTINS = ("all", "int", "isinstance", "list", "tuple")
+_BUILTINS = ("all", "int", "isinstance", "list", "tuple", "type")
 
 
 def array_made(site: Site, node: ast.Assign) -> tuple[str, ast.expr] | None:
@@ -43,7 +43,7 @@ def whole_numbers(site: Site, given: ast.expr) -> list[str]:
     if (taken := next((each for each in _BUILTINS if site.evaluator.scope.is_local(each)), None)) is not None:
         raise NotProven(name_taken(taken))
     text, each = site.text(given), site.free_name("n", "number", "bound")
-    return [f"isinstance({text}, (tuple, list))", f"all(isinstance({each}, int) for {each} in {text})"]
+    return [f"isinstance({text}, (tuple, list))", f"all(type({each}) is int for {each} in {text})"]
 
 
 def tuple_in_front(site: Site, node: ast.Assign, name: str, given: ast.expr, uses: Uses, comment: str) -> Edit:

@@ -22,7 +22,9 @@ _COMPARES: dict[type[ast.cmpop], str] = {
     ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!=",
 }  # fmt: skip
 _POWERS = frozenset({"numpy.power"})
-_NAMES = ("any", "all", "isinstance", "int", "tuple", "list")
+_NAMES = ("any", "all", "isinstance", "int", "tuple", "list", "type")
+_FACTOR = 2**15
+"""Products with literals below this one: sizes, and other numbers below 2**48, times these fit into 64 bits."""
 _LARGEST = 8
 """Powers up to this one of what is asked to be below 2**7 are integers of NumPy as well."""
 
@@ -67,6 +69,7 @@ class _Elements:
         self.given: ast.expr | None = None
         self.last: ast.expr | None = None
         self.asked: dict[str, None] = {}
+        self._multiplied = False
 
     def is_array(self, node: ast.expr) -> bool:
         """True where an array of NumPy is made somewhere in the expression, or right above."""
@@ -87,6 +90,8 @@ class _Elements:
             return self._made(value, number), True
         if isinstance(value, ast.BinOp) and type(value.op) in _OPERATORS:
             (left, one), (right, other) = self.text(value.left, number), self.text(value.right, number)
+            if isinstance(value.op, ast.Mult):
+                self._demand_no_overflow(value, left, right, (one, other))
             if isinstance(value.op, (ast.Mod, ast.FloorDiv)):
                 if other:
                     raise NotProven(f"`{short(value)}` divides by the numbers of an array")
@@ -98,6 +103,13 @@ class _Elements:
             (left, one), (right, other) = self.text(value.left, number), self.text(value.comparators[0], number)
             return f"{left} {_COMPARES[type(value.ops[0])]} {right}", one or other
         return self._scalar(value), False
+
+    def _demand_no_overflow(self, node: ast.BinOp, left: str, right: str, of_array: tuple[bool, bool]) -> None:
+        """NotProven for a product that may be too large for 64 bits: integers of Python have no end."""
+        small = [text.lstrip("(-").rstrip(")") for text, each in zip((left, right), of_array, strict=True) if not each]
+        if not small or not all(each.isdigit() and int(each) < _FACTOR for each in small) or self._multiplied:
+            raise NotProven(f"`{short(node)}` may be too large for an integer of NumPy")
+        self._multiplied = True
 
     def _made(self, call: ast.Call, number: str) -> str:
         given = call.args[0] if len(call.args) == 1 and not call.keywords else None

@@ -24,7 +24,7 @@ _OF_LIST = {"max": "max({})", "amax": "max({})", "min": "min({})", "amin": "min(
 _WHOLE_LIST = "[*{}]"
 _WHOLE = INT64_NAMES | {"torch.int32", "torch.int"}
 _TYPED = frozenset({"torch.LongTensor", "torch.IntTensor"})
-_BUILTINS = ("max", "min", "sum", "all", "isinstance", "int", "list", "tuple")
+_BUILTINS = ("max", "min", "sum", "all", "isinstance", "type", "int", "list", "tuple")
 _COMMENT = "# From the list that the tensor was made of: its numbers would have to be read back."
 _COPIED = (
     ast.Name, ast.Attribute, ast.Subscript, ast.Slice, ast.Constant, ast.BinOp, ast.UnaryOp, ast.List, ast.Tuple,
@@ -41,10 +41,11 @@ class Read(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """The statement that makes a tensor of numbers, and these."""
+    """The statement that makes a tensor of numbers, and these; with `sized` a shape would make one of this shape."""
 
     statement: ast.Assign
     numbers: ast.expr
+    sized: bool
 
 
 def numbers_read(site: Site, statement: ast.stmt, value: ast.expr) -> list[tuple[Read, Listed]]:
@@ -98,7 +99,8 @@ def _listed(site: Site, statement: ast.stmt, name: str) -> Listed | None:
     if "dtype" in words and site.resolve_global(words["dtype"]) not in _WHOLE:
         return None
     given = call.args[0]
-    return Listed(bound, given) if isinstance(given, (ast.Name, ast.Attribute, ast.List, ast.ListComp)) else None
+    known = isinstance(given, (ast.Name, ast.Attribute, ast.List, ast.ListComp))
+    return Listed(bound, given, qualified in _TYPED) if known else None
 
 
 def from_lists(site: Site, statement: ast.stmt, found: list[tuple[Read, Listed]]) -> Edit:
@@ -119,7 +121,8 @@ def from_lists(site: Site, statement: ast.stmt, found: list[tuple[Read, Listed]]
             copies[listed.statement] = copy = site.free_name(f"numbers_in_{read.name}")
             replacements.append(_copied(site, listed, copy))
             number = site.free_name("n", "number")
-            conditions += [copy, f"all(isinstance({number}, int) for {number} in {copy})"]
+            # A bool, or a member of an enum, is an int for `isinstance`, and another one when it is read back.
+            conditions += [copy, f"all(type({number}) is int for {number} in {copy})"]
         written[id(read.node)] = (read.node, read.number.format(copies[listed.statement]))
     line = line_of(site.but(written=written), statement)
     path = in_front(site, [statement], [site.compiling, *conditions], [_COMMENT, line])
@@ -135,7 +138,8 @@ def _copied(site: Site, listed: Listed, name: str) -> Replacement:
             raise NotProven(f"`{short(numbers)}` would be computed twice; assign it to a variable first")
     text, asked = site.text(numbers), site.compiling
     if isinstance(numbers, (ast.Name, ast.Attribute)):
-        text, asked = f"[*{text}]", f"{asked} and isinstance({text}, (list, tuple))"
+        kind = f"type({text}) in (list, tuple)" if listed.sized else f"isinstance({text}, (list, tuple))"
+        text, asked = f"[*{text}]", f"{asked} and {kind}"
     line = f"{name} = {text} if {asked} else None"
     if site.is_too_long(listed.statement.col_offset + len(line)):
         line = f"{name} = (\n    {text}\n    if {asked}\n    else None\n)"
