@@ -25,6 +25,8 @@ from graphmend_codemod.rules.proofs.memory.stores import Store, bound_in, meet, 
 _OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors unfold as_strided einsum sum_to_size".split())
 _REGISTERS = frozenset({"register_buffer", "register_parameter"})
 """Methods of `nn.Module` that keep a tensor and leave it as it is."""
+_PARTS = frozenset({"data", "real", "imag"})
+"""Attributes of a tensor that are its elements: who assigns them writes into the tensor, or gives it other memory."""
 Link = tuple[Store | ast.Call | ast.AugAssign, set[str], set[str]]
 T = TypeVar("T")
 
@@ -131,6 +133,8 @@ class ModuleMemory:
             grows = isinstance(node.op, ast.Add) and aliasing.is_sequence(node.value, self._sequences(function))
             return set() if grows else self.sources(function, node.target)
         if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+            return self.sources(function, node.value)
+        if isinstance(node, ast.Attribute) and node.attr in _PARTS and not isinstance(node.ctx, ast.Load):
             return self.sources(function, node.value)
         if not isinstance(node, ast.Call):
             return set()

@@ -161,6 +161,11 @@ class Memory(ModuleMemory):
 
     def _demand_no_write_inside(self, function: Definition, scope: ast.AST, related: set[str]) -> None:
         """The same for a function inside the function, whenever it runs."""
+        related = related | {
+            name
+            for name, default in _defaults(scope)
+            if any(overlap(one, other) for one in self.sources(function, default) for other in related)
+        }
         for part in walk_in_layers(scope):
             for written in self._written(function, part):
                 if any(overlap(written, other) for other in related):
@@ -240,6 +245,17 @@ class Memory(ModuleMemory):
                 continue
             elif any(self.sources(caller, each) for each in all_given(call)):
                 raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
+
+
+def _defaults(scope: ast.AST) -> list[tuple[str, ast.expr]]:
+    """The parameters of a function that have defaults, with these."""
+    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        return []
+    args = scope.args
+    plain = [each.arg for each in (*args.posonlyargs, *args.args)]
+    pairs = [*zip(reversed(plain), reversed(args.defaults), strict=False)]
+    named = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    return [*pairs, *((each.arg, default) for each, default in named if default is not None)]
 
 
 def _binds_name(part: ast.AST, name: str) -> bool:
