@@ -101,6 +101,17 @@ def test_layers_that_keep_what_they_compute_break_the_graph_as_before(net: str) 
     compiles(fixed(source)[0], _INPUTS, scenarios=_GRADIENTS, strict=False)
 
 
+def test_layers_that_write_into_the_leaf_break_the_graph_as_before() -> None:
+    before = _model(
+        "x = x.clone().requires_grad_()",
+        "y = self.net(x)",
+        "return torch.autograd.grad(y, x, torch.ones_like(y), create_graph=True)[0]",
+    ).replace("nn.Linear(3, 3), nn.Tanh(), nn.Dropout(0.5)", "nn.ReLU(inplace=True), nn.Linear(3, 3)")
+    after, _ = fixed(before)
+    assert "_change_nothing(self.net)" in after
+    compiles(after, _INPUTS[:1], scenarios=[Scenario(gradients="inner")], strict=False)
+
+
 def test_where_other_code_runs_the_fix_is_unsafe() -> None:
     source = _model(
         "z = x.clone().requires_grad_()", "y = given(z).sum()", "return torch.autograd.grad(y, z, create_graph=True)[0]"

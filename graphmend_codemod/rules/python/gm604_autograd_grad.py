@@ -10,9 +10,10 @@ The leaf has to be made in the function (`x = x.clone().requires_grad_()`, `x = 
 same block or in one `with torch.enable_grad():` before, and is not used behind the last gradient: there it would be
 another tensor. Statements between compute one result from it, and change nothing else. `allow_unused` has no
 counterpart. `x.requires_grad_()` on a tensor that was handed in changes what the caller holds, and is left alone.
-Layers that are not torch's own, that have hooks, or that change buffers as they train (batch norm) are told apart while
-tracing, and break the graph as before: they may keep what they compute, which ends compiled code with an error. Where
-other code than that of layers and of torch runs between, it may do so unseen: there it is an unsafe fix.
+Layers that are not torch's own, that have hooks, work in place, or change buffers as they train (batch norm) are told
+apart while tracing, and break the graph as before: they may keep what they compute, or write into the leaf, which ends
+compiled code with an error. Where other code than that of layers and of torch runs between, it may do so unseen: there
+it is an unsafe fix.
 """
 
 from __future__ import annotations
@@ -117,6 +118,7 @@ def _change_nothing(*parts) -> bool:
         and all(type(each).__module__.startswith("torch.nn.") for each in part.modules())
         and not any(each.training and len(each._buffers) for each in part.modules())
         and not any(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in part.modules())
+        and not any(getattr(each, "inplace", False) for each in part.modules())
         for part in parts
     )'''
 _HELPERS = (("_gradients_in_graph", _GRADIENTS), ("_change_nothing", _UNCHANGING))
