@@ -136,7 +136,6 @@ def test_an_error_in_the_loop_leaves_the_operator_as_it_is() -> None:
         (_PLACES + "def late():\n    return row\n" + _LOOP + "    places[row, found] = 1", "is used after the loop"),
         (_PLACES + "def late():\n    return places[0]\n" + _LOOP + "    places[row, found] = 1", "uses `places`"),
         ("if pad:\n    base = 1\n" + _PLACES + _LOOP + "    places[row, found] = base", "may be unbound"),
-        ("places = torch.sigmoid(mask.float())\n" + _LOOP + "    places[row, found] = 1", "may be floating"),
         ("places = mask.clone()\n" + _LOOP + "    places[row, found] = self.__dict__['step']", "cannot infer"),
     ],
 )
@@ -261,8 +260,55 @@ class Model(nn.Module):
         return places.abs()
 """
     )
-    assert "not (z.is_floating_point() or z.is_complex())" in after
+    assert "not (torch.is_grad_enabled() and z.requires_grad)" in after
     row = "torch.tensor([[True, False, True, False]])"
     for dtype in ("cfloat", "long"):
         inputs = [f"torch.arange(4).reshape(1, 4).to(torch.{dtype}), {row}"]
         compiles(after, inputs, scenarios=[Scenario(training=True, gradients="inner")], strict=False)
+
+
+_FLOATS = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.proj = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, mask: torch.BoolTensor):
+        found = torch.zeros(x.shape)
+        for row, chosen in enumerate(mask):
+            kept = x[row][chosen]
+            found[row, : kept.shape[0]] = kept.cumsum(0) @ torch.ones(kept.shape[0], kept.shape[0])
+        return self.proj(found)
+"""
+_FLOAT_INPUTS = [
+    "torch.arange(8.0).reshape(2, 4), torch.tensor([[True, False, True, False], [True] * 4])",
+    "torch.arange(8.0).reshape(2, 4).double(), torch.tensor([[True, False, True, False], [False] * 4])",
+]
+
+
+def test_a_loop_over_fractions_is_an_operator_where_they_take_no_gradient() -> None:
+    after, _ = fixed(_FLOATS)
+    assert "_fill_found(found, mask, x)" in after
+    behaves(_FLOATS, after, _FLOAT_INPUTS)
+    compiles(after, _FLOAT_INPUTS[:1], scenarios=[Scenario(gradients="off"), Scenario()])
+
+
+def test_a_loop_over_fractions_that_take_a_gradient_keeps_it() -> None:
+    after, _ = fixed(_FLOATS)
+    compiles(after, _FLOAT_INPUTS[:1], scenarios=[Scenario(gradients="inner")], strict=False)
+
+
+def test_a_loop_over_fractions_runs_as_before_under_autocast() -> None:
+    after, _ = fixed(_FLOATS)
+    space: dict[str, Any] = {}
+    exec(after, space)
+    model = space["Model"]()
+    given = torch.randn(2, 4) * 100, torch.tensor([[True, False, True, False], [True] * 4])
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        expected = model(*given)
+        compiled: Any = torch.compile(model, backend="aot_eager")
+        torch.testing.assert_close(compiled(*given), expected, rtol=0, atol=0)

@@ -5,8 +5,8 @@ with a tensor `n` is as long as the data says, so neither can be traced. torch.c
 as a custom operator (`torch.library.custom_op`). The operator runs the loop's own text, so compiled results are those
 of eager mode, to the last bit.
 
-A function that takes nothing but integer or bool tensors and gives back new tensors whose shapes do not depend on the
-data becomes an operator itself. Its fake is the part of the function that makes the results, without the loop that
+A function that takes nothing but tensors and gives back new tensors whose shapes do not depend on the data becomes an
+operator itself. Its fake is the part of the function that makes the results, without the loop that
 fills them in.
 
 A loop that fills tensors in place, `places[row, :n] = ...`, moves into a function of its own, which is an operator that
@@ -16,11 +16,11 @@ just before the loop, so that nothing else shares their memory; they and whateve
 text of a module does not tell of these, such as that `self.step` is an integer that the instance itself holds, is asked
 for while tracing.
 
-No gradient goes through an operator, so a trace-time condition asks that no argument is floating, but for what was just
-made of numbers. A loop that changes anything else, draws random numbers, or calls more than torch, builtins and
-functions that only compute is left alone. An operator hides its inside from the compiler: it is not fused with its
-surroundings, and waits for the device as eager mode does. CUDA graphs are recorded around it, where torch is 2.9 or
-newer.
+No gradient goes through an operator, so trace-time conditions ask that no argument takes one, and that autocast does
+nothing to it, but for what was just made of numbers: where one does, the loop breaks the graph as before. A loop that
+changes anything else, draws random numbers, or calls more than torch, builtins and functions that only compute is left
+alone. An operator hides its inside from the compiler: it is not fused with its surroundings, and waits for the device
+as eager mode does. CUDA graphs are recorded around it, where torch is 2.9 or newer.
 """
 
 from __future__ import annotations
@@ -85,7 +85,11 @@ rule = Rule(
             """,
             after="""
             # The loop depends on the data: torch.compile calls this function as one operator.
-            if torch.compiler.is_dynamo_compiling() and not (ids.is_floating_point() or ids.is_complex()):
+            if (
+                torch.compiler.is_dynamo_compiling()
+                and not (torch.is_grad_enabled() and ids.requires_grad)
+                and not (ids.is_floating_point() and torch.is_autocast_enabled(ids.device.type))
+            ):
                 return _segments_operator(ids)
             rows, columns = ids.shape
             starts = torch.nonzero(ids == 1)

@@ -85,9 +85,12 @@ def _mentions(statement: ast.AST, name: str) -> bool:
     return harmless < sum(is_name(part, name) for part in walk(statement))
 
 
-def without_gradient(name: str) -> str:
-    """Asks for a tensor that can have no gradient, and to which autocast does nothing."""
-    return f"not ({name}.is_floating_point() or {name}.is_complex())"
+def without_gradient(torch: str | None, name: str) -> tuple[str, str]:
+    """Asks for a tensor through which no gradient goes, and to which autocast does nothing."""
+    return (
+        f"not ({torch}.is_grad_enabled() and {name}.requires_grad)",
+        f"not ({name}.is_floating_point() and {torch}.is_autocast_enabled({name}.device.type))",
+    )
 
 
 class Arguments:
@@ -162,9 +165,7 @@ class Arguments:
         conditions = [] if value.is_tensor else [f"{torch}.is_tensor({name})"]
         free = self._is_counted(name) or (name in self._filled and self._is_only_written(name))
         if not free:
-            if value.is_floating or (name in self._filled and not (value.dtype or "").startswith("torch.")):
-                raise NotProven(f"`{name}` may be floating point, and the custom operator has no gradient")
-            conditions.append(without_gradient(name))
+            conditions += without_gradient(torch, name)
         return Argument(name, "Tensor", f"{torch}.Tensor", name, tuple(conditions))
 
     def _is_annotated_as_several(self, name: str) -> bool:

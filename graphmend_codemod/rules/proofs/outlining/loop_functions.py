@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from textwrap import dedent
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.patterns import elements_of, is_name, stored_names
@@ -12,7 +13,7 @@ from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.outlining.custom_op import base, decorator, head, naming, tensor
+from graphmend_codemod.rules.proofs.outlining.custom_op import base, decorator, head, naming, tensor, test
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import without_gradient
 
 _CHOOSING = frozenset("nonzero argwhere unique unique_consecutive masked_select".split())
@@ -62,8 +63,9 @@ def edit(site: Site, function: FunctionNode) -> Edit:
     slice_ = _Slice(site, function, body, names)
     operator = site.free_name(f"_{function.name.strip('_')}_operator")
     fake = site.free_name(f"{operator}_fake")
-    tests = [f"{site.torch}.compiler.is_dynamo_compiling()", *map(without_gradient, names)]
-    text = f"{_COMMENT}\nif {' and '.join(tests)}:\n    return {operator}({', '.join(names)})\n"
+    tests = [f"{site.torch}.compiler.is_dynamo_compiling()"]
+    tests += [each for name in names for each in without_gradient(site.torch, name)]
+    text = f"{_COMMENT}\n{dedent(test(site, tests))}\n    return {operator}({', '.join(names)})\n"
     replacement = Replacement(site.span(body[0]), (text, site.original(body[0])))
     helpers = (
         naming(site),
@@ -83,8 +85,6 @@ def _tensor_parameters(site: Site, function: FunctionNode) -> list[str]:
             raise NotProven(
                 f"cannot infer that the argument `{each.arg}` is a Tensor; annotate it: `{each.arg}: torch.Tensor`"
             )
-        if first[each.arg].is_floating:
-            raise NotProven(f"the argument `{each.arg}` is floating point, and the custom operator has no gradient")
     if not args.args:
         raise NotProven("the function has no arguments")
     return [each.arg for each in args.args]
