@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.scope import Scope, walk_scope
@@ -25,7 +26,30 @@ def applicable(verdict: Verdict, rule: Rule, site: Site, reached: ReachedFunctio
         )
         return verdict._replace(edit=None, declined=reason)
     verdict = _outside_handlers(_uncaught(_uncontradicted(_within_target(verdict, site), site), rule, site), site)
-    return scriptable(_importable(verdict, site), site)
+    return scriptable(_asking_once(_importable(verdict, site), site), site)
+
+
+def _asking_once(verdict: Verdict, site: Site) -> Verdict:
+    """The verdict without its edit where that reads what a subclass turns into a property that may do more than read.
+
+    A header asks before the author's statement does, and once more than eager mode where it is not true.
+    """
+    scope = site.evaluator.scope
+    if verdict.edit is None or scope.self_name is None or scope.class_facts is None:
+        return verdict
+    own = re.compile(rf"\b{scope.self_name}\.(\w+)")
+    read = {name for text in _written(verdict.edit._replace(helpers=())) for name in own.findall(text)}
+    # Nobody makes a property of these.
+    read -= {"training", *(scope.class_facts.methods.keys() - scope.class_facts.properties)}
+    for heir in scope.index.heirs(scope.class_facts.qualified) if read else ():
+        facts = scope.index.class_facts(heir)
+        for name in sorted(read & facts.properties) if facts is not None else ():
+            made = facts.methods.get(name) if facts is not None else None
+            known = scope.index.function(made) if made is not None else None
+            if made != scope.class_facts.methods.get(name) and (known is None or known.loud):
+                reason = f"`{scope.self_name}.{name}` is a property of `{heir}` that may do more than read"
+                return verdict._replace(edit=None, declined=f"{reason}; assign it to a variable first")
+    return verdict
 
 
 def _within_target(verdict: Verdict, site: Site) -> Verdict:

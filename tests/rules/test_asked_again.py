@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.tools.compiled import compiles
-from tests.tools.fixes import declined, fixed
+from tests.tools.fixes import declined, fixed, fixed_among
 from tests.tools.observe import Scenario
 
 _MODEL = """
@@ -105,3 +107,44 @@ def test_a_guard_asks_below_its_header() -> None:
 @pytest.mark.parametrize("body", ["x = x + 1", "raise ValueError('low')"])
 def test_what_stands_behind_a_tensor_is_not_asked_where_eager_mode_skips_it(body: str) -> None:
     declined(model(f"if (x < -9).any() and self.answer:\n            {body}"), because="its class says how it compares")
+
+
+@pytest.mark.parametrize("test", ["x.sum() > 0 or {0}", "not ({0} or x.isnan().any() or x.isinf().any())"])
+def test_what_stands_between_tensors_is_not_asked_twice(test: str) -> None:
+    declined(model(f"if {test.format('self.answer')}:\n            x = x + 1"), because="would be asked twice")
+
+
+_HEIR = """
+import functools
+
+import torch
+
+import model
+
+
+class Other(model.Model):
+    asks = 0
+
+    {decorator}
+    def kind(self):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("decorator", "body", "kept"),
+    [
+        ("@property", "Other.asks += 1\n        return Other.asks", False),
+        ("@functools.cached_property", "return print(self)", False),
+        ("@property", "return self.asked", True),
+        ("", "Other.asks += 1\n        return Other.asks", True),
+    ],
+)
+def test_a_property_of_a_subclass_elsewhere_is_not_asked_once_more(
+    tmp_path: Path, decorator: str, body: str, kept: bool
+) -> None:
+    source = model("if x.sum() > 0 or self.kind == 'b':\n            x = x + 1")
+    heir = _HEIR.format(decorator=decorator, body=body)
+    after, reasons = fixed_among(tmp_path, source, {"heir.py": heir})
+    assert (after != source) is kept
+    assert any("is a property of `heir.Other` that may do more than read" in each for each in reasons) is not kept

@@ -227,7 +227,8 @@ def _asked_at_once(site: Site, operand: ast.expr, env: Env, *, late: bool) -> sp
     if verdict.impure is not None or (late and verdict.raises is not None):
         why = f"`{site.text(operand)}` is asked with a tensor and may have side effects or raise; use nested `if`s"
         return speculation.Verdict(impure=why)
-    return speculation.FREE
+    again = acts(site, operand)
+    return speculation.FREE if again is None else speculation.Verdict(impure=again)
 
 
 def negated(site: Site, node: ast.expr) -> str:
