@@ -123,3 +123,31 @@ def test_python_values_are_not_named(body: str) -> None:
 def test_no_guess_becomes_an_edit() -> None:
     text = _MODEL.format(body="x = step(x.sum(), x.max(), x)", helper="x = x * float(value)")
     assert all(each.edit is None for each in checked(text).findings)
+
+
+_DEFAULT = """
+import torch
+from torch import nn
+
+
+def default(value, otherwise):
+    return value if value is not None else otherwise
+
+
+class Model(nn.Module):
+    def __init__(self, causal=False):
+        super().__init__()
+        self.causal = causal
+
+    def forward(self, x, mask=None, causal=None):
+        mask = default(mask, torch.ones(3))
+        chosen = default({given}, self.causal)
+        if chosen:
+            x = x * mask
+        return x
+"""
+
+
+def test_what_other_calls_give_a_function_is_not_what_this_one_returns() -> None:
+    assert [each.message for each in checked(_DEFAULT.format(given="causal")).findings] == []
+    assert "chosen" in checked(_DEFAULT.format(given="mask")).findings[0].message

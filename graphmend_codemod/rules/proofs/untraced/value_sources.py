@@ -26,11 +26,22 @@ AS_THEIR_ARGUMENTS = frozenset({"builtins.min", "builtins.max", "builtins.sum", 
 
 
 class Frame:
-    """A function in which an expression stands; `own` is that of the site, of which the dataflow knows more."""
+    """A function in which an expression stands; `own` is that of the site, of which the dataflow knows more.
 
-    def __init__(self, node: FunctionNode, definition: Definition | None = None, guess: Guess | None = None) -> None:
+    `through` is the call by which what is asked for comes from its result, and the frame of that call: parameters then
+    hold what this call gives, and not what others do.
+    """
+
+    def __init__(
+        self,
+        node: FunctionNode,
+        definition: Definition | None = None,
+        guess: Guess | None = None,
+        through: tuple[ast.Call, Frame] | None = None,
+    ) -> None:
         self.node = node
         self.own = guess is not None
+        self.through = through
         self._definition, self._guess = definition, guess
 
     @property
@@ -57,7 +68,7 @@ class Guess:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self._seen: set[tuple[int, int]] = set()
+        self._seen: set[tuple[int, int, int]] = set()
 
     @cached_property
     def calls(self) -> ModuleCalls | None:
@@ -83,7 +94,8 @@ class Guess:
         return Guess(self.site)._holds(Source(node, frame), leaf, _STEPS // 2)
 
     def _holds(self, source: Source, leaf: Leaf, steps: int) -> bool:
-        key = (id(source.node), source.frame.node.lineno)
+        through = source.frame.through
+        key = (id(source.node), source.frame.node.lineno, 0 if through is None else id(through[0]))
         if key in self._seen or not steps:
             return False
         self._seen.add(key)
@@ -211,6 +223,11 @@ def _given(guess: Guess, frame: Frame, name: str) -> Iterator[Source]:
     given = next((each for each in parameters(frame.node) if each.arg == name), None)
     if given is None or given.annotation is not None or guess.calls is None or frame.definition is None:
         return
+    if frame.through is not None:
+        argument = frame.definition.arguments(frame.through[0]).get(name)
+        if argument is not None:
+            yield Source(argument, frame.through[1])
+        return
     for caller, call in guess.calls.callers(frame.definition):
         argument = frame.definition.arguments(call).get(name)
         if argument is not None:
@@ -311,7 +328,7 @@ def _callee(guess: Guess, source: Source, node: ast.Call) -> Frame | None:
     definition = source.frame.definition
     callee = guess.calls.callee(definition, node) if guess.calls is not None and definition is not None else None
     if callee is not None:
-        return Frame(callee.node, callee)
+        return Frame(callee.node, callee, through=(node, source.frame))
     if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and guess.calls is not None:
         owner = node.func.value.id
         key = guess.calls.method(owner, node.func.attr) if guess.calls.has_class(owner) else None
