@@ -88,7 +88,8 @@ def line_of(site: Site, node: ast.stmt) -> str:
     targets, text = "".join(f"{site.text(target)} = " for target in node.targets), site.text(node.value)
     value = node.value if id(node.value) not in site.written else ast.parse(f"({text})", mode="eval").body
     if not isinstance(value, ast.Call):
-        return f"{targets}(\n        {text}\n    )"
+        broken = site.broken(text, 1) if site.is_too_long(site.indentation(2) + len(text)) else text
+        return f"{targets}{broken}" if broken.startswith("(\n") else f"{targets}(\n        {text}\n    )"
     pieces: list[str] = []
     for each in (value.func, *_given(value)):
         own = value is node.value

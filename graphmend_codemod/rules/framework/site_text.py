@@ -141,8 +141,9 @@ class SiteText:
     def header(self, word: str, conditions: Sequence[str], *, negated: bool = False) -> str:
         """`word` and the conditions, one a line where they are too long for one; ends with the colon.
 
-        The header asks that not all of them hold where it is `negated`.
+        The header asks that not all of them hold where it is `negated`. What stands there twice is asked once.
         """
+        conditions = [*dict.fromkeys(conditions)]
         joined = " and ".join(conditions)
         line = f"{word} not ({joined}):" if negated else f"{word} {joined}:"
         if (len(conditions) == 1 and not negated) or not self.is_too_long(self.indentation() + len(line)):
@@ -152,6 +153,7 @@ class SiteText:
 
     def negated(self, conditions: Sequence[str]) -> str:
         """`not (...)` as a condition of a header, one a line where they are too long for one."""
+        conditions = [*dict.fromkeys(conditions)]
         line = f"not ({' and '.join(conditions)})"
         if not self.is_too_long(self.indentation(1) + len(f"and {line}")):
             return line
@@ -170,7 +172,42 @@ class SiteText:
         inner = "    " * (deeper + 1)
         together = ", ".join(arguments)
         fits = "\n" not in together and not self.is_too_long(self.indentation(deeper + 1) + len(together))
-        if fits or len(arguments) == 1:
+        if fits or (len(arguments) == 1 and "\n" in together):
             return f"{before}\n{inner}{together}\n{'    ' * deeper}{after}"
-        lines = "".join(f"{inner}{argument},\n" for argument in arguments)
+        lines = "".join(f"{inner}{self.broken(argument, deeper + 1)},\n" for argument in arguments)
+        if len(arguments) == 1:
+            lines = f"{inner}{self.broken(together, deeper + 1)}\n"
         return f"{before}\n{lines}{'    ' * deeper}{after}"
+
+    def broken(self, text: str, deeper: int) -> str:
+        """An expression on one line, broken at its operator or in its call where the line would be too long."""
+        if "\n" in text or not self.is_too_long(self.indentation(deeper) + len(text) + 1):
+            return text
+        node = ast.parse(text, mode="eval").body
+        if not text.isascii() or isinstance(node, ast.GeneratorExp):
+            return text
+        if node.col_offset:  # in brackets of its own
+            inside = self.broken(text[node.col_offset : node.end_col_offset], deeper)
+            return inside if "\n" in inside else text
+        if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.BinOp):
+            at = node.operand.col_offset
+            sign = text[:at].rstrip("( ")
+            return f"{sign}{self.broken(text[len(sign) :], deeper)}" if len(sign) == 1 else text
+        inner, outer = "    " * (deeper + 1), "    " * deeper
+        if isinstance(node, ast.BinOp):
+            between = text[node.left.end_col_offset : node.right.col_offset]
+            sign = between.strip(" ()")
+            cut = (node.left.end_col_offset or 0) + between.index(sign)
+            left, right = text[:cut].rstrip(), text[cut + len(sign) :].lstrip()
+            parts = self.broken(left, deeper + 1), self.broken(right, deeper + 1)
+            return f"(\n{inner}{parts[0]}\n{inner}{sign} {parts[1]}\n{outer})"
+        plain = isinstance(node, ast.Call) and (node.args or node.keywords) and text.endswith(")")
+        if not plain or not isinstance(node, ast.Call):
+            return text
+        given: list[ast.expr | ast.keyword] = [*node.args, *node.keywords]
+        given.sort(key=lambda each: each.col_offset)
+        opening = text.index("(", node.func.end_col_offset or 0) + 1
+        arguments = [text[each.col_offset : each.end_col_offset] for each in given]
+        if text[opening : given[0].col_offset].strip() or "(" in text[given[-1].end_col_offset : -1]:
+            return text  # brackets of its own around an argument
+        return self.call(text[:opening], arguments, deeper=deeper)

@@ -1,0 +1,52 @@
+"""How compile paths are laid out: no line that is too long, and nothing that is asked twice."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from tests.tools.fixes import fixed
+
+_MODEL = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, positive: torch.Tensor):
+        number_of_them = positive.float().sum()
+        {body}
+        return loss
+"""
+
+
+def test_a_long_value_is_broken() -> None:
+    value = "-(first_of_the_losses.sum() + second_of_the_losses.sum()) / number_of_them"
+    body = f"""first_of_the_losses, second_of_the_losses = x.log(), x.exp()
+        if number_of_them == 0:
+            loss = x.sum()
+        else:
+            loss = {value}"""
+    after, result = fixed(_MODEL.format(body=body))
+    assert result.fixes
+    assert max(map(len, after.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "loss = x\n        if (x.isnan().any() or x.isinf().any()) and x.sum() > 0:\n            loss = x * 2",
+        "loss = torch.zeros_like(x)\n        mask = x > 0\n        loss[mask] = torch.tanh(x[mask] * x[mask])",
+    ],
+)
+def test_nothing_is_asked_twice(body: str) -> None:
+    after, _ = fixed(_MODEL.format(body=body))
+    tests = [node.test for node in ast.walk(ast.parse(after)) if isinstance(node, ast.If)]
+    headers = [test for test in tests if isinstance(test, ast.BoolOp) and "is_compiling" in ast.unparse(test)]
+    assert headers
+    for test in headers:
+        asked = [ast.unparse(each) for each in test.values]
+        assert len(asked) == len(set(asked))
+        assert not any(re.fullmatch(r"(.+) == \\1", each) for each in asked)
