@@ -240,6 +240,8 @@ class _Events(observe.Events):
             inside = Path(self._folder, path).relative_to(self._folder)
         except ValueError:
             return (path, line)
+        if inside.name.startswith("<"):
+            return (path, line)  # code that a compiler made
         text = (self._folder / inside).read_text(encoding="utf-8-sig")
         return (inside.as_posix(), *sorted(_arguments_at(text, line) - {"()"}))
 
