@@ -31,7 +31,8 @@ def cases(kind: type) -> list[Any]:
 def test_an_example_becomes_what_the_rule_shows(rule: Rule, example: Example) -> None:
     expected = embedded(example.after, example.setup)
     ast.parse(expected)
-    assert _without_helpers(_fixed(rule, example), known=expected) == expected
+    written = _without_helpers(_fixed(rule, example), known=expected)
+    assert written == expected, f"{rule.code} writes:\n\n{written}"
 
 
 @pytest.mark.parametrize(("rule", "example"), cases(Declined))

@@ -41,7 +41,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import judged
-from graphmend_codemod.rules.framework.reasons import name_taken
+from graphmend_codemod.rules.framework.reasons import AS_OPERATOR, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import region_outlining
@@ -227,4 +227,4 @@ def expert_loop(site: Site, node: ast.For) -> Verdict | None:
     message = f"loop over selected rows (data-dependent shapes): `{speculation.short(node.iter)}`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
-    return judged(message, lambda: region_outlining.edit(site, statements, _ABOUT))
+    return judged(message, lambda: region_outlining.edit(site, statements, _ABOUT), AS_OPERATOR)

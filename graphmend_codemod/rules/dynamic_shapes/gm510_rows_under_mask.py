@@ -37,7 +37,7 @@ from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Safety
-from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
+from graphmend_codemod.rules.framework.reasons import NotProven, name_taken, with_way_out
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.rowwise.row_values import NotRowwise
@@ -50,6 +50,7 @@ from graphmend_codemod.rules.proofs.rowwise.selectors import (
 )
 from graphmend_codemod.rules.proofs.untraced.subscripts import chosen, chosen_anywhere
 
+_BY_HAND = "manually compute all rows and select with `torch.where`"
 _SETUP = """
 import torch
 from torch import nn
@@ -222,7 +223,7 @@ def rows_under_mask(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -
     except NotWritten:
         return None
     except NotRowwise as why:
-        return None if is_expression(mask) else Verdict(message, declined=str(why))
+        return None if is_expression(mask) else Verdict(message, declined=with_way_out(str(why), _BY_HAND))
     return Verdict(message, edit=region.edit)
 
 

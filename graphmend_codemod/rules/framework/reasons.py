@@ -16,6 +16,15 @@ class NotProven(Exception):
     """Raised where a proof fails; its text is the reason for declining the fix, with a way out."""
 
 
+AS_OPERATOR = "manually make the loop one operator with `torch.library.custom_op`"
+"""The way out of a loop that cannot be outlined."""
+
+
+def with_way_out(reason: str, way_out: str) -> str:
+    """The reason, with a way out where it names none itself."""
+    return reason if not way_out or ";" in reason else f"{reason}; {way_out}"
+
+
 def name_taken(name: str = "torch") -> str:
     """The fix needs `name`, and this module binds it to something other than the module or builtin."""
     return f"this module uses the name `{name}` for something else; rename that"

@@ -181,7 +181,7 @@ class Judge:
     def _why_no_tensor(self, name: str, value: Value | None) -> str:
         what = _in_words(name)
         if value is not None and value.is_python:
-            return f"{what} is a Python value in one branch; `torch.where` would make it a tensor"
+            return f"{what} is a Python value in one branch; `torch.where` would make it a tensor: assign one in both"
         if value is not None and value.optional:
             return f"{what} may be None"
         hint = "annotate what it is computed from: `x: torch.Tensor`"
@@ -239,7 +239,7 @@ class Judge:
         named = sorted((text for text in spelled if text), key=lambda text: text.startswith("torch."))
         need = Assumption(what, *named) if len(named) == 2 else None
         if need is None or need in self.assumed or named[0].startswith("torch.") or self._casts(need):
-            raise NotProven(f"{_in_words(name)} may have a different {what} in each branch")
+            raise NotProven(f"{_in_words(name)} may have a different {what} in each branch; give it one {what} in both")
         self._need(need)
 
     def _casts(self, need: Assumption) -> bool:

@@ -60,19 +60,21 @@ def assignments(body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
 def _why_no_assignment(statement: ast.stmt) -> str:
     text = speculation.short(statement)
     if isinstance(statement, (ast.AugAssign, ast.Delete)):
-        return f"`{text}` writes in place"
+        return f"`{text}` writes in place; assign a new tensor instead"
     if isinstance(statement, ast.Assign):
         return f"`{text}` writes to an attribute or element; select the new value with `torch.where` and assign it once"
     if isinstance(statement, ast.Expr):
-        return f"`{text}` may have side effects"
+        return f"`{text}` may have side effects; if it may always run, move it before the branch"
     if isinstance(statement, ast.Break):
         return f"`{text}` ends the loop where the data says; manually run all steps and select with `torch.where`"
     if isinstance(statement, ast.Continue):
         return f"`{text}` leaves the rest of a step out; manually compute it and select with `torch.where`"
     if isinstance(statement, (ast.Return, ast.Raise)):
         return f"`{text}` leaves the branch early; assign a variable and return once, after the branch"
-    kind = type(statement).__name__.lower()
-    return f"the branch contains a nested `{kind}` statement"
+    if not hasattr(statement, "body"):
+        return f"`{text}` is not a plain assignment"
+    nested = f"the branch contains a nested `{type(statement).__name__.lower()}` statement"
+    return f"{nested}; manually compute both results and select with `torch.where`"
 
 
 def _assigned(site: Site, body: Sequence[ast.stmt]) -> tuple[Assignment, ...]:
