@@ -38,15 +38,18 @@ def test_the_page_counts_what_safe_and_opaque_fixes_make_whole() -> None:
     rows = [
         Measured("A:eval", broken, _row(), None),
         Measured("B:eval", broken, _row(breaks=1), _row()),
-        Measured("C:eval", broken, _row(breaks=1, differences=("output 0 differs",)), _row(breaks=1)),
+        Measured("C:eval", broken, _row(breaks=1, differences=("output 0 differs",)), _row(breaks=1), _row()),
         Measured("D:eval", _row(), None, None),
         Measured("E:eval", Row("E:eval", "E", "unbuilt", "too large", 1.0), None, None),
     ]
     said = answer(rows)
     assert said.startswith("5 rows tried, 4 could be made small and called, 3 of these break here.")
-    assert "1 (33%) are one graph with safe fixes, 2 (67%) with opaque ones as well." in said
+    assert (
+        "1 (33%) are one graph with safe fixes, 2 (67%) with opaque ones as well, 3 (100%) with unsafe ones too."
+        in said
+    )
     assert "differ in 1 of 3 compared" in said
-    assert "| `C` eval | 2 | 1 | 1 | 4 |" in markdown(rows, {"date": "today"})
+    assert "| `C` eval | 2 | 1 | 1 | 0 | 5 |" in markdown(rows, {"date": "today"})
     assert "`C:eval`: safe: eager result changed: output 0 differs" in markdown(rows, {})
 
 

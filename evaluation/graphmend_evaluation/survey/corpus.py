@@ -1,4 +1,4 @@
-"""Measure the rows of a list, each a class of transformers and a mode, as installed, with safe fixes, with opaque ones.
+"""Measure the rows of a list, each a class of transformers and a mode: as installed, with safe, opaque, unsafe fixes.
 
     python -m graphmend_evaluation.survey.corpus ROWS [--sample N] [--work FOLDER]
 
@@ -26,7 +26,12 @@ from graphmend_evaluation.survey import corpus_page
 from graphmend_evaluation.survey.__main__ import about_this_run, worker_environment
 from graphmend_evaluation.survey.row import Row, read
 
-ARMS = {"base": (), "safe": ("--no-unsafe-fixes", "--no-opaque"), "opaque": ("--no-unsafe-fixes", "--opaque")}
+ARMS = {
+    "base": (),
+    "safe": ("--no-unsafe-fixes", "--no-opaque"),
+    "opaque": ("--no-unsafe-fixes", "--opaque"),
+    "unsafe": ("--unsafe-fixes", "--opaque"),
+}
 """Names of the arms and the options of `graphmend fix` that make them."""
 MODES = ("eval", "train")
 _AT_A_TIME = 60

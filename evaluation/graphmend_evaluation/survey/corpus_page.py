@@ -1,4 +1,4 @@
-"""The page of listed rows: as installed, with safe fixes, with opaque ones."""
+"""The page of listed rows: as installed, with safe fixes, with opaque ones, with unsafe ones."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Measured:
     base: Row | None
     safe: Row | None
     opaque: Row | None
+    unsafe: Row | None = None
 
     @property
     def breaks(self) -> bool:
@@ -35,15 +36,25 @@ class Measured:
         return self.whole_safe or (self.opaque is not None and self.opaque.whole)
 
     @property
+    def whole_unsafe(self) -> bool:
+        """True when unsafe fixes do, beside opaque ones."""
+        return self.whole_opaque or (self.unsafe is not None and self.unsafe.whole)
+
+    @property
+    def arms(self) -> tuple[tuple[str, Row | None], ...]:
+        """The fixed arms by name."""
+        return ("safe", self.safe), ("opaque", self.opaque), ("unsafe", self.unsafe)
+
+    @property
     def seconds(self) -> float:
         """Of all arms: making the model, running it in eager mode, compiling, comparing."""
-        return sum(row.seconds for row in (self.base, self.safe, self.opaque) if row is not None)
+        return sum(row.seconds for row in (self.base, *(row for _, row in self.arms)) if row is not None)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What must not be, as `table.Pair.problems` has it, of both fixed arms."""
+        """What must not be, as `table.Pair.problems` has it, of the fixed arms."""
         found: list[str] = []
-        for arm, row in (("safe", self.safe), ("opaque", self.opaque)):
+        for arm, row in self.arms:
             if row is None or self.base is None:
                 continue
             if not row.ok:
@@ -55,7 +66,7 @@ class Measured:
 
     def to_json(self) -> dict[str, Any]:
         """As what `json.dumps` takes."""
-        arms = (("base", self.base), ("safe", self.safe), ("opaque", self.opaque))
+        arms = (("base", self.base), *self.arms)
         return {"row": self.name, **{name: None if row is None else row.to_json() for name, row in arms}}
 
 
@@ -63,15 +74,17 @@ def answer(rows: Sequence[Measured]) -> str:
     """The result in a few sentences."""
     made = [each for each in rows if each.base is not None and each.base.ok]
     broken = [each for each in made if each.breaks]
-    safe, opaque = (sum(getattr(each, name) for each in broken) for name in ("whole_safe", "whole_opaque"))
+    names = ("whole_safe", "whole_opaque", "whole_unsafe")
+    safe, opaque, unsafe = (sum(getattr(each, name) for each in broken) for name in names)
     compared = [each for each in broken if each.safe is not None and each.safe.ok]
-    changed = sum(bool(row.differences) for each in broken for row in (each.safe, each.opaque) if row is not None)
+    changed = sum(bool(row.differences) for each in broken for _, row in each.arms if row is not None)
     seconds = sorted(each.seconds for each in broken)
     typical = f"; {seconds[len(seconds) // 2]:.0f} s a row for all arms (median)" if seconds else ""
     return (
         f"{len(rows)} rows tried, {len(made)} could be made small and called, {len(broken)} of these break here. "
         f"Of the {len(broken)}: {safe}{_share(safe, len(broken))} are one graph with safe fixes, {opaque}"
-        f"{_share(opaque, len(broken))} with opaque ones as well. Eager results, and gradients in training mode, "
+        f"{_share(opaque, len(broken))} with opaque ones as well, {unsafe}"
+        f"{_share(unsafe, len(broken))} with unsafe ones too. Eager results, and gradients in training mode, "
         f"differ in {changed} of {len(compared)} compared{typical}."
     )
 
@@ -94,16 +107,18 @@ def _lines(rows: Sequence[Measured], about: Mapping[str, str]) -> Iterator[str]:
         "Here each class is made small by the survey's general rules and called with inputs made of its signature: "
         "some rows do not break here, and some break elsewhere. Breaks are counted strictly, capture flags off, "
         "nothing set. The arm with opaque fixes is measured where safe ones leave a break; in its graphs are operators "
-        "that the compiler cannot look into."
+        "that the compiler cannot look into. The arm with unsafe fixes has those as well, and is measured where "
+        "a graph still breaks: a layer that a random number would skip runs, and its result is selected (GM112)."
     )
     problems = [f"- `{each.name}`: {problem}" for each in rows for problem in each.problems]
     if problems:
         yield from ("", "## Problems", "", *problems)
-    yield from ("", "## Rows that break", "", "| row | breaks | safe | opaque | seconds |", "|---|---:|---:|---:|---:|")
+    yield from ("", "## Rows that break", "", "| row | breaks | safe | opaque | unsafe | seconds |")
+    yield "|---|---:|---:|---:|---:|---:|"
     for each in sorted((row for row in rows if row.breaks), key=lambda row: row.name):
-        cells = (_cell(each.base), _cell(each.safe), _cell(each.opaque), f"{each.seconds:.0f}")
+        cells = (_cell(each.base), _cell(each.safe), _cell(each.opaque), _cell(each.unsafe), f"{each.seconds:.0f}")
         yield f"| `{each.name.replace(':', '` ')} | " + " | ".join(cells) + " |"
-    for title, arm in (("safe", "safe"), ("opaque", "opaque")):
+    for title, arm in (("safe", "safe"), ("opaque", "opaque"), ("unsafe", "unsafe")):
         yield from ("", f"## What breaks after {title} fixes", "", *_sites(getattr(each, arm) for each in rows))
     whole = [each.name for each in rows if each.base is not None and each.base.whole]
     yield from ("", "## Rows that do not break here", "", ", ".join(f"`{name}`" for name in sorted(whole)) or "None.")

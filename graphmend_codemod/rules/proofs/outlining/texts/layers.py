@@ -71,8 +71,7 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
 
     def decorate(code):
         name, counted = _operator_name(code.__name__.strip("_")), itertools.count()
-        numbers, owners, constants = weakref.WeakKeyDictionary(), weakref.WeakValueDictionary(), {}
-        alone = {}  # the numbers of calls without a module
+        owners, constants = weakref.WeakValueDictionary(), {}
 
         def tensors_of(owner):  # with their paths, first those that the owner holds itself
             values = {part: getattr(owner, part) if part else owner for part in parts}
@@ -81,9 +80,8 @@ def _one_operator(*parts: str, shapes=None, nested=0, untraced: bool = False):
                 yield from value.named_parameters(part) if isinstance(value, torch.nn.Module) else ()
 
         @torch.compiler.assume_constant_result
-        def number_of(owner, others):
-            known = alone if owner is None else numbers.setdefault(owner, {})
-            number = known.setdefault(repr(others), next(counted))
+        def number_of(owner, others):  # another one for each call: equal calls are merged, and may draw random numbers
+            number = next(counted)
             constants[number] = others
             if owner is not None:
                 owners[number] = owner
