@@ -14,8 +14,9 @@ A branch that initialises parameters or buffers once, under a flag that is kept 
 (`if not self.done: self.scale.data = 1 / x.std(0); self.done.fill_(True)`), is computed for every input, and each
 tensor gets the selected value where it fits; otherwise the branch runs as it did. Statements of the branch must be
 cheap, draw no random numbers, and be unable to raise where eager mode skips them. A tensor whose `data` the branch
-replaces (`self.scale.data = x`) must not require gradients, or they are off: compiled code would give it none. Write
-into it (`self.scale.data.copy_(x)`) to have one graph in training as well.
+replaces (`self.scale.data = x`) and which needs a gradient is written into: compiled code would give it none otherwise.
+Where another tensor of the module shares its memory the branch runs as it did. What was made of its memory outside of
+the module before (a `state_dict()` that was not copied) sees the new values, too.
 
 A value that a branch caches for itself (`if not hasattr(self, "a"): self.a = ...`) is computed in the graph instead of
 stored, where every call would compute the same one and nothing else in the project reads it. An attribute that a branch
@@ -104,7 +105,10 @@ rule = Rule(
     contract=Contract(
         cost=Cost.BOTH_ARMS,
         cost_note="what each branch would write is always computed, and one is selected",
-        compiled_state="the selected tensor is written; values that a branch caches are not stored",
+        compiled_state=(
+            "the selected tensor is written; values that a branch caches are not stored; where `data` is replaced, "
+            "torch.compile notes a bool among the globals of the file"
+        ),
         compiled_logs=FLOAT_WARNING,
     ),
     examples=(

@@ -14,7 +14,7 @@ from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.patterns import is_attribute, is_none, operands_of
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.values import Kind
-from graphmend_codemod.core.findings import Edit
+from graphmend_codemod.core.findings import Edit, Helper
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.edits import computed_in_front
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -24,6 +24,35 @@ from graphmend_codemod.rules.proofs.unproven import tensor_checks
 
 FILLS = {"copy_": 1, "fill_": 1, "zero_": 0}
 """Methods that write into a tensor, with the number of their arguments."""
+_OWNS = '''
+@{torch}.compiler.assume_constant_result
+def _owns_its_memory(owner: {torch}.nn.Module, name: str) -> bool:
+    """True if no other tensor in the module `owner` shares memory with `owner.name`: known while tracing."""
+    own = getattr(owner, name)
+    held = [
+        each
+        for layer in owner.modules()
+        for each in (*layer.parameters(recurse=False), *layer.buffers(recurse=False), *vars(layer).values())
+        if isinstance(each, {torch}.Tensor) and each is not own
+    ]
+    memory = own.untyped_storage()
+    whole = memory.nbytes() == own.numel() * own.element_size()
+    return whole and all(each.untyped_storage().data_ptr() != memory.data_ptr() for each in held)
+'''
+_FITS = '''
+def _may_replace_data(owner: {torch}.nn.Module, name: str) -> bool:
+    """True if compiled code can replace the data of `owner.name`: it copies into a tensor that needs a gradient."""
+    needed = {torch}.is_grad_enabled() and getattr(owner, name).requires_grad
+    return not needed or _owns_its_memory(owner, name)
+'''
+_REPLACE = '''
+def _replace_data(x: {torch}.Tensor, data: {torch}.Tensor) -> None:
+    """`x.data = data` for compiled code, which gives no gradient to a tensor whose data it replaces."""
+    if {torch}.is_grad_enabled() and x.requires_grad:
+        x.data.copy_(data)
+    else:
+        x.data = data
+'''
 
 
 class _Write(NamedTuple):
@@ -50,7 +79,8 @@ def initialising_edit(site: Site, node: ast.If, condition: Condition, own: str) 
     known = list(dict.fromkeys([*static, *asked, *branch.conditions(), *condition.facts]))
     chosen = site.free_name("condition", "is_chosen")
     body = [f"{chosen} = {condition.choice}", *branch.selects(chosen)]
-    return computed_in_front(site, node, known, branch.lines, branch.facts(), body)
+    edit = computed_in_front(site, node, known, branch.lines, branch.facts(), body)
+    return edit._replace(helpers=(*edit.helpers, *branch.helpers()))
 
 
 class _Branch:
@@ -205,15 +235,25 @@ class _Branch:
         """What the header asks for: that tensors are tensors, and what computes in any case does not raise."""
         torch, own = self.site.torch, self.own
         rebound = [name for name, each in self.writes.items() if each.how == "rebound"]
-        # Compiled code gives no gradient to a tensor whose `data` it replaces.
-        replaced = [name for name, each in self.writes.items() if each.how == "data"]
         return [
             *(f"isinstance({own}.{name}, {torch}.Tensor)" for name in self.writes),
             *(f"not isinstance({own}.{name}, {torch}.nn.Parameter)" for name in rebound),
-            *(f"not ({torch}.is_grad_enabled() and {own}.{name}.requires_grad)" for name in replaced),
+            *(f'_may_replace_data({own}, "{name}")' for name in self._replaced()),
             *self._asked,
             *self._shapes,
         ]
+
+    def _replaced(self) -> list[str]:
+        return [name for name, each in self.writes.items() if each.how == "data"]
+
+    def helpers(self) -> tuple[Helper, ...]:
+        """The functions of the module that the compile path calls."""
+        texts = {"_owns_its_memory": _OWNS, "_may_replace_data": _FITS, "_replace_data": _REPLACE}
+        if not self._replaced():
+            return ()
+        return tuple(
+            Helper(name, text.format(torch=self.site.torch).strip("\n"), shared=True) for name, text in texts.items()
+        )
 
     def facts(self) -> list[str]:
         """What has to hold of what was computed."""
@@ -229,7 +269,8 @@ class _Branch:
         for name, (how, value) in self.writes.items():
             place = f"{self.own}.{name}" if how == "rebound" else f"{self.own}.{name}.data"
             select = f"{self.site.torch}.where({chosen}, {value}, {place})"
-            lines.append(f"{place}.copy_({select})" if how == "filled" else f"{place} = {select}")
+            written = {"filled": f"{place}.copy_({select})", "rebound": f"{place} = {select}"}
+            lines.append(written.get(how) or f"_replace_data({self.own}.{name}, {select})")
         return lines
 
 
