@@ -261,3 +261,78 @@ class Model(nn.Module):
         {body}
 """
     declined(source, "may look the number up in a list", opaque=True)
+
+
+_ASKED_IN_TRAINING = _model(
+    "rows = x[mask]",
+    "if self.training:",
+    "    if len(rows) > 1:",
+    "        x = x + rows.sum()",
+    "return x + rows.sum(0)",
+)
+_ASKED_OTHERWISE = _ASKED_IN_TRAINING.replace(
+    "if self.training:", "if not self.training:\n            x = x * 2\n        else:"
+)
+_ASKED_OF_A_LIMIT = _model(
+    "rows = x[mask]",
+    "if limit is not None and len(rows) > limit:",
+    "    rows = rows[:limit]",
+    "return x + rows.sum(0)",
+).replace("lengths: torch.LongTensor", "lengths: torch.LongTensor, limit=None")
+
+
+@pytest.mark.parametrize("source", [_ASKED_IN_TRAINING, _ASKED_OTHERWISE, _ASKED_OF_A_LIMIT])
+def test_what_python_passes_by_decides_nothing(source: str) -> None:
+    after, _ = fixed(source, **_CODE)
+    behaves(source, after, [*_INPUTS, _NOTHING], scenarios=FEW_SCENARIOS)
+    compiles(after, [*_INPUTS, _NOTHING], scenarios=[Scenario(False, "off")])
+    compiles(after, [*_INPUTS, _NOTHING], scenarios=[Scenario(True, "leaves")], strict=False)
+
+
+def test_a_limit_that_is_given_breaks_the_graph_as_before() -> None:
+    after, _ = fixed(_ASKED_OF_A_LIMIT, **_CODE)
+    assert "limit is None" in after
+    compiles(after, [f"{each}, 1" for each in _INPUTS], strict=False)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("rows = x[mask]", "given = None if len(x) > 5 else given", "if given is not None and len(rows) > 1:"),
+        ("rows = x[mask]", "self.quiet = given", "if self.quiet is None and len(rows) > 1:"),
+        ("rows = x[mask]", "if given.dim() and len(rows) > 1:"),
+        ("rows = x[mask]", "if len(rows) > 1 and given is None:"),
+        ("rows = x[mask]", "if given is None or len(rows) > 1:"),
+    ],
+    ids=["bound anew", "stored", "may raise", "asked behind", "or"],
+)
+def test_what_may_change_before_it_is_asked_passes_nothing_by(lines: tuple[str, ...]) -> None:
+    source = _model(*lines, "    x = x + rows.sum()", "return x")
+    assert not [each for each in checked(source, **_CODE).findings if each.edit is not None]
+
+
+def test_a_mask_in_another_layout_is_a_mask() -> None:
+    source = _model(
+        "chosen = x > 0",
+        "chosen = chosen.view(-1)",
+        "rows = x.view(-1)[chosen]",
+        "near = mask & (lengths > 1)",
+        "both = near.clone()",
+        "further = (2 * x)[both]",
+        "more = []",
+        "for i in range(len(x)):",
+        "    more.append(x[i][(x > 1)[i]].cumsum(0).sum())",
+        "return x + rows.cumsum(0).sum() + further.cumsum(0).sum() + sum(more)",
+    )
+    after, _ = fixed(source, **_CODE)
+    assert sum("_places_in_graph(" in line for line in after.splitlines()) == 4
+    compiles(after, [*_INPUTS, _NOTHING], scenarios=_TRAINING)
+
+
+def test_a_name_that_also_holds_places_is_asked_while_tracing() -> None:
+    source = _model(
+        "chosen = x[:, 0] > 0", "if x.shape[1] > 3:", "    chosen = lengths - 1", "return x[chosen].sum(0) + x"
+    )
+    compiles(
+        fixed(source, **_CODE)[0], ["torch.randn(3, 4), torch.ones(3).bool(), torch.tensor([2, 1, 3])"], strict=False
+    )

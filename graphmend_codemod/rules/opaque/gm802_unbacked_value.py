@@ -5,6 +5,9 @@ has a value or a size that only the data tells. Two small operators of the modul
 the places that are not zero, and torch.compile has an unbacked symbol for what they give. The graph goes on behind
 them. The device is waited for as before, and eager mode runs the author's statement.
 
+Where a branch needs the value, and only behind a test that Python decides (`if self.training:`, `limit is not None and
+len(rows) > limit`), the header asks for the opposite of that test; otherwise nothing is written.
+
 These operators are *opaque*, so only `graphmend fix --opaque` or the setting `opaque = true` writes them. What comes
 later may ask for the number while it is traced: then the graph breaks there, or the backend refuses to compile. Where
 TorchScript compiles the code as well, the header says so and TorchScript passes the path by. The operators also take

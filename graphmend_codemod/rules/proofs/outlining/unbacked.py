@@ -14,6 +14,7 @@ from graphmend_codemod.core.findings import Helper, Original, Span
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.fractions_read import has_fraction, whole_at_trace
+from graphmend_codemod.rules.proofs.outlining.passed_by import passed_by
 from graphmend_codemod.rules.proofs.outlining.texts.numbers import HELPERS, SCHEMAS, TEXTS
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import sizes
@@ -66,9 +67,10 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     first = breaks[0] if breaks else Untraced(written[0][0], "writes under a boolean mask", "")
     read = [inner for each in breaks if id(each.node) not in outer and (inner := _read(site, each.node)) is not None]
     fraction = next((inner for inner in read if has_fraction(site, inner)), None)
-    why = (_looked_up(site, statement, written) if is_number else None) or _why_not(
-        site, statement, is_number=is_number
-    )
+    why = _looked_up(site, statement, written) if is_number else None
+    avoided: list[str] = []
+    if why is None:
+        avoided, why = _avoided(site, statement, is_number=is_number)
     reason = f"{why}; manually compute all elements and select with `torch.where`" if why is not None else None
     if fraction is not None:
         why = f"`{short(fraction)}` is no whole number, and the graph breaks where such a number is read"
@@ -77,7 +79,7 @@ def captured(site: Site, statement: ast.stmt) -> Captured | None:
     asked = (
         () if site.scripted else tuple(dict.fromkeys(each for inner in read for each in whole_at_trace(site, inner)))
     )
-    return Captured(first, reason, tuple(written), helpers(site, names), asked)
+    return Captured(first, reason, tuple(written), helpers(site, names), (*avoided, *asked))
 
 
 def rewritten(site: Site, statement: ast.stmt, found: Captured, deeper: int) -> Iterator[str | Original]:
@@ -217,8 +219,8 @@ def _can_be_exchanged(statement: ast.stmt, written: Sequence[tuple[ast.expr, str
     return not any(isinstance(part, _ONCE) for part in walk(statement))
 
 
-def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
-    """Where Python needs the value of what the statement reads; None where nothing does.
+def _avoided(site: Site, statement: ast.stmt, *, is_number: bool) -> tuple[list[str], str | None]:
+    """The conditions under which nothing in Python needs the value of what the statement reads, and why there are none.
 
     A number that a function returns may come to code of Python alone, for which it has no value while Dynamo traces.
     """
@@ -227,16 +229,29 @@ def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
         and is_number
         and not (statement.value and site.value(statement.value).is_tensor)
     ):
-        return f"`{short(statement)}` hands the number to a caller that may need its value while Dynamo traces"
+        return [], f"`{short(statement)}` hands the number to a caller that may need its value while Dynamo traces"
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     bound = [part for each in targets if each is not None for part in walk(each) if _is_stored(part)]
     kept = next((part for part in bound if isinstance(part, ast.Attribute)), None)
     facts = site.evaluator.scope.class_facts
     if kept is not None and is_number and (facts is None or facts.is_module):
-        return f"`{short(kept)}` keeps the number after the call, and a symbol has no value outside of the graph"
+        return [], f"`{short(kept)}` keeps the number after the call, and a symbol has no value outside of the graph"
     names = {part.id for part in bound if isinstance(part, ast.Name)}
+    conditions: dict[str, None] = {}
+    for name, node, test in _deciders(site, statement, names, is_number=is_number):
+        condition = None if site.scripted else passed_by(site, statement, node, test)
+        if condition is None:
+            return [], f"a branch or loop depends on `{name}`, and the graph breaks there"
+        conditions[condition] = None
+    return [*conditions], None
+
+
+def _deciders(
+    site: Site, statement: ast.stmt, names: set[str], *, is_number: bool
+) -> Iterator[tuple[str, ast.AST, ast.expr]]:
+    """What decides by one of the names after the statement: the name, the place, and the test there."""
     if not names:
-        return None
+        return
     handlers = [node for node in walk(site.evaluator.scope.node) if isinstance(node, ast.ExceptHandler)]
     failing = {id(part) for handler in handlers for part in walk(handler)}
     loops = [each for each in site.place.parents if isinstance(each, (ast.For, ast.While))]
@@ -249,8 +264,7 @@ def _why_not(site: Site, statement: ast.stmt, *, is_number: bool) -> str | None:
             name = next((name for name in read if name in names), None)
             comes_after = getattr(node, "lineno", statement.lineno) >= statement.lineno or id(node) in again
             if name is not None and comes_after and id(node) not in failing:
-                return f"a branch or loop depends on `{name}`, and the graph breaks there"
-    return None
+                yield name, node, test
 
 
 def _decisions(site: Site) -> list[tuple[ast.AST, list[ast.expr]]]:

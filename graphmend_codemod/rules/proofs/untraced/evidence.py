@@ -20,6 +20,7 @@ _REGISTERS = re.compile(r"self\.register_buffer\(\s*[\"'](\w+)[\"']\s*,(?!\s*Non
 _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not isin isnan isinf isfinite".split())
 _SPEAKS_OF_MASK = re.compile(r"(?:^|_)(?:mask|masks|valid)$|^mask_")
 _MOVES = frozenset("view reshape flatten squeeze unsqueeze contiguous clone detach expand expand_as cpu cuda".split())
+_REARRANGES = frozenset({"einops.rearrange", "einops.repeat"})
 _LARGEST = frozenset({"builtins.min", "builtins.max", "builtins.abs"})
 
 
@@ -69,10 +70,36 @@ def is_mask(site: Site, node: ast.expr) -> bool:
     value = site.value(node)
     if value.is_python or value.is_single or (value.dtype is not None and value.dtype.startswith("torch.int")):
         return False
-    if value.dtype == BOOL or _looks_like_mask(node):
-        return True
-    values = assigned(site, node.id) if isinstance(node, ast.Name) else []
-    return bool(values) and all(map(_looks_like_mask, values))
+    return value.dtype == BOOL or _holds_mask(site, node)
+
+
+def _holds_mask(site: Site, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+    """True for what compares, for a part or another layout of that, and for a name that only ever holds such values."""
+    if isinstance(node, ast.Subscript):
+        return _holds_mask(site, node.value, seen)
+    if isinstance(node, ast.Call) and (moved := _laid_out(site, node)) is not None:
+        return _holds_mask(site, moved, seen)
+    if not isinstance(node, ast.Name) or node.id in seen:
+        return _looks_like_mask(node)
+    # What a name gets from itself in another layout tells nothing new.
+    values = [each for each in assigned(site, node.id) if not _is_itself(site, each, node.id)]
+    return bool(values) and all(_holds_mask(site, each, seen | {node.id}) for each in values)
+
+
+def _laid_out(site: Site, call: ast.Call) -> ast.expr | None:
+    """The tensor that a call gives in another layout, with its dtype."""
+    if (site.resolve(call.func) or "") in _REARRANGES and call.args:
+        return call.args[0]
+    own = isinstance(call.func, ast.Attribute) and site.resolve(call.func) is None
+    return call.func.value if own and isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES else None
+
+
+def _is_itself(site: Site, node: ast.expr, name: str) -> bool:
+    while isinstance(node, ast.Call) and (moved := _laid_out(site, node)) is not None:
+        node = moved
+        if isinstance(node, ast.Name):
+            return node.id == name
+    return False
 
 
 def may_be_mask(site: Site, node: ast.expr) -> bool:
@@ -87,7 +114,7 @@ def may_be_mask(site: Site, node: ast.expr) -> bool:
     before = [each for each in values if each.lineno < site.place.statement.lineno]
     before = before or (values if site.place.in_loop else [])
     if before:
-        return _looks_like_mask(before[-1]) or _is_moved_mask(before[-1])
+        return _looks_like_mask(before[-1]) or _is_moved_mask(before[-1]) or _holds_mask(site, node)
     # A hint for what to ask: whatever is written asks on the compile path whether the dtype is bool.
     return _SPEAKS_OF_MASK.search(node.id) is not None
 

@@ -1,0 +1,91 @@
+"""Code that does not run where a test of Python says so: `if self.training:`, `n is not None and len(rows) > n`.
+
+What depends on data there is no reason against a compile path that asks for the opposite of the test.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk
+from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.conditions import negated
+
+_NEVER_TENSORS = frozenset({AttributeKind.CONSTANT, AttributeKind.CONFIG})
+
+
+def passed_by(site: Site, statement: ast.stmt, node: ast.AST, test: ast.expr) -> str | None:
+    """A condition of Python under which `test` in `node` is not asked after the statement; None if none is known.
+
+    It can be asked in front of the statement and means the same there.
+    """
+    found = _in_and(site, node, test)
+    if found is not None:
+        return found
+    parents = _parents(site)
+    inner = node
+    while (outer := parents.get(id(inner))) is not None and not any(part is statement for part in walk(outer)):
+        if isinstance(outer, ast.If) and not any(part is inner for part in walk(outer.test)):
+            taken = any(each is inner for each in outer.body)
+            if taken and _is_settled(site, outer.test):
+                return negated(site, outer.test)
+            if not taken and _is_settled(site, outer.test):
+                return site.operand_of_and(outer.test)
+            first = outer.test.values[0] if isinstance(outer.test, ast.BoolOp) else None
+            conjunction = first is not None and isinstance(outer.test.op, ast.And)  # type: ignore[attr-defined]
+            if taken and conjunction and first is not None and _is_settled(site, first):
+                return negated(site, first)
+        inner = outer
+    return None
+
+
+def _in_and(site: Site, node: ast.AST, test: ast.expr) -> str | None:
+    """The opposite of what is asked before `test` in `a and test`."""
+    whole = getattr(node, "test", None)
+    if not isinstance(whole, ast.BoolOp) or not isinstance(whole.op, ast.And):
+        return None
+    for each in whole.values:
+        if any(part is test for part in walk(each)):
+            return None
+        if _is_settled(site, each):
+            return negated(site, each)
+    return None
+
+
+def _is_settled(site: Site, test: ast.expr) -> bool:
+    """True for a test of the arguments and of the instance that means the same all through the function.
+
+    It asks for None, for `training`, or for numbers and words that the constructor got.
+    """
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _is_settled(site, test.operand)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
+        other = test.comparators[0]
+        return isinstance(other, ast.Constant) and other.value is None and _stays(site, test.left)
+    if not isinstance(test, ast.Attribute) or not _stays(site, test):
+        return False
+    fact = site.evaluator.scope.attribute(test.attr)
+    return test.attr == "training" or (fact is not None and fact.kind in _NEVER_TENSORS)
+
+
+def _stays(site: Site, node: ast.expr) -> bool:
+    """True for an argument and an attribute of the instance that the function does not assign."""
+    function = site.evaluator.scope.node
+    stored = [part for part in walk(function) if isinstance(getattr(part, "ctx", None), (ast.Store, ast.Del))]
+    if isinstance(node, ast.Name):
+        given = any(each.arg == node.id for each in parameters(function))
+        return given and not any(isinstance(part, ast.Name) and part.id == node.id for part in stored)
+    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    if not own or node.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
+        return False
+    return not any(isinstance(part, ast.Attribute) and part.attr == node.attr for part in stored)  # type: ignore[attr-defined]
+
+
+def _parents(site: Site) -> dict[int, ast.AST]:
+    function: FunctionNode = site.evaluator.scope.node
+
+    def look() -> dict[int, ast.AST]:
+        return {id(child): part for part in walk(function) for child in children(part)}
+
+    return site.remembered("parents", function, look, anywhere=True)
