@@ -16,7 +16,7 @@ import torch
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.proofs.outlining import unbacked
 from tests.tools.behaviour import FEW_SCENARIOS, behaves
-from tests.tools.fixes import checked, embedded, fixed
+from tests.tools.fixes import checked, declined, embedded, fixed
 
 _RECURRENT = """
 import torch
@@ -374,3 +374,55 @@ def test_code_for_torchscript_asks_in_a_function_whether_an_operator_fits(monkey
     whole: Any = torch.compile(model, backend="eager")
     with torch.autocast("cpu", torch.bfloat16):
         torch.testing.assert_close(whole(X, lengths), model(X, lengths))
+
+
+_CALLED = """
+import torch
+from torch import nn
+
+
+def put(queue, rows):
+    queue[0].copy_(rows[0] * 2)
+    queue[1].copy_(rows[1])
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("queue", torch.arange(12.0).view(4, 3))
+        self.register_buffer("place", torch.zeros(1, dtype=torch.long))
+
+    def put(self, rows):
+        self.queue[0] = rows[0] * 2
+        self.queue[1] = rows[1]
+
+    @torch.no_grad()
+    def step(self, rows: torch.Tensor):
+        if int(self.place) > 2:
+            return
+        {call}
+
+    def forward(self, x: torch.Tensor):
+        self.step(self.queue[:2])
+        return self.queue * x
+"""
+
+
+@pytest.mark.parametrize("call", ["self.put(rows)", "put(self.queue, rows)"])
+def test_what_a_called_function_reads_after_a_change_is_the_reason(call: str) -> None:
+    """The operator gets copies, and in eager mode `rows` may be a view of what changes."""
+    declined(_CALLED.replace("{call}", call), "`rows` is read after a change", opaque=True, select=("GM801",))
+
+
+@pytest.mark.parametrize("call", ["self.put(rows)", "put(self.queue, rows)"])
+def test_what_a_called_function_reads_before_a_change_is_fine(call: str) -> None:
+    source = _CALLED.replace("{call}", call)
+    source = source.replace("    queue[0].copy_(rows[0] * 2)\n", "").replace("queue[1].copy_", "queue[0].copy_")
+    source = source.replace("        self.queue[0] = rows[0] * 2\n", "").replace("self.queue[1] = ", "self.queue[0] = ")
+    assert "_step_operator(" in fixed(source, opaque=True)[0]
+    model, again = made(source), made(source)
+    whole: Any = torch.compile(again, backend="aot_eager", fullgraph=True)
+    x = torch.randn(4, 3)
+    for _ in range(2):
+        torch.testing.assert_close(whole(x), model(x))
+        torch.testing.assert_close(again.queue, model.queue)

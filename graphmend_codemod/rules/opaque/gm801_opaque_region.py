@@ -21,6 +21,10 @@ at a shape that comes from its parameters (the masks of SpecAugment), is called 
 without gradients, numbers and tuples of integers, and NumPy draws the numbers that it draws in eager mode, as often
 and in the same order.
 
+**Cached functions of numbers.** A function under `functools.cache` or `lru_cache` that gets numbers, words, dtypes and
+devices alone is called while tracing, and the graph keeps its result as a constant: its author says that equal
+arguments give equal results. That is no operator and costs nothing. A size that may change breaks the graph as before.
+
 **Methods that change tensors of the instance.** A method that returns nothing and fills a queue, starts a codebook or
 counts in buffers (`if self.initted: return`, `place = int(self.place)`) is called as one operator, which gets these
 tensors and gives back their new values; the graph copies these into them. That takes longer than a break where they

@@ -27,7 +27,6 @@ _SHARES = torch_api.name_set(
     "to cpu cuda float double half bfloat16 int long short bool type type_as contiguous detach numpy"
 )
 _FILLS = torch_api.name_set("append extend insert")
-_NOT_AGAIN = frozenset({"numpy", "__array__", "data_ptr"})
 _DEEP = 6
 _OF_ONE_VALUE = torch_api.PYTHON_ATTRIBUTES.keys() | torch_api.name_set(
     "data grad T mT real imag type index is_floating_point is_complex itemsize"
@@ -40,10 +39,11 @@ class FunctionEffects:
 
     Of the instance of a method, which is followed into other methods: `read` are attributes that they read, `set` those
     that they set, to constants alone, `off` flags that have to be False for the effects to be all, `writes` the nodes
-    that change its tensors, by identity, `methods` is whether there are other methods, and `parts` names attributes
-    that hold more than a tensor or a constant, with what is read of them. `held` names the function of this file that
-    an attribute is taken for, `recorded` is whether autograd may see a change, `random` whether anything may draw
-    random numbers. `updates` is for code that is not run again for a gradient: it may log messages and fill `held`.
+    that change a tensor, by identity, `followed` the functions that were looked into, with the parameters that each
+    leaves alone, `methods` is whether there are other methods, and `parts` names attributes that hold more than a
+    tensor or a constant, with what is read of them. `held` names the function of this file that an attribute is taken
+    for, `recorded` is whether autograd may see a change, `random` whether anything may draw random numbers. `updates`
+    is for code that is not run again for a gradient: it may log messages and fill `held`.
     """
 
     def __init__(self, site: Site, *, updates: bool = False) -> None:
@@ -57,6 +57,7 @@ class FunctionEffects:
         self.set: dict[str, ast.Constant] = {}
         self.off: set[str] = set()
         self.writes: set[int] = set()
+        self.followed: list[tuple[FunctionNode, list[str]]] = []
         self.methods = False
         self.random = False
         self.parts: dict[str, str] = {}
@@ -70,15 +71,18 @@ class FunctionEffects:
         are functions that parameters are.
         """
         key = (id(function), *sorted((name, id(node)) for name, node in (given or {}).items()))
+        if key not in self._known and depth > _DEEP:
+            raise NotProven(f"`{function.name}` calls functions that call further ones")
         if key not in self._known:
-            if depth > _DEEP:
-                raise NotProven(f"`{function.name}` calls functions that call further ones")
             self._known[key] = frozenset()  # what calls itself changes what it changes without that
             try:
                 self._known[key] = frozenset(_Body(self, self._site, function, depth, own, given or {}).changed())
             except NotProven:
                 del self._known[key]
                 raise
+            if depth:
+                names = parameter_names(function) - self._known[key] - {own}
+                self.followed.append((function, sorted(names)))
         return self._known[key]
 
     def attribute(self, node: ast.expr, own: str, depth: int) -> FunctionNode | None:
@@ -101,8 +105,10 @@ class FunctionEffects:
             return None  # before the whole file is parsed for it
         owner = (self._site.evaluator.scope.class_qualified or "").rpartition(".")[2]
         calls = calls_in(self._site.source.text)
-        found = calls.definitions[key].node if (key := calls.method(owner, name)) is not None else None
-        if found is None or any(self._site.resolve_global(each) != "torch.no_grad" for each in _decorators(found)):
+        key = calls.method(owner, name)
+        found = calls.definitions[key].node if key is not None else None
+        named = [each.func if isinstance(each, ast.Call) else each for each in (found.decorator_list if found else ())]
+        if found is None or any(self._site.resolve_global(each) != "torch.no_grad" for each in named):
             return None
         self.methods = True
         return found
@@ -112,7 +118,7 @@ class FunctionEffects:
         if not isinstance(name, ast.Name):
             return None
         summary = self._site.summary
-        if not any(each.qualname == name.id for each in summary.functions):
+        if all(each.qualname != name.id for each in summary.functions):
             return None  # before the whole file is parsed for it
         found = [
             each.node
@@ -122,15 +128,6 @@ class FunctionEffects:
         bound = [each for each in summary.bindings if each.name == name.id and each.kind != "function"]
         written = any(each.name == name.id and not each.receiver for each in summary.writes)
         return found[0] if len(found) == 1 and not found[0].decorator_list and not bound and not written else None
-
-
-def check_gradient(site: Site, function: FunctionNode) -> None:
-    """NotProven for what an operator does not hand out, or what a gradient cannot run again."""
-    for part in walk(function):
-        if isinstance(part, ast.keyword) and part.arg == "requires_grad":
-            raise NotProven("it makes a tensor that requires gradients, which an operator does not hand out")
-        if isinstance(part, ast.Attribute) and part.attr in _NOT_AGAIN and not site.no_grad:
-            raise NotProven(f"a gradient cannot run `.{part.attr}()` again; write `.tolist()`")
 
 
 class _Body:
@@ -172,8 +169,9 @@ class _Body:
             if any(each == self._own or (each not in self._parameters and each[0] != ".") for each in roots):
                 raise NotProven(f"`{speculation.short(node)}` may change state of the module")
             found |= roots
-            if any(each[0] == "." for each in roots):
+            if roots:
                 self._effects.writes.add(id(node))
+            if any(each[0] == "." for each in roots):
                 self._effects.recorded |= hasattr(written, "lineno") and not held_functions.is_detached(written)
         return found
 
@@ -379,10 +377,6 @@ class _Body:
 
 def _is_own(node: ast.Attribute, own: str) -> bool:
     return is_name(node.value, own)
-
-
-def _decorators(function: FunctionNode) -> list[ast.expr]:
-    return [each.func if isinstance(each, ast.Call) else each for each in function.decorator_list]
 
 
 def _behind_flags(site: Site, function: FunctionNode, own: str) -> Iterator[tuple[int, str]]:

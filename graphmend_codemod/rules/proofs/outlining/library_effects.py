@@ -1,10 +1,16 @@
-"""What functions outside of a file do: which are known to change nothing but what they are given."""
+"""What functions outside of a file do: which are known to change nothing but what they are given.
+
+And what a gradient cannot run again.
+"""
 
 from __future__ import annotations
 
 import ast
 
 from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis.scope import FunctionNode, walk
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
 
 _BUILTINS = torch_api.name_set(
     """abs all any bool enumerate float int isinstance issubclass len list max min range reversed round slice sum tuple
@@ -13,6 +19,7 @@ _BUILTINS = torch_api.name_set(
 CONTEXTS = frozenset({"torch.no_grad", "torch.enable_grad", "torch.inference_mode"})
 _MODULES = ("torch.compiler.is_", "torch.jit.is_", "math.", "operator.", "itertools.")
 _ARRAYS = ("numpy.", "einops.")
+_NOT_AGAIN = frozenset({"numpy", "__array__", "data_ptr"})
 _MODES = torch_api.name_set(
     "set_grad_enabled set_default_dtype set_default_device use_deterministic_algorithms compile"
 )
@@ -36,3 +43,12 @@ def of_function(qualified: str, call: ast.Call) -> aliasing.Effect | None:
     known = known or qualified in {"torch.device", "torch.is_tensor", "torch.finfo", "torch.iinfo", "torch.Size"}
     known = known or qualified == "torch._assert_async"
     return aliasing.Effect(known=known)
+
+
+def check_gradient(site: Site, function: FunctionNode) -> None:
+    """NotProven for what an operator does not hand out, or what a gradient cannot run again."""
+    for part in walk(function):
+        if isinstance(part, ast.keyword) and part.arg == "requires_grad":
+            raise NotProven("it makes a tensor that requires gradients, which an operator does not hand out")
+        if isinstance(part, ast.Attribute) and part.attr in _NOT_AGAIN and not site.no_grad:
+            raise NotProven(f"a gradient cannot run `.{part.attr}()` again; write `.tolist()`")

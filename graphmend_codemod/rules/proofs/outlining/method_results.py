@@ -16,7 +16,8 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import base, call, one_operator
-from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects, check_gradient
+from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
+from graphmend_codemod.rules.proofs.outlining.library_effects import check_gradient
 from graphmend_codemod.rules.proofs.outlining.result_shapes import ResultShapes, empty_results
 from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
 from graphmend_codemod.rules.proofs.outlining.state_updates import method_parameters

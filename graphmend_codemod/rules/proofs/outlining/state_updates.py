@@ -42,7 +42,8 @@ def edit(site: Site) -> Edit:
         raise NotProven("the method changes nothing that it holds")
     if any(name[0] != "." for name in changed):
         raise NotProven("the method changes one of its arguments")
-    _check_order(function.body, names, effects.writes)
+    for body, given in ((function.body, names), *((each.body, kept) for each, kept in effects.followed)):
+        _check_order(body, given, effects.writes)
     written = sorted(name[1:] for name in changed)
     local = stored_names(walk(function))
     hidden = next((each for each in effects.held.values() if each in local.union(names)), None)

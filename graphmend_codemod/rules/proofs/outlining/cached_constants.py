@@ -1,0 +1,93 @@
+"""A function that its author caches, and that leaves torch: its results are constants of the compiled graph.
+
+`functools.cache` says that a call with equal arguments gives the same result. Dynamo looks through the cache and breaks
+the graph inside. The compile path asks for arguments that are constants of Python, calls the function while tracing and
+keeps what it gives.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from graphmend_codemod.analysis.scope import FunctionNode, walk
+from graphmend_codemod.core.findings import Edit, Helper, Replacement
+from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.site import Site
+
+_CACHES = frozenset({"functools.cache", "functools.lru_cache"})
+_COMMENT = "# torch.compile cannot trace this function: it calls it while it traces, and keeps the result."
+_PLAIN = '''\
+def _are_constants(*given) -> bool:
+    """True for numbers, words, None, dtypes and devices, and tuples of them: known while tracing."""
+    kinds = (int, float, bool, str, type(None), torch.dtype, torch.device)
+    return all(_are_constants(*each) if type(each) is tuple else type(each) in kinds for each in given)'''
+
+
+def is_cached(site: Site) -> bool:
+    """True in a function under `functools.cache` or `lru_cache`."""
+    decorators = site.evaluator.scope.node.decorator_list
+    return any(site.resolve_global(_called(each)) in _CACHES for each in decorators)
+
+
+def edit(site: Site) -> Edit:
+    """The compile path in front of the body of the function around the site. NotProven where that would show."""
+    function = site.evaluator.scope.node
+    _check(site, function)
+    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+    first = site.at(body[0])
+    if first is None:
+        raise NotProven("the function is not reached by torch.compile")
+    given, values = _arguments(function)
+    name = site.free_name(f"_{function.name.strip('_')}_as_constant")
+    condition = first.header("if", ["torch.compiler.is_dynamo_compiling()", f"_are_constants({', '.join(values)})"])
+    path = f"{_COMMENT}\n{condition}\n    return {name}({', '.join(given)})\n"
+    made = [
+        "@torch.compiler.assume_constant_result",
+        f"def {name}(*given, **named):",
+        f'    """`{site.function}`, whose result torch.compile keeps as a constant."""',
+        "    # Where an argument is no constant after all the graph breaks, and the function itself has to run.",
+        f"    return torch.compiler.disable({site.function})(*given, **named)",
+    ]
+    helpers = (Helper("_are_constants", _PLAIN, shared=True), Helper(name, "\n".join(made)))
+    return Edit((Replacement(site.span(body[0]), (path, site.original(body[0]))),), ("torch",), helpers)
+
+
+def _check(site: Site, function: FunctionNode) -> None:
+    if site.torch != "torch" or not site.torch_at_import:
+        raise NotProven("`torch` may not be bound when the module is imported")
+    owner, _, name = site.function.rpartition(".")
+    top = owner or name
+    if name != function.name or "." in owner or isinstance(function, ast.AsyncFunctionDef):
+        raise NotProven("the code is in a nested function; move it into a function of its own")
+    bound = [each for each in site.summary.bindings if each.name == top and each.kind not in {"class", "function"}]
+    if bound or any(each.name == top and not each.receiver for each in site.summary.writes):
+        raise NotProven(f"`{top}` may be something else when the function runs")
+    known = {"builtins.staticmethod"} if owner else set()
+    decorators = [site.resolve_global(_called(each)) for each in function.decorator_list]
+    if any(each not in _CACHES | known for each in decorators) or (owner and known.isdisjoint(decorators)):
+        raise NotProven("the function is decorated")
+    if any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in walk(function)):
+        raise NotProven("the function is a generator")
+    if any(isinstance(part, ast.keyword) and part.arg == "requires_grad" for part in walk(function)):
+        raise NotProven("it makes a tensor that requires gradients")
+
+
+def _arguments(function: FunctionNode) -> tuple[list[str], list[str]]:
+    """What the call hands on, and what has to be constant."""
+    args = function.args
+    plain = [each.arg for each in (*args.posonlyargs, *args.args)]
+    named = [each.arg for each in args.kwonlyargs]
+    given, values = [*plain], [*plain]
+    if args.vararg is not None:
+        given.append(f"*{args.vararg.arg}")
+        values.append(f"*{args.vararg.arg}")
+    given += [f"{each}={each}" for each in named]
+    values += named
+    if args.kwarg is not None:
+        given.append(f"**{args.kwarg.arg}")
+        values.append(f"*{args.kwarg.arg}.values()")
+    return given, values
+
+
+def _called(node: ast.expr) -> ast.expr:
+    return node.func if isinstance(node, ast.Call) else node
