@@ -103,9 +103,6 @@ _SIZES: Mapping[str, _Sizes] = {
     "GM411": _Sizes(("torch.randn(256, 512), torch.zeros(2, dtype=torch.long), 4",)),
     "GM501": _Sizes(_ROWS),
     "GM502": _Sizes(("torch.randn(512, 1024)",), _EXPERTS),
-    "GM503": _Sizes(
-        ("torch.randn(1024, 256), [torch.ones(512), torch.ones(512)], torch.ones(2, dtype=torch.long)",),
-    ),
     "GM504": _Sizes(("(torch.rand(4, 128) < 0.05).long()",)),
     "GM507": _Sizes(("torch.randint(0, 50, (8, 512))",)),
     "GM508": _Sizes(("torch.randn(16, 512), torch.randint(0, 512, (16,))",)),

@@ -1,4 +1,4 @@
-"""Reductions of what a mask chooses (GM501), and sizes from the list that a tensor was built from (GM503)."""
+"""Reductions of what a mask chooses (GM501), and sizes from the list that a tensor was built from (GM402)."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ def test_a_list_that_another_name_may_change_gives_no_sizes(change: str) -> None
     setup = _SETUP + "\n    def turned(self, sizes):\n        sizes.reverse()\n"
     before = "sizes = [x.shape[0] // 3, x.shape[0] - x.shape[0] // 3]\nalias = sizes\n"
     built, used = "lengths = torch.tensor(sizes)\n", "x = x.split(lengths.tolist())[0]"
-    declined(embedded(before + built + change + "\n" + used, setup), "may change `sizes`", select=("GM503",))
+    declined(embedded(before + built + change + "\n" + used, setup), "may change `sizes`", select=("GM402",))
     kept = embedded(before + change + "\n" + built + used, setup)
-    after, _ = fixed(kept, select=("GM503",))
+    after, _ = fixed(kept, select=("GM402",))
     assert after != kept
     compiles(after, ["torch.ones(5), torch.ones(1)"], scenarios=_OFF)
 

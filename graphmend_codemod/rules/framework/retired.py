@@ -10,6 +10,8 @@ RETIRED = {
     "GM106": "flag-chooses-code: with both forms under `torch.cond`, models took up to three times as long to compile",
     "GM403": "flag-of-tensor: no flag in 48 projects could stay a tensor; test the tensor itself (`if mask.any():`), "
     "which GM101, GM102 and GM301 fix",
+    "GM503": "sizes-from-data: GM402 takes sizes from the list that a tensor was built from, GM703 names all other "
+    "splits and repeats by sizes of the data",
     "GM505": "row-indices-argument: the fix computed all rows in place of a few; `--opaque` keeps the indices in the "
     "graph (GM802)",
     "GM506": "packed-rows: the fix packed all columns in place of a few; `--opaque` keeps the indices in the graph "

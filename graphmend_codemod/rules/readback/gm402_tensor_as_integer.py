@@ -3,7 +3,7 @@
 `for height, width in shapes:` over a tensor gives tensors; as a size, a count or the bound of a slice each of them is
 read back to Python, which breaks the graph and waits for the device. Under `torch.compile` the loop runs over the list
 that the tensor was built from, so that all sizes are known while tracing. Eager mode iterates over the tensor, as
-before.
+before. The same list takes the place of `shapes.tolist()` where that says how to split a tensor.
 
 The list is found across the calls of a module: where every call gives a function both the tensor and the list, and
 nothing changes either. A function that gets the tensor alone and does nothing but iterate over it is given the list by
@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import Definition, calls_in
+from graphmend_codemod.analysis.patterns import all_given
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -42,6 +43,17 @@ class Model(nn.Module):
             height, width = each.shape
             sizes.append((height, width))
         shapes = torch.as_tensor(sizes, dtype=torch.long, device=maps[0].device)
+        ...
+"""
+_SPLIT = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, maps: list[torch.Tensor]):
+        rows = [each.shape[0] for each in maps[1:]]
+        lengths = torch.tensor(rows)
         ...
 """
 _CALLING = """
@@ -109,6 +121,25 @@ rule = Rule(
             """,
             setup=_CALLING,
             inputs=("[torch.ones(2, 3), torch.ones(4, 1)]",),
+        ),
+        Example(
+            before="""
+            return maps[0].split(lengths.tolist())[0]
+            """,
+            after="""
+            return maps[0].split(rows if torch.compiler.is_compiling() else lengths.tolist())[0]
+            """,
+            setup=_SPLIT,
+            inputs=("[torch.ones(3, 2), torch.ones(1, 2), torch.ones(2, 2)]",),
+        ),
+        Declined(
+            source="""
+            other = rows
+            other.reverse()
+            return maps[0].split(lengths.tolist())[0]
+            """,
+            because="`other.reverse()` may change `rows` or `lengths`",
+            setup=_SPLIT,
         ),
         Declined(
             source="""
@@ -202,6 +233,24 @@ def call_with_tensor(site: Site, node: ast.stmt) -> Verdict | None:
     return _verdict(site, message, given, built, reason, links)
 
 
+@rule.on(*(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.For), words=("tolist",), here=True)
+def split_by_tensor(site: Site, node: ast.stmt) -> Verdict | None:
+    """`x.split(lengths.tolist())`."""
+    built = _built(site)
+    roots = walk_in_layers(node.iter) if isinstance(node, ast.For) else walk_scope(node)
+    calls = [part for part in roots if isinstance(part, ast.Call)] if built else []
+    sizes = [given for call in calls if site.operation(call)[0] in _SPLITS for given in all_given(call)]
+    for read in (each for each in sizes if isinstance(each, ast.Call) and not all_given(each)):
+        name = read.func.value if isinstance(read.func, ast.Attribute) and read.func.attr == "tolist" else None
+        if isinstance(name, ast.Name) and name.id in built:
+            message = f"splits by sizes read from a tensor (device sync): `{speculation.short(read)}`"
+            return _verdict(site, message, [name], built, None, [], read)
+    return None
+
+
+_SPLITS = frozenset({"split", "split_with_sizes", "tensor_split"})
+
+
 def _why_not(uses: Uses) -> str | None:
     """Why the elements may be needed as tensors, or are handed to functions that nobody asks about."""
     if uses.reason is None and uses.sure.links:
@@ -216,7 +265,9 @@ def _verdict(
     built: Mapping[str, str],
     otherwise: str | None,
     links: list[Link],
+    read: ast.Call | None = None,
 ) -> Verdict:
+    """The list in place of each name, or of `read`, a call that turns the only one into a list."""
     if site.torch is None:
         return Verdict(message, declined=name_taken())
     known = _known(site, built)
@@ -229,6 +280,9 @@ def _verdict(
         conditions = " and ".join([site.compiling, *_asked(site, {name.id: known[name.id] for name in names}, links)])
     except NotProven as unsure:
         return Verdict(message, declined=str(unsure))
+    if read is not None:
+        parts = (f"{known[names[0].id]} if {conditions} else ", site.original(read))
+        return Verdict(message, edit=Edit((Replacement(site.span(read), parts),), imports=site.imports))
     chosen = {id(name): f"{known[name.id]} if {conditions} else {name.id}" for name in names}
     return Verdict(message, edit=Edit(tuple(_replacements(site, names, chosen)), imports=site.imports))
 
