@@ -232,6 +232,8 @@ def tensor_function(
         return names.tensor(BOOL, evaluator.broadcast(operands), fresh=True)
     if name in torch_api.REDUCTIONS:
         return _reduction(evaluator, name, base, node, rest)
+    if name == "trace":
+        return names.tensor(base.dtype if base.is_floating else None, SCALAR, grad=base.grad, fresh=True)
     if name in torch_api.BINARY:
         other = evaluator.value(rest[0], env) if rest else UNKNOWN
         return evaluator.arithmetic(base, other, rest[0] if rest else None)

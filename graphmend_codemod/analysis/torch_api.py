@@ -91,7 +91,7 @@ RETURNS_TENSOR = (
         binary_cross_entropy binary_cross_entropy_with_logits smooth_l1_loss huber_loss kl_div cosine_similarity
         one_hot roll rot90 repeat repeat_interleave tile cumsum cumprod diff diag diag_embed lerp addcmul addcdiv cdist
         bucketize searchsorted histc bincount nonzero masked_select masked_scatter bitwise_and bitwise_or
-        bitwise_not bitwise_xor pixel_shuffle pixel_unshuffle unfold fold grid_sample glu argsort"""
+        bitwise_not bitwise_xor pixel_shuffle pixel_unshuffle unfold fold grid_sample glu argsort trace"""
     )
     | SAME_ANY_DTYPE
     | SAME_IF_FLOATING

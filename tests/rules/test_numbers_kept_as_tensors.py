@@ -86,6 +86,12 @@ def test_a_float_is_compared_with_numbers_that_its_dtype_holds(bound: str, kept:
         declined(source, because="is used as a Python number")
 
 
+@pytest.mark.parametrize("reader", ["f = lambda: [number]", "def f():\n    return [number]"])
+def test_a_number_that_another_function_reads_stays_one(reader: str) -> None:
+    source = model(f"number = x.max().item()\n{reader}\nreturn x / number, f()")
+    declined(source, because="may be read by another function", select=("GM401",))
+
+
 _RANGE = """
 import torch
 from torch import nn

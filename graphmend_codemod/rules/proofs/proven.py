@@ -18,7 +18,7 @@ from graphmend_codemod.rules.framework.site import Site
 
 _NEW_MEMORY = frozenset(
     """all amax amin any argmax argmin count_nonzero logsumexp max mean median min nanmean nansum norm prod std sum
-    var""".split()
+    trace var""".split()
 )
 
 

@@ -10,6 +10,10 @@ arithmetic with a tensor of its own dtype: with another one, a Python number wou
 tensor might not. An integer may divide any tensor (`loss.sum() / max(valid.sum().item(), 1)`), since that gives a float
 in any case. Numbers that are used as sizes, in Python arithmetic or as arguments of functions are left alone.
 
+So it is where no name comes between: `x / t.item()`, `x.clamp(low.item(), high.item())`. What such a statement does
+not prove is asked for: that both are tensors, the number's 0-dim, of one dtype and on one device. A bound that half
+precision does not hold (`max(t.item(), 1e-8)`, where 1e-8 would be 0) is for float32 and float64 alone.
+
 The position of a queue is the exception: `at = int(self.at)`, `self.queue[:, at : at + n] = keys.T`, and then
 `self.at[0] = (at + n) % self.size`. In the compile path the position stays a tensor, and `at + torch.arange(n)` says
 where to write. Where eager mode would cut the slice off at the end of the queue, compiled code raises.
@@ -25,10 +29,12 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.liveness import is_seen_elsewhere
 from graphmend_codemod.analysis.patterns import is_name
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
-from graphmend_codemod.analysis.values import BOOL, Kind, Value
+from graphmend_codemod.analysis.values import BOOL, Kind
 from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.rules.framework.edits import line_of, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import (
     FLOAT_WARNING,
@@ -42,6 +48,14 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.condition_parts import number_of
+from graphmend_codemod.rules.proofs.numbers.kept_operands import (
+    asked_wide,
+    bounded,
+    is_whole,
+    keeps_dtype,
+    kept_in,
+    takes_whole,
+)
 from graphmend_codemod.rules.proofs.proven import asked_below, own_memory, tensor_facts, tensors_below
 
 _SETUP = """
@@ -96,6 +110,25 @@ rule = Rule(
             else:
                 scale = x.max().item()
             x = x / scale
+            """,
+            setup=_SETUP,
+            inputs=("torch.randn(3), torch.ones(2, dtype=torch.long)",),
+        ),
+        Example(
+            before="""
+            x = x / max((ids > 0).sum().item(), 1)
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(ids, torch.Tensor)
+                and isinstance(x, torch.Tensor)
+                and x.device == ids.device
+            ):
+                # A 0-dim tensor: its number would have to be read back to Python.
+                x = x / (ids > 0).sum().clamp(min=1)
+            else:
+                x = x / max((ids > 0).sum().item(), 1)
             """,
             setup=_SETUP,
             inputs=("torch.randn(3), torch.ones(2, dtype=torch.long)",),
@@ -181,12 +214,9 @@ rule = Rule(
     ),
 )
 
-_COUNTS = frozenset({"sum", "argmax", "argmin", "count_nonzero"})
-_WHOLE = frozenset(["torch.bool", *(f"torch.{sign}int{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64))])
 _LARGEST = 256
 """All integers up to this one are numbers of every floating dtype that torch reduces."""
 _ITEM = frozenset({"item"})
-_BOUNDS = {"builtins.max": "min", "builtins.min": "max"}
 _REDUCES = frozenset({"max", "amax", "min", "amin", "sum", "mean", "argmax", "argmin"})
 _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 
@@ -195,7 +225,7 @@ _COMMENT = "# A 0-dim tensor: its number would have to be read back to Python."
 def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     """`n = t.item()`."""
     target = node.targets[0]
-    read, bound = _bounded(site, node.value)
+    read, bound, exact = bounded(site, node.value)
     tensor = number_of(site, read)
     if tensor is None and (unknown := _reduced(site, node.value)) is not None:
         message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(node.value)}`"
@@ -215,7 +245,8 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
             return Verdict(message, declined=str(unsure))
         return Verdict(message, edit=edit) if edit is not None else Verdict(message, declined=reason)
     try:
-        facts = dict.fromkeys([*tensor_facts(site, tensor), *_facts_of_others(site, target.id, tensor)])
+        wide = () if exact else (asked_wide(site, tensor),)
+        facts = dict.fromkeys([*tensor_facts(site, tensor), *wide, *_facts_of_others(site, target.id, tensor)])
     except NotProven as unproven:
         return Verdict(message, declined=str(unproven))
     cut = ".detach()" if site.value(tensor).grad and not site.no_grad else ""
@@ -227,21 +258,15 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
     return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
 
 
-def _bounded(site: Site, node: ast.expr) -> tuple[ast.expr, str]:
-    """`t.item()` and `.clamp(min=1)` for `max(t.item(), 1)`; the value itself for any other."""
-    called = (
-        site.resolve(node.func) if isinstance(node, ast.Call) and len(node.args) == 2 and not node.keywords else None
-    )
-    if called not in _BOUNDS or not isinstance(node, ast.Call):
-        return node, ""
-    number, read = sorted(node.args, key=lambda each: not isinstance(each, ast.Constant))
-    tensor = number_of(site, read)
-    if tensor is None or not isinstance(number, ast.Constant) or type(number.value) not in {int, float}:
-        return node, ""
-    # `max(1, nan)` is 1, `max(nan, 1)` is nan, as `clamp` has it.
-    whole = _is_whole(site, tensor) and type(number.value) is int
-    fits = whole or (site.value(tensor).is_floating and node.args[0] is read)
-    return (read, f".clamp({_BOUNDS[called]}={number.value!r})") if fits else (node, "")
+@rule.on(ast.Assign, ast.AugAssign, ast.Return, words=("item", "int", "float"), here=True)
+def number_in_an_expression(site: Site, node: ast.Assign | ast.AugAssign | ast.Return) -> Verdict | None:
+    """`y = x / t.item()`."""
+    if site.torch is None or (kept := kept_in(site, node)) is None:
+        return None
+    message = f"converts a tensor to a Python scalar (device sync): `{speculation.short(kept.first)}`"
+    header = site.header("if", [site.compiling, *kept.facts])
+    path = f"{header}\n    {_COMMENT}\n    {line_of(site.but(written=kept.written), node)}"
+    return Verdict(message, edit=two_paths(site, node, (path,)), node=kept.first)
 
 
 def _facts_of_others(site: Site, name: str, tensor: ast.expr) -> Iterator[str]:
@@ -275,35 +300,22 @@ def _why_not(site: Site, value: ast.expr, name: str, tensor: ast.expr) -> str | 
     uses = [each for each in walk_scope(function) if is_name(each, name)]
     if sum(isinstance(each.ctx, ast.Store) for each in uses) != 1:
         return f"`{name}` is bound in several places"
+    if is_seen_elsewhere(function.body, name):
+        return f"`{name}` may be read by another function"
     reads = {id(each) for each in uses if isinstance(each.ctx, ast.Load)}
-    if any(id(part) in reads for inner in site.evaluator.scope.outline.nested for part in walk_in_layers(inner)):
-        return f"`{name}` is used in a nested function"
     if not reads:
         return f"`{name}` is never read"
     reason = _misused(site, name, tensor, reads)
-    if reason is None and not _keeps_dtype(site, value, tensor):
+    if reason is None and not keeps_dtype(site, value, tensor):
         return f"`{speculation.short(value)}` changes the number"
     return reason
-
-
-def _keeps_dtype(site: Site, node: ast.expr, tensor: ast.expr) -> bool:
-    """False for `int(t)` of a floating tensor and `float(t)` of an integer one."""
-    casts = {
-        site.resolve(part.func)
-        for part in walk_in_layers(node)
-        if isinstance(part, ast.Call) and part not in list(walk_in_layers(tensor))
-    }
-    if "builtins.int" in casts:
-        whole = str(site.value(tensor).dtype).startswith("torch.int") or _is_whole(site, tensor)
-        return whole and not site.value(tensor).is_floating
-    return "builtins.float" not in casts or site.value(tensor).is_floating
 
 
 def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | None:
     """The first use of the name that a 0-dim tensor does not serve as well."""
     allowed: set[int] = set()
     dtype = site.value(tensor).dtype
-    whole = _is_whole(site, tensor)
+    whole = is_whole(site, tensor)
     for place in site.flow.places.values():
         statement = place.statement
         if isinstance(statement, ast.If) and len(statement.body) == 1 and isinstance(statement.body[0], ast.Raise):
@@ -329,23 +341,10 @@ def _misused(site: Site, name: str, tensor: ast.expr, reads: set[int]) -> str | 
                     f"`{name}` is used as a Python number in `{speculation.short(around)}`; "
                     "manually keep it a tensor there"
                 )
-            if other.dtype != dtype and not (whole and _takes_whole(around, other)):
+            if other.dtype != dtype and not (whole and takes_whole(around, other)):
                 return f"the other side of `{speculation.short(around)}` may have a different dtype from `{name}`"
             reads.discard(id(part))
     return None if reads <= allowed else f"`{name}` is used in code that torch.compile does not reach"
-
-
-def _takes_whole(node: ast.BinOp, other: Value) -> bool:
-    """True where a tensor gets the same dtype from an integer in a 0-dim tensor as from one of Python."""
-    kept = other.is_floating and isinstance(node.op, (ast.Add, ast.Sub, ast.Mult))
-    return isinstance(node.op, ast.Div) or kept
-
-
-def _is_whole(site: Site, tensor: ast.expr) -> bool:
-    """True for an integer tensor, such as a sum of bools or integers."""
-    if isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute) and tensor.func.attr in _COUNTS:
-        return tensor.func.attr != "sum" or site.value(tensor.func.value).dtype in _WHOLE
-    return site.value(tensor).dtype in _WHOLE
 
 
 def _compared(test: ast.expr, whole: bool) -> set[int]:
