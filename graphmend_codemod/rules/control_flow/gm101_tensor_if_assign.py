@@ -19,6 +19,10 @@ memory sees it: elements get the values that they have where eager mode skips th
 `mask & test`. The test is computed before the first write. Indices have to be in range, and what is written has to fit,
 where eager mode skips it. The tensor must not require gradients: an operation before may have saved it for its own.
 
+A number that the test chooses (`scale = 1.0 if x.max() <= 1.0 else 255.0`) becomes a 0-dim tensor where it only meets
+tensors of one floating dtype in arithmetic, on the device of the test. It gets their dtype, so theirs stays what it is;
+what half precision does not hold exactly is for float32 and float64 alone.
+
 Messages in a branch (`warnings.warn("cut off")`, also under `if self.verbose:`) are left out of the compile path, as
 GM201 leaves them out elsewhere.
 
@@ -48,6 +52,7 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import Condition, known_flag, reads_tensor, split
+from graphmend_codemod.rules.proofs.numbers.chosen_numbers import chosen, kept_choice
 from graphmend_codemod.rules.proofs.select import element_writes
 from graphmend_codemod.rules.proofs.select.select_proof import judge
 from graphmend_codemod.rules.proofs.select.select_text import select_verdict, values_of, where
@@ -171,6 +176,25 @@ rule = Rule(
             setup=_SETUP,
             inputs=("torch.ones(2, 4)", "torch.zeros(2, 4) - 3"),
         ),
+        Example(
+            before="""
+            scale = 1.0 if x.max() <= 1.0 else 255.0
+            x = x / scale
+            """,
+            after="""
+            if (
+                torch.compiler.is_compiling()
+                and isinstance(x, torch.Tensor)
+                and x.is_floating_point()
+            ):
+                scale = torch.where(x.max() <= 1.0, x.new_full((), 1.0), 255.0)
+            else:
+                scale = 1.0 if x.max() <= 1.0 else 255.0
+            x = x / scale
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(2, 4)", "torch.ones(2, 4) * 9"),
+        ),
         Declined(
             source="""
             if x.sum() > 0:
@@ -201,12 +225,14 @@ rule = Rule(
 @rule.on(ast.If, candidate="test")
 def branch(site: Site, node: ast.If) -> Verdict | None:
     """An `if` statement on a tensor."""
-    if split(site, node.test) is None:
+    if (condition := split(site, node.test)) is None:
         return None
     message = f"data-dependent branch: `{speculation.short(node.test)}`"
     if site.torch is None:
         return Verdict(message, declined=name_taken())
     try:
+        if (choice := chosen(site, node)) is not None:
+            return Verdict(message, edit=kept_choice(site, node, condition, choice))
         if element_writes.writes_elements(node):
             return element_writes.verdict(message, site, node)
         selection = selection_of(site, node)
@@ -224,6 +250,8 @@ def conditional_expression(site: Site, node: ast.IfExp) -> Verdict | None:
     if site.torch is None:
         return Verdict(message, declined=name_taken())
     try:
+        if (choice := chosen(site, node)) is not None:
+            return Verdict(message, edit=kept_choice(site, node, condition, choice))
         return _expression_verdict(message, site, node, condition)
     except NotProven as reason:
         return Verdict(message, declined=str(reason))
