@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM112", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM503", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM604", "GM703", "GM801", "GM802")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM112", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM604", "GM703", "GM801", "GM802")
 
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
@@ -12,9 +12,9 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
-        ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm411_fixed_size_form", 0, "", "[] masked_select one_hot repeat_interleave roll tolist"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
+        ("readback.gm402_tensor_as_integer", 1, "", "tolist"),
         ("advice.gm703_untraced", 0, "", ""),
     ),
     "Assert": (
@@ -42,7 +42,6 @@ QUESTIONS = {
         ("dynamic_shapes.gm510_rows_under_mask", 0, "", "[] masked_select"),
         ("dynamic_shapes.gm509_masked_copy", 0, "", "[]"),
         ("dynamic_shapes.gm507_index_from_mask", 0, "rows", ""),
-        ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("dynamic_shapes.gm501_masked_rows", 0, "", "[]"),
         ("dynamic_shapes.gm501_masked_rows", 1, "", "mean sum"),
         ("readback.gm411_fixed_size_form", 0, "", "[] masked_select one_hot repeat_interleave roll tolist"),
@@ -55,6 +54,7 @@ QUESTIONS = {
         ("readback.gm406_integer_buffer", 0, "", "pad"),
         ("readback.gm404_tensor_offset_arange", 0, "", "arange"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
+        ("readback.gm402_tensor_as_integer", 1, "", "tolist"),
         ("readback.gm401_item_in_arithmetic", 0, "", "float int item"),
         ("readback.gm401_item_in_arithmetic", 1, "", "float int item"),
         ("side_effects.gm203_requires_grad", 0, "", "requires_grad requires_grad_"),
@@ -71,9 +71,9 @@ QUESTIONS = {
         ("opaque.gm801_opaque_region", 1, "", ""),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("dynamic_shapes.gm510_rows_under_mask", 0, "", "[] masked_select"),
-        ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm411_fixed_size_form", 0, "", "[] masked_select one_hot repeat_interleave roll tolist"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
+        ("readback.gm402_tensor_as_integer", 1, "", "tolist"),
         ("readback.gm401_item_in_arithmetic", 0, "", "float int item"),
         ("advice.gm703_untraced", 0, "", ""),
     ),
@@ -84,11 +84,11 @@ QUESTIONS = {
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm602_compiler_mark", 0, "", "graph_break mark_dynamic mark_static_address mark_unbacked maybe_mark_dynamic"),
-        ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("readback.gm411_fixed_size_form", 0, "", "[] masked_select one_hot repeat_interleave roll tolist"),
         ("readback.gm407_size_tensor", 0, "", "int item tolist"),
         ("readback.gm406_integer_buffer", 0, "", "pad"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
+        ("readback.gm402_tensor_as_integer", 1, "", "tolist"),
         ("guards.gm301_tensor_guard", 0, "", ""),
         ("side_effects.gm203_requires_grad", 0, "", "requires_grad requires_grad_"),
         ("side_effects.gm202_tensor_log", 0, "log", ""),
@@ -102,10 +102,10 @@ QUESTIONS = {
         ("dynamic_shapes.gm508_length_mask", 0, "rows", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 0, "", ""),
         ("dynamic_shapes.gm504_loop_over_chosen", 1, "", ""),
-        ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("dynamic_shapes.gm502_expert_loop", 0, "", ""),
         ("readback.gm411_fixed_size_form", 0, "", "[] masked_select one_hot repeat_interleave roll tolist"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
+        ("readback.gm402_tensor_as_integer", 1, "", "tolist"),
         ("control_flow.gm112_skipped_layer", 0, "test", "rand rand_like random uniform"),
         ("advice.gm703_untraced", 0, "", ""),
     ),
@@ -149,12 +149,12 @@ QUESTIONS = {
         ("python.gm601_numpy_on_sizes", 1, "", "prod"),
         ("dynamic_shapes.gm511_list_of_tests", 0, "", "[]"),
         ("dynamic_shapes.gm510_rows_under_mask", 0, "", "[] masked_select"),
-        ("dynamic_shapes.gm503_sizes_from_data", 0, "", "repeat_interleave tolist"),
         ("dynamic_shapes.gm501_masked_rows", 0, "", "mean sum"),
         ("readback.gm411_fixed_size_form", 0, "", "[] masked_select one_hot repeat_interleave roll tolist"),
         ("readback.gm407_size_tensor", 0, "", "int item tolist"),
         ("readback.gm406_integer_buffer", 0, "", "pad"),
         ("readback.gm402_tensor_as_integer", 0, "list", ""),
+        ("readback.gm402_tensor_as_integer", 1, "", "tolist"),
         ("readback.gm401_item_in_arithmetic", 0, "", "float int item"),
         ("side_effects.gm203_requires_grad", 0, "value", "requires_grad_"),
         ("side_effects.gm201_log_call", 0, "log", ""),

@@ -23,6 +23,9 @@ unless its argument is true) is a check as well. Rows that a mask chooses are co
 `x[mask].numel() == n` is `mask.sum() == n` on the device. Where a variable of the environment switches the helper
 off, compiled code asks it, too.
 
+A Python condition inside may choose the exception (`if t: if self.strict: raise ...`); where it wants a message in its
+place, compiled code sends none.
+
 The setting `guards` chooses: `assert` (default), `skip` (no check in compiled code) or `advice` (no edit). A guard
 inside `try`, or inside a context manager that may catch, is left alone: its exception is part of the control flow. So
 is one that code anywhere in the project calls where its exception may be caught (also by an exit stack, a `return` in
@@ -42,7 +45,7 @@ from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import in_front, judged, two_paths
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import (
-    FLOAT_WARNING,
+    BRANCH_MESSAGES,
     Clean,
     Contract,
     Cost,
@@ -52,7 +55,7 @@ from graphmend_codemod.rules.framework.rule import (
     Verdict,
 )
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.guards import checking_calls
+from graphmend_codemod.rules.guards import checking_calls, raised
 from graphmend_codemod.rules.guards.device_check import DeviceCheck
 from graphmend_codemod.rules.proofs.asked_again import acts
 from graphmend_codemod.rules.proofs.conditions import Condition, fails_early, split
@@ -82,7 +85,7 @@ rule = Rule(
         cost_note="the check runs on the device",
         compiled_exceptions="RuntimeError, on CUDA at the next synchronisation; none with guards = skip",
         may_raise=False,
-        compiled_logs=FLOAT_WARNING,
+        compiled_logs=BRANCH_MESSAGES,
         compiled_state="kept; where the check fails, attributes that the call wrote before it keep their old values",
     ),
     examples=(
@@ -155,6 +158,23 @@ rule = Rule(
             because="inside `try`",
             setup=_SETUP,
         ),
+        Example(
+            before="""
+            if (x < 0).any():
+                if self.training:
+                    raise ValueError("negative")
+            """,
+            after="""
+            if torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
+                if self.training:
+                    torch._assert_async(~(x < 0).any(), "negative")
+            elif (x < 0).any():
+                if self.training:
+                    raise ValueError("negative")
+            """,
+            setup=_SETUP,
+            inputs=("torch.ones(3)",),
+        ),
         Declined(
             source="""
             try:
@@ -179,8 +199,8 @@ rule = Rule(
 
 @rule.on(ast.If, candidate="test")
 def raising_branch(site: Site, node: ast.If) -> Verdict | None:
-    """`if t: raise ...`."""
-    if len(node.body) != 1 or not isinstance(node.body[0], ast.Raise) or (condition := split(site, node.test)) is None:
+    """`if t: raise ...`, also where a Python condition inside chooses the exception."""
+    if not raised.raises(node.body) or (condition := split(site, node.test)) is None:
         return None
     message = f"data-dependent `raise`: `{speculation.short(node.test)}`"
     early = len(condition.tensors) == 1 and fails_early(condition.tensors[0], ast.Or)
@@ -189,8 +209,6 @@ def raising_branch(site: Site, node: ast.If) -> Verdict | None:
         return Verdict(message, declined=reason, safety=Safety.ADVICE if site.settings.guards == "advice" else None)
     if site.settings.guards == "skip":
         return Verdict(message, edit=_left_to_eager(site, node))
-    if node.body[0].exc is None:
-        return Verdict(message, declined="it re-raises an exception, which compiled code cannot do")
     if node.orelse:
         return Verdict(message, declined="the check has an `else`; move it into a separate `if` without `else`")
     return judged(message, lambda: _in_front(site, node, condition, early))
@@ -209,17 +227,20 @@ def _in_front(site: Site, node: ast.If, condition: Condition, early: bool) -> Ed
     A static part that stands behind a tensor goes below the header: were it in the header and false, Dynamo would come
     to the guard itself, and read the tensor first.
     """
-    raised = node.body[0].exc if isinstance(node.body[0], ast.Raise) else None
-    facts, check = _facts(site, condition, early), _check(site, condition, raised, inverse=True)
+    facts = _facts(site, condition, early)
+
+    def checked(deeper: int) -> str:
+        return raised.checks(site, node.body, lambda said: _check(site, condition, said, inverse=True), deeper)
+
     first, later = _static_parts(site, node.test, condition)
     if not later:
-        return in_front(site, node, [*first, *facts], [check.at(1)])
+        return in_front(site, node, [*first, *facts], [checked(1)])
     before = len(first) < _position(node.test, condition.tensors[0])
     if before and any("." in fact.partition(",")[0] for fact in facts):
         # Whether there is such an attribute may be what the static part asks.
         raise NotProven(f"`{later[0]}` may have side effects; test it in a separate `if` around the guard")
     inner = site.header("if", later).replace("\n", "\n    ")
-    return in_front(site, node, [*first, *facts], [f"{inner}\n        ", check.at(2)])
+    return in_front(site, node, [*first, *facts], [f"{inner}\n        ", checked(2)])
 
 
 def _position(test: ast.expr, operand: ast.expr) -> int:
