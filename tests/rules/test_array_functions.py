@@ -151,3 +151,67 @@ def test_what_an_operator_cannot_do_is_left_alone(old: str, new: str) -> None:
     assert old in source
     after, _ = fixed(source.replace(old, new), opaque=True)
     assert "_places_operator" not in after
+
+
+_DRAW = """
+import numpy as np
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self, layerdrop=0.5):
+        super().__init__()
+        self.layerdrop = layerdrop
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor):
+        for _ in range(3):
+            p = {draw}
+            skip = self.training and (p < self.layerdrop)
+            if not skip:
+                x = self.inner(x)
+        return x
+"""
+
+
+@pytest.mark.parametrize("draw", ["np.random.uniform(0, 1)", "np.random.rand()", "np.random.uniform(0.5, 2)"])
+def test_a_number_that_only_tests_ask_for_is_drawn_by_an_operator(draw: str) -> None:
+    after, _ = fixed(_DRAW.format(draw=draw), opaque=True)
+    assert "p = _uniform_in_graph(" in after
+    written = register(after)
+    try:
+        module: Any = load(written)
+        eager = module.Model().eval()
+        run: Any = torch.compile(eager, backend="aot_eager", fullgraph=True)
+        ends = []
+        for each in (eager, run):
+            numpy.random.seed(3)
+            each(torch.ones(2, 4))
+            ends.append(numpy.random.rand())
+        assert ends[0] == ends[1]
+        training: Any = torch.compile(module.Model(), backend="aot_eager")
+        for seed in range(4):
+            numpy.random.seed(seed)
+            found = training(torch.ones(2, 4))
+            numpy.random.seed(seed)
+            torch.testing.assert_close(found, training._orig_mod(torch.ones(2, 4)))
+    finally:
+        forget(written)
+
+
+@pytest.mark.parametrize(
+    ("draw", "old", "new"),
+    [
+        ("np.random.uniform(0, 1)", "x = self.inner(x)", "x = self.inner(x) * p"),
+        ("np.random.uniform(0, 1)", "return x", "return x, p < 1"),
+        ("np.random.uniform(0, 1)", "skip = self", "self.kept = p < 1; skip = self"),
+        ("np.random.uniform(0, 1)", "return x", "return x * skip"),
+        ("np.random.uniform(0, 1)", "(p < self.layerdrop)", "(p is None)"),
+        ("np.random.uniform(0, x)", "", ""),
+        ("np.random.rand(2)", "", ""),
+    ],
+)
+def test_a_number_with_other_uses_is_drawn_as_it_was(draw: str, old: str, new: str) -> None:
+    after, _ = fixed(_DRAW.format(draw=draw).replace(old, new), opaque=True)
+    assert "_uniform_in_graph" not in after

@@ -19,7 +19,8 @@ decides, is the reason not to.
 **Functions that fill arrays.** A function that draws with NumPy and returns one array, which it makes with `np.zeros`
 at a shape that comes from its parameters (the masks of SpecAugment), is called as one operator as well. It gets tensors
 without gradients, numbers and tuples of integers, and NumPy draws the numbers that it draws in eager mode, as often
-and in the same order.
+and in the same order. So does a statement that draws one number for tests alone (`p = np.random.uniform(0, 1)`, and
+`if self.training and p < self.layerdrop:`); where a test asks for the number, the graph breaks there, as before.
 
 **Cached functions of numbers.** A function under `functools.cache` or `lru_cache` that gets numbers, words, dtypes and
 devices alone is called while tracing, and the graph keeps its result as a constant: its author says that equal
@@ -279,7 +280,7 @@ def untraced_call(site: Site, statement: ast.stmt) -> Verdict | None:
     for node in untraced.suspects(site).of(statement):
         each = untraced.break_at(site, node)
         if each is not None and any(part is node for part in untraced.evaluated(site, statement)):
-            solved = _assignment(site, statement, each)
+            solved = _assignment(site, statement, each) or _drawn(site, statement, each)
             return _function(site, each) if solved is None else solved
     return None
 
@@ -296,6 +297,21 @@ def _assignment(site: Site, statement: ast.stmt, each: Untraced) -> Verdict | No
     if not calls:
         return None
     return judged(each.message, lambda: assignments.edit(site, statement, calls))
+
+
+def _drawn(site: Site, statement: ast.stmt, each: Untraced) -> Verdict | None:
+    """`p = np.random.uniform(0, 1)`, if that is what is not traced and tests alone ask for it."""
+    if not isinstance(statement, ast.Assign) or statement.value is not each.node:
+        return None
+    from graphmend_codemod.rules.proofs.outlining import drawn_numbers
+
+    between = drawn_numbers.bounds(site, statement)
+    if between is None:
+        return None
+    try:
+        return Verdict(each.message, edit=drawn_numbers.edit(site, statement, between))
+    except NotProven:
+        return None
 
 
 @rule.on(ast.If, ast.While, ast.Assert, candidate="test")

@@ -380,17 +380,17 @@ def only_tested(site: Site, name: str) -> bool:
     tested: set[int] = set()
     for node in walk_scope(site.evaluator.scope.node):
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
-            tested |= {id(part) for part in _truth_of(node.test)}
+            tested |= {id(part) for part in truth_of(node.test)}
     read = [part for part in walk_scope(site.evaluator.scope.node) if is_name(part, name)]
     loads = [part for part in read if isinstance(part.ctx, ast.Load)]
     return bool(loads) and all(id(part) in tested for part in loads)
 
 
-def _truth_of(test: ast.expr) -> Iterator[ast.expr]:
+def truth_of(test: ast.expr) -> Iterator[ast.expr]:
     """The expressions of a test of which only the truth counts."""
     yield test
     if isinstance(test, ast.BoolOp):
         for each in test.values:
-            yield from _truth_of(each)
+            yield from truth_of(each)
     elif is_not(test):
-        yield from _truth_of(test.operand)
+        yield from truth_of(test.operand)

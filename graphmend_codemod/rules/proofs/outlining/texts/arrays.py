@@ -73,3 +73,16 @@ def _array_operator(like):
         return outlined
 
     return decorate'''
+
+
+LIKE_DRAWN = """\
+def _uniform_like(low, high):
+    return torch.empty((), dtype=torch.float64, device="cpu")"""
+
+DRAWN = '''\
+@_array_operator(like=_uniform_like)
+def _uniform_in_graph(low, high):
+    """A number that NumPy draws, as an array without dimensions, which torch.compile gets from one operator."""
+    import numpy
+
+    return numpy.asarray(numpy.random.uniform(low, high))'''
