@@ -201,6 +201,9 @@ class SiteText:
             left, right = text[:cut].rstrip(), text[cut + len(sign) :].lstrip()
             parts = self.broken(left, deeper + 1), self.broken(right, deeper + 1)
             return f"(\n{inner}{parts[0]}\n{inner}{sign} {parts[1]}\n{outer})"
+        if isinstance(node, ast.Call) and not (node.args or node.keywords) and isinstance(node.func, ast.Attribute):
+            end = node.func.value.end_col_offset  # `f(x).flatten()`
+            return f"{self.broken(text[:end], deeper)}{text[end:]}" if isinstance(node.func.value, ast.Call) else text
         plain = isinstance(node, ast.Call) and (node.args or node.keywords) and text.endswith(")")
         if not plain or not isinstance(node, ast.Call):
             return text

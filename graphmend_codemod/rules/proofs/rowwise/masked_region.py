@@ -201,7 +201,11 @@ class Rewriter(MaskedLosses):
         if not isinstance(value, ast.Call) or id(value) in self.changes or not (value.args or value.keywords):
             text = f"{before}{self.text(value)}"
             long = "\n" not in text and self.site.is_too_long(self.site.indentation(1 + self.level) + len(text))
-            self._emit(f"{before}(\n    {self.text(value)}\n)" if long else text)
+            if long:
+                margin = "\n" + "    " * (1 + self.level)
+                broken = self.site.broken(self.text(value), 2 + self.level).replace(margin, "\n")
+                text = f"{before}(\n    {broken}\n)"
+            self._emit(text)
             return
         words = [
             f"{word.arg}={self.text(word.value)}" if word.arg else f"**{self.text(word.value)}"
