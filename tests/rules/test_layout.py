@@ -50,3 +50,24 @@ def test_nothing_is_asked_twice(body: str) -> None:
         asked = [ast.unparse(each) for each in test.values]
         assert len(asked) == len(set(asked))
         assert not any(re.fullmatch(r"(.+) == \\1", each) for each in asked)
+
+
+def test_a_tensor_is_asked_for_once_where_a_mask_compares_it() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def forward(self, x, y):
+        found = self.distance(x)
+        hard = torch.quantile(found, 0.5)
+        return torch.mean(found[found >= hard])
+
+    def distance(self, x):
+        return x * 2
+"""
+    after, result = fixed(source)
+    assert result.fixes
+    assert "torch.is_tensor(found)" in after
+    assert "torch.is_tensor(found >=" not in after

@@ -251,7 +251,11 @@ class Rewriter(MaskedLosses):
         if array is not None:
             raise NotRowwise(f"`{array}` is an array of NumPy, not a tensor")
         value, tensor = site.value(node), f"{site.torch}.is_tensor({{}})"
-        facts = [tensor.format(site.text(viewed_name(node)))] if not value.is_tensor or value.hint else []
+        named = viewed_name(node)
+        ordered = isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], _ORDERS)
+        if isinstance(node, ast.Compare) and ordered and site.text(node.left) in self.tensors:
+            named = node.left  # a tensor that is larger than something, or not, gives a tensor
+        facts = [tensor.format(site.text(named))] if not value.is_tensor or value.hint else []
         known = site.value(asked)
         if not gives_bool(asked) and (known.dtype != BOOL or known.hint):
             facts.append(f"{site.operand(asked)}.dtype == {site.torch}.bool")
@@ -300,6 +304,9 @@ class Rewriter(MaskedLosses):
         if self.site.is_too_long(self.site.indentation(2) + len(over)):
             over = "for each in (" + "".join(f"\n            {each}," for each in names) + "\n        )"
         return [f"all(\n        {inside}\n        {over}\n    )"]
+
+
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def _only_computes(site: Site, node: ast.stmt) -> bool:
