@@ -18,6 +18,7 @@ from graphmend_codemod.project.index.facts import ReachedFunction
 from graphmend_codemod.project.index.project_index import ProjectIndex
 from graphmend_codemod.project.subclasses import Subclasses
 from graphmend_codemod.project.summary.candidates import TENSORS
+from graphmend_codemod.project.summary.quiet import AWAITED
 from graphmend_codemod.project.summary.records import FunctionSummary, Value
 from graphmend_codemod.project.wrappers import wrappers
 
@@ -133,7 +134,8 @@ class Search:
     def _is_stopped(self, place: tuple[str, str, int], module: Module, function: FunctionSummary) -> bool:
         stopped = self._stops.get(place)
         if stopped is None:
-            stopped = self._stops[place] = self._index.is_disabled(module, function)
+            awaited = AWAITED in function.returned
+            stopped = self._stops[place] = awaited or self._index.is_disabled(module, function)
         return stopped
 
     def _expand(self, step: Step) -> None:

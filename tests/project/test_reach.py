@@ -39,6 +39,22 @@ def test_a_class_that_is_no_module_has_no_forward(tmp_path: Path) -> None:
     assert in_module(tmp_path, "class A:\n    def forward(self, x): return x\n") == set()
 
 
+def test_coroutines_lead_nowhere(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        def helper(x): return x
+        async def wait(x): return helper(x)
+        class A(nn.Module):
+            def forward(self, x):
+                self.tell(x)
+                return wait(x)
+            async def tell(self, x): return helper(x)
+        """,
+    )
+    assert found == {"A.forward"}
+
+
 def test_calls_on_self_land_in_ancestors_and_in_subclasses(tmp_path: Path) -> None:
     found = in_module(
         tmp_path,

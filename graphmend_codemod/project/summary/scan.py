@@ -15,7 +15,7 @@ from graphmend_codemod.project.summary.check_functions import noted
 from graphmend_codemod.project.summary.computing import COMPUTES, only_computes
 from graphmend_codemod.project.summary.context_managers import LEAVES, SWALLOWS, may_swallow
 from graphmend_codemod.project.summary.python_attributes import Held
-from graphmend_codemod.project.summary.quiet import LOUD, is_loud
+from graphmend_codemod.project.summary.quiet import AWAITED, LOUD, is_loud
 from graphmend_codemod.project.summary.records import (
     Attribute,
     Binding,
@@ -343,6 +343,8 @@ def _function(
         body.returned[check] = None
     if owner and is_loud(node, decorators):
         body.returned[LOUD] = None
+    if isinstance(node, ast.AsyncFunctionDef):
+        body.returned[AWAITED] = None
     settle(body)
     if body.asked and not body.test:
         body.test = (bool(outer) and _free(body, local)) or (not owner and _asks_self(body))
