@@ -103,7 +103,8 @@ def message_of(site: Site, node: ast.expr | None) -> tuple[str, str | None]:
     if isinstance(node, (ast.Name, ast.Attribute)) and _is_class(site, node):
         return _last_name(node), None
     if isinstance(node, (ast.Tuple, ast.List)) and node.elts:
-        return f"({', '.join(_shown(each) for each in node.elts)})", None
+        shown = [_shown(each) for each in node.elts]
+        return ("assertion failed" if set(shown) == {"..."} else f"({', '.join(shown)})"), None
     found = _constant(site, node)
     if found is None:
         text = speculation.short(node)
