@@ -336,3 +336,15 @@ def test_a_name_that_also_holds_places_is_asked_while_tracing() -> None:
     compiles(
         fixed(source, **_CODE)[0], ["torch.randn(3, 4), torch.ones(3).bool(), torch.tensor([2, 1, 3])"], strict=False
     )
+
+
+def test_a_range_in_steps_between_two_numbers_is_left_alone() -> None:
+    """How long it is follows from a quotient of both, and the graph breaks wherever that is asked for."""
+    source = _model(
+        "first, last = lengths[0] - lengths[1], lengths[0] - lengths[2]",
+        "places = torch.arange(first, last - 1, -2, dtype=torch.long)",
+        "return x + places.sum()",
+    )
+    found = checked(source, **_CODE).findings
+    assert not [each for each in found if each.edit is not None]
+    assert [each for each in checked(source, opaque=True).findings if each.declined]

@@ -133,7 +133,10 @@ def _in_graph(site: Site, node: ast.expr) -> list[tuple[ast.expr, str]]:
         return [(node, f"{_READS[node.func.attr]}({text})" if read is owner else f"_integer_in_graph({text})")]  # type: ignore[attr-defined]
     if isinstance(node.func, ast.Attribute) and node.func.attr == "topk":
         return []  # nobody tried it with a `k` that a graph does not know
-    text = _found(site, node, torch_api.torch_function(called), owner)
+    name = torch_api.torch_function(called)
+    if name == "arange" and len(node.args) > 2 and sum(is_number(site, each) for each in node.args) > 1:
+        return []  # its length is a quotient of symbols, which each operator that gets it has to know
+    text = _found(site, node, name, owner)
     return [(node, text)] if text is not None else _counted(site, sizes(node, called))
 
 
