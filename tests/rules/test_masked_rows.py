@@ -109,3 +109,29 @@ class Model(nn.Module):
         y = torch.relu(x)
         return {returned}
 """
+
+
+def test_long_keywords_of_a_call_are_broken_like_others() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+def spread(inputs, unnormalized_widths, unnormalized_heights):
+    return inputs * unnormalized_widths.exp() + unnormalized_heights
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor, widths_and_heights_of_the_spline: torch.Tensor):
+        inside_interval_mask = (x >= -1) & (x <= 1)
+        outputs = torch.zeros_like(x)
+        outputs[inside_interval_mask] = spread(
+            inputs=x[inside_interval_mask],
+            unnormalized_widths=widths_and_heights_of_the_spline[inside_interval_mask],
+            unnormalized_heights=widths_and_heights_of_the_spline[inside_interval_mask],
+        )
+        return outputs
+"""
+    after, result = fixed(source)
+    assert result.fixes
+    assert "unnormalized_widths=_rows_under(inside_interval_mask, " in after

@@ -183,6 +183,11 @@ class SiteText:
         """An expression on one line, broken at its operator or in its call where the line would be too long."""
         if "\n" in text or not self.is_too_long(self.indentation(deeper) + len(text) + 1):
             return text
+        name, sign, value = text.partition("=")
+        if sign and name.isidentifier() and not value.startswith("="):  # a keyword of a call
+            return f"{name}={self.broken(value, deeper)}"
+        if text.startswith("*"):
+            return text
         node = ast.parse(text, mode="eval").body
         if not text.isascii() or isinstance(node, ast.GeneratorExp):
             return text
