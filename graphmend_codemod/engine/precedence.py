@@ -9,6 +9,9 @@ from graphmend_codemod.rules.framework.edits import with_inner
 from graphmend_codemod.rules.framework.rule import Match, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
 
+NO_OPERATOR = "no opaque operator: "
+"""How the reason begins why code is not called as an operator."""
+
 
 def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Verdict] | None:
     """The verdict of the first rule that has an edit, or else of the first that has a reason.
@@ -34,8 +37,22 @@ def first_of(site: Site, asked: Sequence[tuple[Rule, Match]]) -> tuple[Rule, Ver
             elif waiting is None or rule.safety_of(verdict) is Safety.SAFE:
                 behind = waiting or _yielding(site, asked[number + 1 :])
                 return rule, _both(verdict, behind[1]) if behind else verdict
-        found.setdefault(_rank(rule, verdict, site.settings.opaque), (rule, verdict))
+        rank = _rank(rule, verdict, site.settings.opaque)
+        found[rank] = _with_reason(found[rank], (rule, verdict)) if rank in found else (rule, verdict)
     return waiting or (found[min(found)] if found else None)
+
+
+def _with_reason(one: tuple[Rule, Verdict], other: tuple[Rule, Verdict]) -> tuple[Rule, Verdict]:
+    """The first of two verdicts without a fix, with the reason why the code is no operator if only that is added.
+
+    Of a verdict that says nothing else, and another one, it is the other that speaks.
+    """
+    bare = (one[1].declined or "").startswith(NO_OPERATOR)
+    (rule, verdict), (_, later) = (other, one) if bare else (one, other)
+    operator = (later.declined or "").removeprefix(NO_OPERATOR)
+    if operator == later.declined or verdict.declined is None or NO_OPERATOR in verdict.declined:
+        return one
+    return rule, verdict._replace(declined=f"{verdict.declined}; {NO_OPERATOR}{operator}")
 
 
 def best_rank(rule: Rule, asked: bool) -> int:

@@ -426,3 +426,24 @@ def test_what_a_called_function_reads_before_a_change_is_fine(call: str) -> None
     for _ in range(2):
         torch.testing.assert_close(whole(x), model(x))
         torch.testing.assert_close(again.queue, model.queue)
+
+
+def test_a_constant_that_a_called_function_reads_after_a_change_is_no_view() -> None:
+    source = _CALLED.replace("{call}", "self.put(rows)").replace(
+        "def put(self, rows):", "def put(self, rows, scale=2):"
+    )
+    source = source.replace(
+        "        self.queue[0] = rows[0] * 2\n        self.queue[1] = rows[1]", "        self.scaled(rows, scale)"
+    )
+    source = source.replace(
+        "    @torch.no_grad()",
+        """    def scaled(self, rows, scale):
+        self.queue[0] = rows[0] * scale
+        self.queue.mul_(scale)
+
+    @torch.no_grad()""",
+    )
+    assert "_step_operator(" in fixed(source, opaque=True)[0]
+    declined(
+        source.replace("self.put(rows)", "self.put(rows, rows[1])"), "`scale` is read", opaque=True, select=("GM801",)
+    )

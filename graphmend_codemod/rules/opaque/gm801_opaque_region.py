@@ -331,7 +331,8 @@ def untraced_test(site: Site, statement: ast.If | ast.While | ast.Assert) -> Ver
             found = Verdict(each.message, edit=data_loops.edit(site, statement))
         except NotProven as reason:
             found = Verdict(each.message, declined=f"{found.declined}; {reason}")
-    return None if known and found.edit is None else found  # other rules have reasons for a test of a tensor
+    # Other rules have reasons for a test of a tensor; this one is added to them where operators are asked for.
+    return None if known and found.edit is None and not site.settings.opaque else found
 
 
 def _function(site: Site, each: Untraced) -> Verdict:
@@ -340,4 +341,5 @@ def _function(site: Site, each: Untraced) -> Verdict:
     try:
         return Verdict(each.message, edit=opaque_function.edit(site))
     except NotProven as reason:
-        return Verdict(each.message, declined=f"{each.advice}; no opaque operator: {reason}")
+        advice = f"{each.advice}; " if each.advice else ""
+        return Verdict(each.message, declined=f"{advice}no opaque operator: {reason}")

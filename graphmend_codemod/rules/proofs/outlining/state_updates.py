@@ -12,13 +12,14 @@ from collections.abc import Sequence
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import is_name, stored_names
+from graphmend_codemod.analysis.patterns import stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
+from graphmend_codemod.rules.proofs.outlining import order_of_reads
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
@@ -42,8 +43,7 @@ def edit(site: Site) -> Edit:
         raise NotProven("the method changes nothing that it holds")
     if any(name[0] != "." for name in changed):
         raise NotProven("the method changes one of its arguments")
-    for body, given in ((function.body, names), *((each.body, kept) for each, kept in effects.followed)):
-        _check_order(body, given, effects.writes)
+    order_of_reads.check(function, names, effects)
     written = sorted(name[1:] for name in changed)
     local = stored_names(walk(function))
     hidden = next((each for each in effects.held.values() if each in local.union(names)), None)
@@ -106,40 +106,6 @@ def method_parameters(site: Site, function: FunctionNode, own: str) -> list[str]
     if args.vararg or args.kwarg or args.kwonlyargs or isinstance(function, ast.AsyncFunctionDef):
         raise NotProven("the method takes any number of arguments, or some by name only")
     return [each.arg for each in (*args.posonlyargs, *args.args)][1:]
-
-
-def _check_order(body: Sequence[ast.stmt], names: Sequence[str], writes: set[int], after: bool = False) -> bool:
-    """Whether tensors are changed by the end of `body`; NotProven where an argument is read after that.
-
-    An argument may be a view of what the method changes, and the operator's is not.
-    """
-    for statement in body:
-        heads, blocks = _parts(statement)
-        for _ in range(2 if isinstance(statement, (ast.For, ast.While)) else 1):
-            inside = [part for each in heads for part in walk(each)]
-            sizes = {id(size) for part in inside for size in _measured(part)}
-            read = [part.id for part in inside if isinstance(part, ast.Name) and id(part) not in sizes]
-            known = next((name for name in read if name in names), None) if after else None
-            if known is not None:
-                raise NotProven(f"`{known}` is read after a change, and may share memory with what is changed")
-            after = after or any(id(part) in writes for part in inside)
-            after = any([after, *(_check_order(block, names, writes, after) for block in blocks)])
-    return after
-
-
-def _measured(node: ast.AST) -> list[ast.expr]:
-    """The `x` of `len(x)` and `x.shape`."""
-    if isinstance(node, ast.Call) and is_name(node.func, "len"):
-        return node.args
-    return [node.value] if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES else []
-
-
-def _parts(statement: ast.stmt) -> tuple[list[ast.AST], list[list[ast.stmt]]]:
-    """What a statement evaluates itself, and the blocks below it."""
-    blocks = [block for name in ("body", "orelse") if (block := getattr(statement, name, None))]
-    if not blocks:
-        return [statement], []
-    return [each for name in ("test", "iter") if (each := getattr(statement, name, None)) is not None], blocks
 
 
 def _copies(site: Site, owner: str, written: Sequence[str]) -> list[Replacement]:
