@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from graphmend_codemod.trace.hints import with_hints
 _ANSWERS = Path(__file__).with_name("answers.json")
 # A rule that says why no other rule has anything for a line: less than any of those.
 _LAST = "GM703"
+_NUMPY = re.compile(r"numpy\.(u?int\d+|float\d+)")
 
 
 class Verdict(enum.Enum):
@@ -163,9 +165,10 @@ def _edited(finding: Finding, settings: Settings) -> tuple[SourceFile | None, So
 
 
 def _steps(site: Site) -> Iterable[str]:
-    """What to do by hand: graphmend's word about the kind, then torch's own hints."""
+    """What to do by hand: what the run knew, graphmend's word about the kind, then torch's own hints."""
     if site.where != OWN:
         yield _elsewhere(site)
+    yield from _numpy_numbers(site)
     answers = _answers()
     setting, topic = answers["settings"].get(site.gb_id), answers["kinds"].get(site.gb_id)
     if setting:
@@ -177,6 +180,18 @@ def _steps(site: Site) -> Iterable[str]:
             yield hint
     if site.skips:
         yield "The whole function runs in eager mode: move the statement out of the `try`, `with` or loop around it."
+
+
+def _numpy_numbers(site: Site) -> Iterable[str]:
+    """Names in the site's line that held a number of NumPy's, which Dynamo traces as a tensor."""
+    for fact in site.facts:
+        kind = _NUMPY.fullmatch(fact.type)
+        if kind is not None and re.search(rf"(?<![\w.]){re.escape(fact.name)}(?!\w)", site.source):
+            make = "int" if "int" in kind[1] else "float"
+            yield (
+                f"`{fact.name}` was a number of NumPy's ({kind[1]}), which Dynamo traces as a tensor: write "
+                f"`{make}({fact.name})` here, or make it a Python number where it is set."
+            )
 
 
 def _elsewhere(site: Site) -> str:

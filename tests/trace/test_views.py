@@ -52,6 +52,27 @@ def test_text_shows_source_cause_cost_and_fix(folder: Path) -> None:
     assert lines[-1].startswith("2 break sites, 3 graph breaks: 2 fixable with `graphmend fix --trace`. 4 graphs in 5")
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "told"),
+    [
+        ("self.hop", "numpy.int64", "write `int(self.hop)` here"),
+        ("length", "numpy.float32", "write `float(length)` here"),
+        ("self.hop", "int", ""),
+        ("self.hop", "numpy.ndarray", ""),
+        ("hop", "numpy.int64", ""),  # another name than the line's
+        ("self.ho", "numpy.int64", ""),
+    ],
+)
+def test_number_of_numpy_that_the_run_knew_is_named(folder: Path, name: str, kind: str, told: str) -> None:
+    found = traced(folder)
+    site = replace(found.sites[0], source="    pad = ceil(length / self.hop)", facts=(document.Fact(name, kind),))
+    site = replace(
+        site, own=Place("model.py", 15, "forward"), own_source="return y - 1", place=Place("model.py", 15, "f")
+    )
+    (answer,) = join(replace(found, sites=(site,)), load_settings(folder), cache=False).answers
+    assert (told in answer.steps[0]) if told else all("NumPy" not in step for step in answer.steps)
+
+
 def test_break_in_a_library_is_told_apart_with_the_line_that_calls_it(folder: Path) -> None:
     found = traced(folder)
     site = found.sites[1]
