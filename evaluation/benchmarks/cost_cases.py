@@ -124,6 +124,7 @@ _SIZES: Mapping[str, _Sizes] = {
         ("torch.ones(64, 512)",),
         (("torch.ones(8, 4)", "torch.ones(128, 512)"), ("nn.Linear(4, 4)", "nn.Linear(512, 512)")),
     ),
+    "GM605": _Sizes(("torch.randn(1, 8, 128, 64)",)),
     "GM604": _Sizes(("torch.randn(256, 512)",), (("nn.Linear(3, 3)", "nn.Linear(512, 512)"),)),
 }
 

@@ -40,6 +40,7 @@ _READ_BACK = EXTREMES | frozenset({"mean", "norm", "std", "median", "prod", "cou
 _SIZED = frozenset("zeros ones empty full new_full chunk narrow expand view reshape roll kthvalue linspace".split())
 _OF_MATH = frozenset({"ceil", "exp", "floor", "isfinite", "isinf", "isnan", "log", "log2", "pow", "sqrt"})
 _REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
+_TESTS = frozenset({ast.Name, ast.BoolOp, ast.Compare})
 _SAID = frozenset({"requires_grad", "validate_args"})
 _OTHERS = tuple(f"{name}." for name in ("PIL", "cv2", "librosa", "np.random", "ot", "pot", "pywt", "sklearn"))
 _NOTED = (
@@ -87,6 +88,8 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     for keyword in node.keywords:
         stack.append(keyword.value)
         if keyword.arg in _SAID or (keyword.arg == "alpha" and type(keyword.value) is not ast.Constant):
+            body.value = True
+        if keyword.arg == "is_causal" and type(keyword.value) in _TESTS:
             body.value = True
         if keyword.arg == "out" and type(keyword.value) is ast.Attribute:
             body.writes[Write(keyword.value.attr, dotted(keyword.value.value), "changed")] = None

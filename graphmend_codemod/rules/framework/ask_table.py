@@ -2,7 +2,7 @@
 
 # fmt: off
 # ruff: noqa: E501
-CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM112", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM604", "GM703", "GM801", "GM802")
+CODES = ("GM101", "GM102", "GM103", "GM104", "GM105", "GM107", "GM108", "GM109", "GM110", "GM111", "GM112", "GM201", "GM202", "GM203", "GM301", "GM302", "GM401", "GM402", "GM404", "GM405", "GM406", "GM407", "GM408", "GM409", "GM410", "GM411", "GM501", "GM502", "GM504", "GM507", "GM508", "GM509", "GM510", "GM511", "GM601", "GM602", "GM603", "GM604", "GM605", "GM703", "GM801", "GM802")
 
 # By kind of node: the module of a rule, the place among its matches, what it asks for. Specific rules come first.
 QUESTIONS = {
@@ -32,6 +32,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("python.gm605_size_test_as_flag", 0, "", "is_causal scaled_dot_product_attention"),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
@@ -81,6 +82,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("python.gm605_size_test_as_flag", 0, "", "is_causal scaled_dot_product_attention"),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm602_compiler_mark", 0, "", "graph_break mark_dynamic mark_static_address mark_unbacked maybe_mark_dynamic"),
@@ -143,6 +145,7 @@ QUESTIONS = {
         ("opaque.gm802_unbacked_value", 0, "", ""),
         ("opaque.gm801_opaque_region", 0, "", ""),
         ("opaque.gm801_opaque_region", 1, "", ""),
+        ("python.gm605_size_test_as_flag", 0, "", "is_causal scaled_dot_product_attention"),
         ("python.gm604_autograd_grad", 0, "", "autograd grad"),
         ("python.gm603_untraceable_call", 0, "", "Variable _is_tracing add_ addcdiv_ addcmul_ collect get_default_device isinstance monotonic next_fast_len perf_counter process_time random sdp_kernel time tqdm trange"),
         ("python.gm601_numpy_on_sizes", 0, "", "np numpy"),
