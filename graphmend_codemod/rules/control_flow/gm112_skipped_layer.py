@@ -11,8 +11,9 @@ these:
   momentum or weight decay change them. (Data-parallel training averages gradients over processes that skip other
   layers, and needs a gradient of each parameter in each step, unless it looks for unused ones.)
 - **What a layer does on its way.** Its running statistics, caches and attributes change although it is skipped, its
-  hooks run, and numbers are drawn for its dropout. A layer that writes into its input changes what is kept. Where
-  numbers overflow in a layer that is skipped, its gradient may be NaN.
+  hooks run, and numbers are drawn for its dropout, after which all numbers differ from eager mode's. A layer that
+  writes into its input changes what is kept. Where numbers overflow in a layer that is skipped, its gradient may be
+  NaN.
 - **Time.** The layer takes the time that skipping it would save.
 
 The distribution of what the model gives is that of eager mode, and the number is drawn once for each layer as in eager
