@@ -55,6 +55,28 @@ def test_coroutines_lead_nowhere(tmp_path: Path) -> None:
     assert found == {"A.forward"}
 
 
+def test_what_another_compiler_takes_is_not_traced(tmp_path: Path) -> None:
+    found = in_module(
+        tmp_path,
+        """
+        import numba
+        import triton
+        from numba import njit
+        def helper(x): return x
+        @numba.jit(nopython=True, parallel=True)
+        def path(x): return helper(x)
+        @njit
+        def cost(x): return helper(x)
+        @triton.jit
+        def kernel(x): return helper(x)
+        class A(nn.Module):
+            def forward(self, x):
+                return path(x) + cost(x) + kernel(x)
+        """,
+    )
+    assert found == {"A.forward"}
+
+
 def test_calls_on_self_land_in_ancestors_and_in_subclasses(tmp_path: Path) -> None:
     found = in_module(
         tmp_path,

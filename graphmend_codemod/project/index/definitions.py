@@ -344,8 +344,11 @@ class Definitions:
         return bool(function.decorators) and self.is_disabled(module, function)
 
     def is_disabled(self, module: Module, function: FunctionSummary) -> bool:
-        """True when a decorator keeps what is inside the function out of every graph."""
-        return any(name in families.STOPS for name in self.decorators(module, function))
+        """True when a decorator keeps what is inside the function out of every graph, or compiles it by other means."""
+        return any(
+            name in families.STOPS or name.startswith(families.OTHER_COMPILERS)
+            for name in self.decorators(module, function)
+        )
 
     def decorators(self, module: Module, function: FunctionSummary) -> Iterator[str]:
         """Resolved decorators; `@partial(f, ...)` counts as `@f`."""

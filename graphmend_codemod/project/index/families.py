@@ -76,6 +76,8 @@ IS_COMPILING = frozenset(
         "torch._utils.is_compiling",
     }
 )
+OTHER_COMPILERS = ("numba.", "triton.")
+"""Packages whose decorators compile a function themselves: Dynamo does not trace it."""
 STOPS = frozenset(
     {
         "torch.compiler.disable",
