@@ -233,7 +233,9 @@ def tensor_function(
     if name in torch_api.REDUCTIONS:
         return _reduction(evaluator, name, base, node, rest)
     if name == "trace":
-        return names.tensor(base.dtype if base.is_floating else None, SCALAR, grad=base.grad, fresh=True)
+        # Autocast on a CPU takes it in float32.
+        wide = base.dtype in {"torch.float32", "torch.float64"}
+        return names.tensor(base.dtype if wide else None, SCALAR, grad=base.grad, fresh=True)
     if name in torch_api.BINARY:
         other = evaluator.value(rest[0], env) if rest else UNKNOWN
         return evaluator.arithmetic(base, other, rest[0] if rest else None)

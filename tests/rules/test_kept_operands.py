@@ -85,6 +85,15 @@ def test_what_is_not_proven_is_asked_for(body: str, given: str) -> None:
     compiles(after, [given], strict=False)
 
 
+def test_autocast_adds_half_precision_up_in_float32() -> None:
+    body = "with torch.autocast('cpu', dtype=torch.bfloat16):\n    return x.max() / y.sum().item()"
+    after = kept(body)
+    compiles(after, ["(torch.rand(3).bfloat16(), torch.ones(3).bfloat16())"], strict=False)
+    compiles(after, ["(torch.rand(3), torch.ones(3))"])
+    body = "with torch.autocast('cpu', dtype=torch.bfloat16):\n    return y.max() / torch.trace(x).item()"
+    compiles(kept(body), ["(torch.rand(3, 3).bfloat16(), torch.ones(3).bfloat16())"], strict=False)
+
+
 def test_a_property_that_does_more_than_read_is_asked_once() -> None:
     loud = "\n    @property\n    def loud(self):\n        self.asked = self.asked + 1\n        return self.top\n"
     source = model("return x * self.loud.item()") + loud
@@ -114,6 +123,23 @@ def test_a_number_is_what_it_was_when_its_tensor_is_changed(body: str) -> None:
     compiles(after, ["torch.tensor([1.0, 4.0])"], scenarios=_SCENARIOS, strict=False)
     if "is_compiling()" in after:
         assert ".clone()" in after
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "z = x * self.top.item()\nwith torch.no_grad():\n    self.top.add_(1)\nreturn z * self.weight",
+        "n = self.top.item()\nz = self.weight.float() * n\nself.top += 1\nreturn z + x",
+        "z = self.weight * y.item()\ny.mul_(2)\nreturn z + x",
+    ],
+)
+def test_torch_keeps_what_is_written_for_the_gradient(body: str) -> None:
+    after, _ = fixed(model(body), select=("GM401",))
+    calls = ["(torch.ones(3), torch.tensor(3.0))"] * 3
+    compiles(after, calls, scenarios=(Scenario(True, "leaves"), Scenario(True, "parameters")), strict=False)
+    if "is_compiling()" in after:
+        assert "not torch.is_grad_enabled()" in after
+        compiles(after, calls, scenarios=(Scenario(False, "off"),))
 
 
 def test_no_gradient_flows_through_a_number() -> None:

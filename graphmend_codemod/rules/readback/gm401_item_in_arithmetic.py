@@ -12,7 +12,9 @@ in any case. Numbers that are used as sizes, in Python arithmetic or as argument
 
 So it is where no name comes between: `x / t.item()`, `x.clamp(low.item(), high.item())`. What such a statement does
 not prove is asked for: that both are tensors, the number's 0-dim, of one dtype and on one device. A bound that half
-precision does not hold (`max(t.item(), 1e-8)`, where 1e-8 would be 0) is for float32 and float64 alone.
+precision does not hold (`max(t.item(), 1e-8)`, where 1e-8 would be 0) is for float32 and float64 alone. Where an
+argument or attribute that is read is written in place as well, the compile path is for `torch.no_grad()` alone: torch
+2.13 keeps what was written for the gradient, and computes the number anew from that.
 
 The position of a queue is the exception: `at = int(self.at)`, `self.queue[:, at : at + n] = keys.T`, and then
 `self.at[0] = (at + n) % self.size`. In the compile path the position stays a tensor, and `at + torch.arange(n)` says
@@ -48,6 +50,7 @@ from graphmend_codemod.rules.framework.rule import (
 )
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.condition_parts import number_of
+from graphmend_codemod.rules.proofs.memory.written_inputs import asked_of_gradients
 from graphmend_codemod.rules.proofs.numbers.kept_operands import (
     asked_wide,
     bounded,
@@ -245,7 +248,7 @@ def number_in_a_name(site: Site, node: ast.Assign) -> Verdict | None:
             return Verdict(message, declined=str(unsure))
         return Verdict(message, edit=edit) if edit is not None else Verdict(message, declined=reason)
     try:
-        wide = () if exact else (asked_wide(site, tensor),)
+        wide = (*asked_of_gradients(site, tensor), *(() if exact else (asked_wide(site, tensor),)))
         facts = dict.fromkeys([*tensor_facts(site, tensor), *wide, *_facts_of_others(site, target.id, tensor)])
     except NotProven as unproven:
         return Verdict(message, declined=str(unproven))

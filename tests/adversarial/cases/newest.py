@@ -109,6 +109,45 @@ SITES: dict[str, dict[str, Any]] = {
         "body": "y[mask] = x[mask]\nreturn y * 2",
         "inputs": (f"(torch.zeros(2, 3), {_X}, {_X} > 0)", f"(torch.zeros(3, 3), {_THREE}, {_THREE} > 0)"),
     },
+    "number in an expression": {
+        "init": "self.register_buffer('top', torch.tensor(2.0))\nself.weight = nn.Parameter(torch.ones(3))",
+        "body": """
+        y = x / max((x > 0).sum().item(), 1) * self.top.item()
+        y = torch.clamp(y, x.mean().item(), self.top.item()) * self.weight
+        y = y * y.amax().item() + x
+        with torch.no_grad():
+            self.top.add_(1)
+        return y
+        """,
+        "inputs": (_X, _THREE, _N),
+        "attributes": {"top": "self._buffers['top']", "weight": "self._parameters['weight']"},
+    },
+    "chosen number": {
+        "body": """
+        scale = 1.0 if x.max() <= 1.0 else 255.0
+        shift = 0.1
+        if (x < 0).any():
+            shift = -3
+        return x / scale + shift * x
+        """,
+        "inputs": (_X, _THREE, _N),
+    },
+    "chosen exception": {
+        "init": "self.strict = True\nself.limit = 1000",
+        "body": """
+        if (x > self.limit).any():
+            if not self.strict:
+                warnings.warn("large")
+            elif self.training:
+                raise ValueError("too large")
+            else:
+                logger.error("too large")
+                raise TypeError("too large, not training")
+        return x * 2
+        """,
+        "inputs": (_X, _THREE, f"{_X} * 999", _N),
+        "attributes": {"strict": "True", "limit": "1000"},
+    },
     "clamp": {
         "init": "self.norm = nn.LayerNorm(3)",
         "body": """

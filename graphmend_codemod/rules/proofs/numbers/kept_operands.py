@@ -15,6 +15,7 @@ from graphmend_codemod.analysis.values import BOOL, SCALAR, Kind, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.condition_parts import number_of
+from graphmend_codemod.rules.proofs.memory.written_inputs import asked_of_gradients, names_in
 from graphmend_codemod.rules.proofs.proven import own_memory, tensor_facts
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 
@@ -226,19 +227,6 @@ def _subject(site: Site, node: ast.expr) -> str | None:
     return text if not owner or owner == [site.evaluator.scope.self_name] else None
 
 
-def _names(node: ast.AST) -> Iterator[str]:
-    """Names and attributes, spelled with dots, that an expression reads; not what it calls."""
-    if isinstance(node, (ast.Name, ast.Attribute)) and (text := dotted(node)) is not None:
-        yield text
-        return
-    for part in ast.iter_child_nodes(node):
-        called = isinstance(node, ast.Call) and part is node.func
-        if not called:
-            yield from _names(part)
-        elif isinstance(part, ast.Attribute):
-            yield from _names(part.value)
-
-
 def _kept(site: Site, node: ast.stmt, asked: list[str]) -> Kept | None:
     parents, reads = parents_in(node), list(_reading(site, node))
     facts: dict[str, None] = {}
@@ -261,7 +249,8 @@ def _kept(site: Site, node: ast.stmt, asked: list[str]) -> Kept | None:
             or (needs := _fits(site, around, tensor, beside)) is None
         ):
             return None
-        wide = () if exact else (asked_wide(site, tensor),)
+        wide: tuple[str, ...] = () if exact else (asked_wide(site, tensor),)
+        wide += asked_of_gradients(site, tensor)
         facts |= dict.fromkeys([*tensor_facts(site, tensor), *tensor_facts(site, beside), *asked, *wide, *needs])
         cut = ".detach()" if site.value(tensor).grad and not site.no_grad else ""
         text = f"{site.operand(tensor)}{cut}{bound}"
@@ -326,7 +315,10 @@ def _fits(site: Site, around: ast.AST | None, tensor: ast.expr, beside: ast.expr
     if one.dtype == other.dtype or (into and is_whole(site, tensor)):
         pass
     elif into and summed is not None and names[0] is not None:
-        facts.append(f"{summed}.dtype in ({names[0]}.dtype, {site.torch}.bool, {site.torch}.int64)")
+        # Autocast adds half precision up in float32, which would widen a 0-dim tensor beside it.
+        facts.append(f"{names[0]}.dtype in ({site.torch}.float32, {site.torch}.float64)")
+        if summed != names[0]:
+            facts.append(f"{summed}.dtype in ({names[0]}.dtype, {site.torch}.bool, {site.torch}.int64)")
     elif None in names or str(one.dtype).startswith("torch.") or str(other.dtype).startswith("torch."):
         return None
     elif into and not one.is_floating:
@@ -335,7 +327,7 @@ def _fits(site: Site, around: ast.AST | None, tensor: ast.expr, beside: ast.expr
         facts.append(f"{names[0]}.dtype == {names[1]}.dtype")
     if not isinstance(around, (ast.BinOp, ast.AugAssign)) and not other.is_floating:
         return None
-    if not set(_names(tensor)) & set(_names(beside)):
+    if not set(names_in(tensor)) & set(names_in(beside)):
         roots = [next(_tensors(site, each), None) for each in (beside, tensor)]
         if None in roots:
             return None
@@ -344,16 +336,16 @@ def _fits(site: Site, around: ast.AST | None, tensor: ast.expr, beside: ast.expr
 
 
 def _summed(site: Site, tensor: ast.expr) -> str | None:
-    """`x` for `x.sum()` of a tensor of unknown dtype, whose sum has its dtype or is int64."""
+    """`x` for `x.sum()` and `torch.trace(x)` of a tensor of unknown dtype: these have its dtype, or are int64."""
     name, given = site.operation(tensor) if isinstance(tensor, ast.Call) and not tensor.keywords else ("", [])
-    if name != "sum" or len(given) != 1 or _is_known(site.value(given[0]).dtype):
+    if name not in {"sum", "trace"} or len(given) != 1 or _is_known(site.value(given[0]).dtype):
         return None
     return _spelled(site, given[0])
 
 
 def _tensors(site: Site, node: ast.expr) -> Iterator[str]:
     """The names of tensors that an expression is computed of."""
-    for key in _names(node):
+    for key in names_in(node):
         if site.value(ast.parse(key, mode="eval").body).is_tensor:
             yield key
 
