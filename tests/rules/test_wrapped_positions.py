@@ -195,3 +195,11 @@ def test_nothing_is_asked_that_is_known() -> None:
     assert "int)" not in header
     assert "shape[0] ==" not in header
     compiles(after, INPUTS[1:], scenarios=[Scenario()])
+
+
+def test_a_queue_with_one_row_in_memory_raises() -> None:
+    source = model(NOT_AT_ONCE).replace("torch.arange(3.0 * size).reshape(size, 3)", "torch.zeros(3).expand(size, 3)")
+    assert source != model(NOT_AT_ONCE)
+    after, _ = fixed(source, select=SELECT)
+    behaves(source, after, ["torch.randn(3, 3)"], scenarios=[Scenario()])
+    compiles(after, ["torch.randn(3, 3)"], scenarios=[Scenario()], strict=False)

@@ -170,6 +170,7 @@ rule = Rule(
                 and isinstance(x, torch.Tensor)
                 and isinstance(n, int)
                 and isinstance(self.queue, torch.Tensor)
+                and 0 not in self.queue.stride()
                 and isinstance(self.size, int)
             ):
                 # The position stays in its tensor: its number would have to be read back to Python.

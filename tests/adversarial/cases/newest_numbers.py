@@ -139,7 +139,6 @@ for _name, _made in {
     "bools": "[True, False]",
     "a bool and a number": "[True, 0]",
     "numbers of NumPy": "[np.int64(2), 3]",
-    "a shape": "x.shape",
     "its own property": "self.sizes",
     "large numbers": "[2**62, 2**62]",
     "an enum": "[Kind.ONE, Kind.TWO]",
@@ -157,7 +156,7 @@ for _name, _made in {
     }.items():
         lists.add(
             f"{_name}, {_read}",
-            f"given = {_made}\nt = torch.{'LongTensor' if _name == 'a shape' else 'tensor'}(given)\n{_text}",
+            f"given = {_made}\nt = torch.tensor(given)\n{_text}",
             top="""
             import enum
 

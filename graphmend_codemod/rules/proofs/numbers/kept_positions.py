@@ -131,6 +131,7 @@ class _Kept:
         for rows in {part.id for part in walk(node.value) if isinstance(part, ast.Name)}:
             demand_other_memory(site, rows, target.value)
         self._ask(f"isinstance({queue}, {site.torch}.Tensor)", target.value)
+        self._ask(f"0 not in {queue}.stride()", target.value)  # eager mode raises for rows that are one in memory
         places = f"{site.torch}.arange({site.text(length)}, device={queue}.device)"
         places = f"{self.name} + {places}"
         parts = elements_of(target.slice)

@@ -360,6 +360,7 @@ def _given(write: Write) -> str:
 def _asked(write: Write, stored: str, rows: str, size: str) -> Iterator[str]:
     """What has to hold for a queue and the rows that are written into it, which are tensors."""
     queue, given = write.queue, _given(write)
+    yield f"0 not in {queue}.stride()"  # eager mode raises for rows that are one in memory
     yield f"{queue}.device == {stored}.device"
     yield f"{given.partition('.')[0]}.dim() == 2" if ".T" in given else f"{given}.dim() == {queue}.dim()"
     yield f"{queue}.dim() == 2" if ".T" in given else ""
