@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from graphmend_codemod.rules.framework.site_text import SiteText
 from tests.tools.fixes import fixed
 
 _MODEL = """
@@ -71,3 +72,40 @@ class Model(nn.Module):
     assert result.fixes
     assert "torch.is_tensor(found)" in after
     assert "torch.is_tensor(found >=" not in after
+
+
+class _Narrow(SiteText):
+    """Lines of 60 columns."""
+
+    line_limit = 60
+
+    def __init__(self) -> None:
+        pass
+
+    def indentation(self, deeper: int = 0) -> int:
+        return 4 * deeper
+
+    def is_too_long(self, width: int) -> bool:
+        return width > self.line_limit
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dim=first_of_the_long_names * second_of_the_long_names + third_of_the_long_names"],
+        ["*first_of_the_long_names, *second_of_the_long_names, **third_of_the_long_names"],
+        ["first_of_the_long_names == second_of_the_long_names", "third == first_of_the_long_names - 1"],
+        ["-(first_of_the_long_names + second_of_the_long_names) / third_of_the_long_names", "1"],
+        ["(first_of_the_long_names + (second_of_the_long_names * third_of_the_long_names)).sum()", "1"],
+        ["((first_of_the_long_names + second_of_the_long_names) ** third_of_the_long_names)"],
+        ["lambda x: first_of_the_long_names + second_of_the_long_names + third_of_the_long_names", "k=1"],
+        ["'größer' + first_of_the_long_names + second_of_the_long_names + third_of_the_long_names"],
+        ["(each for each in first_of_the_long_names + second_of_the_long_names + third_of_the_long_names)"],
+        ["not (first_of_the_long_names | second_of_the_long_names | third_of_the_long_names)"],
+        ["f(first_of_the_long_names, second_of_the_long_names, (third_of_the_long_names)).flatten().sum()"],
+    ],
+)
+def test_a_broken_call_says_the_same(arguments: list[str]) -> None:
+    call = _Narrow().call("f(", arguments)
+    assert "\n" in call
+    assert ast.dump(ast.parse(call)) == ast.dump(ast.parse(f"f({', '.join(arguments)})"))

@@ -174,13 +174,16 @@ class SiteText:
         fits = "\n" not in together and not self.is_too_long(self.indentation(deeper + 1) + len(together))
         if fits or (len(arguments) == 1 and "\n" in together):
             return f"{before}\n{inner}{together}\n{'    ' * deeper}{after}"
-        lines = "".join(f"{inner}{self.broken(argument, deeper + 1)},\n" for argument in arguments)
+        lines = "".join(f"{inner}{self.broken(argument, deeper + 1, bare=True)},\n" for argument in arguments)
         if len(arguments) == 1:
-            lines = f"{inner}{self.broken(together, deeper + 1)}\n"
+            lines = f"{inner}{self.broken(together, deeper + 1, bare=True)}\n"
         return f"{before}\n{lines}{'    ' * deeper}{after}"
 
-    def broken(self, text: str, deeper: int) -> str:
-        """An expression on one line, broken at its operator or in its call where the line would be too long."""
+    def broken(self, text: str, deeper: int, *, bare: bool = False) -> str:
+        """An expression on one line, broken at its operator or in its call where the line would be too long.
+
+        Brackets are put around an operator but where it is `bare`, since there are some around it already.
+        """
         if "\n" in text or not self.is_too_long(self.indentation(deeper) + len(text) + 1):
             return text
         name, sign, value = text.partition("=")
@@ -204,6 +207,8 @@ class SiteText:
             sign = between.strip(" ()")
             cut = (node.left.end_col_offset or 0) + between.index(sign)
             left, right = text[:cut].rstrip(), text[cut + len(sign) :].lstrip()
+            if bare:
+                return f"{self.broken(left, deeper)}\n{outer}{sign} {self.broken(right, deeper)}"
             parts = self.broken(left, deeper + 1), self.broken(right, deeper + 1)
             return f"(\n{inner}{parts[0]}\n{inner}{sign} {parts[1]}\n{outer})"
         if isinstance(node, ast.Call) and not (node.args or node.keywords) and isinstance(node.func, ast.Attribute):

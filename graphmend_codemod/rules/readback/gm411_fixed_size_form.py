@@ -92,7 +92,8 @@ rule = Rule(
                 # The number stays in its tensor: to read it back would end the graph.
                 x = x.index_select(
                     -1,
-                    (torch.arange(x.size(-1), device=x.device) + t[0]) % x.size(-1),
+                    (torch.arange(x.size(-1), device=x.device) + t[0])
+                    % x.size(-1),
                 )
             else:
                 x = torch.roll(x, -int(t[0]), -1)
