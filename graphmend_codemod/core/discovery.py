@@ -1,7 +1,7 @@
 """Which files a run looks at: what git knows, what the settings leave in, and what can matter at all.
 
-Excludes, vendored folders and generated files are left out also when they are named explicitly: pre-commit names every
-file of a commit, and a file must get the same answer however it is asked for.
+Excludes and vendored folders are left out also when they are named explicitly: pre-commit names every file of a commit,
+and a file must get the same answer however it is asked for.
 """
 
 from __future__ import annotations
@@ -46,13 +46,15 @@ _FORWARD = re.compile(rb"[ \t]*def[ \t]+forward\b")
 class Discovered(NamedTuple):
     """Python files and notebooks, in order relative to the root with forward slashes; what was named and is neither.
 
-    `named` is true when every path named a file: then nothing but these files is asked about.
+    `named` is true when every path named a file: then nothing but these files is asked about. `foreign` counts the
+    files in vendored and build folders that were left out, as far as git lists them.
     """
 
     files: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
     named: bool = False
     notebooks: tuple[str, ...] = ()
+    foreign: int = 0
 
 
 class Filter:
@@ -81,10 +83,12 @@ class Filter:
         A pattern is a glob in which `*` also matches `/`; it is held against the path, each folder above it, and each
         of their last parts.
         """
+        return not self.is_foreign(path) and not _matches(self._patterns, path.split("/"))
+
+    def is_foreign(self, path: str) -> bool:
+        """True for a path in a vendored or build folder that the settings do not include."""
         parts = path.split("/")
-        if self._is_foreign(parts) and not _matches(self._included, parts):
-            return False
-        return not _matches(self._patterns, parts)
+        return self._is_foreign(parts) and not _matches(self._included, parts)
 
     def _is_foreign(self, parts: Sequence[str]) -> bool:
         """True for a path in a folder whose files others write: vendored code, or what a build makes."""
@@ -122,7 +126,9 @@ def gives_scripts(raw: bytes) -> bool:
 def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
     """The Python files at `paths`; those of the whole project when there are none."""
     root = os.path.abspath(settings.root)
-    keeps = Filter(settings.exclude, settings.include, root).keeps
+    wanted = Filter(settings.exclude, settings.include, root)
+    keeps = wanted.keeps
+    foreign = 0
     files: set[str] = set()
     problems: list[Problem] = []
     named = bool(paths)
@@ -131,7 +137,10 @@ def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
         relative = relative_path(absolute, root)
         if os.path.isdir(absolute):
             named = False
-            files.update(found for found in _below(absolute, root, bool(settings.include)) if keeps(found))
+            every = set(_below(absolute, root, bool(settings.include)))
+            kept = {found for found in every if keeps(found)}
+            foreign += sum(map(wanted.is_foreign, every - kept))
+            files |= kept
         elif not os.path.lexists(absolute):
             problems.append(Problem(relative, "does not exist; check the path"))
         elif not os.path.isfile(absolute):
@@ -151,7 +160,7 @@ def discover(paths: Sequence[Path], settings: Settings) -> Discovered:
         elif not absolute.endswith(".pyi") and _is_python_script(absolute) and keeps(relative):
             files.add(relative)
     notebooks = {path for path in files if path.endswith(".ipynb")}
-    return Discovered(tuple(sorted(files - notebooks)), tuple(problems), named, tuple(sorted(notebooks)))
+    return Discovered(tuple(sorted(files - notebooks)), tuple(problems), named, tuple(sorted(notebooks)), foreign)
 
 
 def _is_python_script(path: str) -> bool:
@@ -249,8 +258,7 @@ def _has_line(raw: bytes, word: bytes, line: re.Pattern[bytes]) -> bool:
 def is_generated(raw: bytes) -> bool:
     """True when the first lines mark the file as written by a program and not to be edited.
 
-    A file generated from other Python source of the project, as transformers' `modeling_*.py` are, is real code that
-    runs; it is not skipped.
+    A file generated from other Python source of the project, as transformers' `modeling_*.py` are, is edited as well.
     """
     head = raw[:_HEAD]
     return _GENERATED.search(head) is not None and _STILL_SOURCE.search(head) is None

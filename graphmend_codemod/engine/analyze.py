@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from graphmend_codemod.core.discovery import is_generated
 from graphmend_codemod.core.findings import Finding, Problem
 from graphmend_codemod.core.settings import Settings
 from graphmend_codemod.core.source import SourceError, SourceFile
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 
 _CANDIDATES = ("test", "log", "value", "rows", "masked", "module")
+_GENERATED = "the file says that it is generated: change what it is made from"
 _LONGEST_FUNCTION = 150_000  # characters; the longest function of the models in transformers has 23,000
 
 
@@ -61,6 +63,8 @@ def analyse(
         functions, too_long = _short_enough(task.functions, module.summary, source)
         found = judge.find(source, module.summary, functions, view, settings)
         kept = [each for each in found if settings.see_suppressed or not source.suppressed(each.span, each.code)]
+        if is_generated(source.raw):
+            kept = [each._replace(edit=None, declined=_GENERATED) if each.edit is not None else each for each in kept]
     except NeedsProject:
         raise
     except SourceError as error:

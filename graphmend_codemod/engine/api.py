@@ -50,7 +50,8 @@ def check(
     with without_cyclic_collector():
         checker = checker or Checker(settings, jobs=jobs, cache=cache)
         found = checker.check(files.files, named=files.named)
-    result = CheckResult(found.findings, (*files.problems, *found.problems), len(files.files), checker.notes)
+    notes = (*checker.notes, *_left_out(files.foreign))
+    result = CheckResult(found.findings, (*files.problems, *found.problems), len(files.files), notes)
     if not files.notebooks:
         return result
     from graphmend_codemod.engine import notebooks
@@ -63,6 +64,13 @@ def check(
         files=result.files + len(files.notebooks),
         texts=told.texts,
     )
+
+
+def _left_out(count: int) -> list[str]:
+    said = (
+        "1 file in a vendored or build folder was" if count == 1 else f"{count} files in vendored or build folders were"
+    )
+    return [f"{said} not read; name what to read with `include` in the settings"] if count else []
 
 
 def check_text(text: bytes, path: Path, settings: Settings) -> CheckResult:

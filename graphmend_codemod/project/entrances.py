@@ -37,6 +37,7 @@ class Step(NamedTuple):
 def entrances(index: ProjectIndex, module: Module, traced: frozenset[tuple[str, str]]) -> Iterator[Step]:
     """The functions of a module that Dynamo traces without a call from anywhere in the project."""
     name = module.summary.name
+    every = _defined_again(module)
     for item in module.summary.classes:
         qualified = f"{name}.{item.qualname}"
         defined = module.methods.get(item.qualname, {})
@@ -44,7 +45,8 @@ def entrances(index: ProjectIndex, module: Module, traced: frozenset[tuple[str, 
             continue
         methods = [defined[name] for name in CALLS if name in defined]
         if methods and index.is_module(qualified):
-            for method in methods:
+            again = [each for each in every.get(item.qualname, ()) if each.name in CALLS and each not in methods]
+            for method in (*methods, *again):
                 yield Step(module, method, qualified, f"{method.name} of {item.qualname}")
         elif "forward" in defined and _is_others_module(index, qualified, defined["forward"]):
             yield Step(module, defined["forward"], qualified, f"forward of {item.qualname}")
@@ -58,6 +60,18 @@ def entrances(index: ProjectIndex, module: Module, traced: frozenset[tuple[str, 
             yield Step(module, function, own, f"torch.compile of {function.qualname}")
         elif (module.summary.path, function.qualname) in traced:
             yield Step(module, function, own, f"recorded run of {function.qualname}")
+
+
+def _defined_again(module: Module) -> dict[str, list[FunctionSummary]]:
+    """The methods of classes that a module defines more than once: which of them runs, only Python knows."""
+    names = [each.qualname for each in module.summary.classes]
+    if len(set(names)) == len(names):
+        return {}
+    found: dict[str, list[FunctionSummary]] = {name: [] for name in names if names.count(name) > 1}
+    for function in module.summary.functions:
+        if function.owner in found:
+            found[function.owner].append(function)
+    return found
 
 
 def _is_others_module(index: ProjectIndex, qualified: str, forward: FunctionSummary) -> bool:

@@ -114,7 +114,7 @@ def _passed_over(source: SourceFile, digest: str) -> Loaded:
 
 
 def _matters(source: SourceFile) -> bool:
-    return can_matter(source.raw) and not is_generated(source.raw)
+    return can_matter(source.raw)
 
 
 def _remembered(source: SourceFile, digest: str, cache: Cache, *, wanted: bool = False) -> Loaded | None:

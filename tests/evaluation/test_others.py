@@ -100,6 +100,17 @@ def test_a_finding_on_a_branch_covers_its_header_alone(tmp_path: Path) -> None:
     assert result.silent_events(measured("a.py", 3, "y = int(x)"), spans) == 3
 
 
+def test_what_a_fix_replaces_is_not_silent(tmp_path: Path) -> None:
+    for arm, text in (("base", "a\nb\nc\n"), ("head", "a\nif d:\n    b\nc\n")):
+        (tmp_path / arm).mkdir()
+        (tmp_path / arm / "a.py").write_text(text)
+    finding = {"path": "a.py", "location": {"line": 3}, "end_location": {"line": 3}}
+
+    spans = result.covered(tmp_path / "base", [finding], tmp_path / "head")
+
+    assert spans == {"a.py": {2, 3}}
+
+
 def test_both_halves_are_reported_side_by_side() -> None:
     before = [result.result("p", "m", half, measured("a.py", 7, "x.item()")) for half in ("study", "exam")]
     whole = Row("m", "p", "ok", "", 1.0, counts=Counts(1, (4,), 0, 0, (), 0, (), None))

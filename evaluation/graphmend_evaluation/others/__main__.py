@@ -118,7 +118,7 @@ def _fix(broken: Sequence[Package], keys: Sequence[str], work: Path, options: ar
         if kept.get("made_by") != mark:
             kept = {"made_by": mark, "findings": sources.findings(base)}
             file.write_text(json.dumps(kept), encoding="utf-8")
-        spans = covered(base, kept["findings"])
+        spans = covered(base, kept["findings"], work / "head" / package.name)
         for key in keys:
             owner, _, model = key.partition(".")
             if owner == package.name:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import difflib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -73,8 +74,11 @@ def blinded(row: Row) -> Row:
     return dataclasses.replace(row, counts=counts, compiled=compiled, differences=differences)
 
 
-def covered(root: Path, findings: Iterable[Mapping[str, Any]]) -> dict[str, set[int]]:
-    """The lines of each file that have a finding: all of its statement, of a branch and a `while` the header alone."""
+def covered(root: Path, findings: Iterable[Mapping[str, Any]], fixed: Path | None = None) -> dict[str, set[int]]:
+    """The lines of each file that have a finding: all of its statement, of a branch and a `while` the header alone.
+
+    `fixed` is the folder after the fixes: what an edit replaces has one as well.
+    """
     spans: dict[str, set[int]] = {}
     headers: dict[str, dict[int, int]] = {}
     for each in findings:
@@ -83,7 +87,20 @@ def covered(root: Path, findings: Iterable[Mapping[str, Any]]) -> dict[str, set[
         if path not in headers:
             headers[path] = _headers(root / path)
         spans.setdefault(path, set()).update(range(first, min(last, headers[path].get(first, last)) + 1))
+    if fixed is not None:
+        for path in spans:
+            spans[path] |= _replaced(root / path, fixed / path)
     return spans
+
+
+def _replaced(before: Path, after: Path) -> set[int]:
+    """The lines of a file that are others in its fixed copy."""
+    try:
+        old, new = (path.read_text(encoding="utf-8").split("\n") for path in (before, after))
+    except (OSError, ValueError):
+        return set()
+    changes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return {line + 1 for kind, first, last, _, _ in changes if kind != "equal" for line in range(first, last)}
 
 
 def _headers(path: Path) -> dict[int, int]:

@@ -43,6 +43,7 @@ class Body:
         self.indexed: list[str] = []
         self.masked = False
         self.reads_at: list[str] = []
+        self.cuts: list[str] = []
         self.types: dict[tuple[str, str], None] = {}
         self.imports: list[tuple[str, str]] = []
         self.changes: dict[str, None] = {}
@@ -121,6 +122,8 @@ def is_moved_mask(node: ast.expr) -> bool:
         if node.func.attr not in _MOVES:
             return node.func.attr in _TESTS
         node = node.func.value
+        if type(node) is ast.Compare:
+            return True
     return isinstance(node, ast.Name) and node.id.endswith(_MASKS)
 
 
@@ -141,6 +144,16 @@ def _is_choice(value: ast.expr) -> bool:
     if isinstance(value, ast.Call):
         return isinstance(value.func, ast.Attribute) and value.func.attr == "bool"
     return isinstance(value, (ast.Compare, ast.Subscript))
+
+
+def cuts_at_numbers(body: Body) -> bool:
+    """True for code that may cut at a tensor: `x[:, :n]`, where nothing says that `n` is a Python number."""
+    if not body.cuts:
+        return False
+    origins = body.origins(dict.fromkeys(body.cuts))
+    if origins is None:
+        return True
+    return any(name in body.parameters and not body.is_python_parameter(name) for name in origins)
 
 
 def settle(body: Body) -> None:

@@ -37,7 +37,12 @@ _KEEPS_MODULE = frozenset("eval train to cpu cuda half float double bfloat16 req
 _ALL = frozenset({"all", "any"})
 _ORDERS = frozenset({ast.Lt, ast.LtE, ast.Gt, ast.GtE})
 _READ_BACK = EXTREMES | frozenset({"mean", "norm", "std", "median", "prod", "count_nonzero", "randint", "rand"})
-_SIZED = frozenset("zeros ones empty full new_full chunk narrow expand view reshape roll kthvalue linspace".split())
+_SIZED = frozenset(
+    """zeros ones empty full new_full new_zeros new_ones new_empty chunk narrow expand view reshape repeat roll kthvalue
+    linspace pad""".split()
+)
+_LAMBDAS = frozenset({"filter", "reduce", "sorted", "max", "min"})
+_LAYERS = frozenset({"Linear", "Conv1d", "Conv2d", "Conv3d", "LayerNorm", "BatchNorm2d", "Embedding", "Sequential"})
 _OF_MATH = frozenset({"ceil", "exp", "floor", "isfinite", "isinf", "isnan", "log", "log2", "pow", "sqrt"})
 _REFUSED_MODULES = ("np.polynomial.", "numpy.polynomial.", "scipy.")
 _TESTS = frozenset({ast.Name, ast.BoolOp, ast.Compare})
@@ -47,7 +52,7 @@ _NOTED = (
     _SPECIAL_CALLS | LOG_METHODS | READS_VALUES | MARKS | MADE_OF_NUMBERS | CASTS | NUMPY_NUMBERS | DIVIDES
     | CHOOSES_ROWS | REDUCES | REPLACED | ANSWERS | _MAY_BE_REFUSED | _ALL
     | _OF_MATH | {"open", "eval", "range", "repeat_interleave", "split", "masked_select", "arange", "topk", "pad"}
-    | {"where", "roll", "array", "asarray"}
+    | {"where", "roll", "array", "asarray", "map", "apply"} | _LAMBDAS | _LAYERS
 )  # fmt: skip
 """What calls are looked at for."""
 
@@ -75,7 +80,7 @@ def call(node: ast.Call, body: Body, stack: list[Any]) -> None:
     if node.args and not body.value and _asks_reduced(node.args[0]):
         body.value = True
     if last in _SIZED and not body.value:
-        body.value = any(type(each) is ast.Call and _is_tensor_like(each, body) for each in _operands(node))
+        body.value = any(_holds_reduced(each, body) for each in _operands(node))
     if last in _NOTED:
         _note(node, spelled, last, body)
     elif last[-1:] == "_":
@@ -138,6 +143,14 @@ def _note(node: ast.Call, spelled: str, last: str, body: Body) -> None:
         body.value = body.value or body.lines.keeps_integers
     elif last == "range":
         body.value = body.value or any(_is_tensor_like(each, body) for each in node.args)
+    elif last in _LAMBDAS:
+        body.value = body.value or _chooses(node) or (last == "sorted" and any(map(_is_reduced, node.args)))
+    elif last == "map":
+        body.value = body.value or (bool(node.args) and getattr(node.args[0], "id", "") in CASTS)
+    elif last == "apply":
+        body.value = body.value or (body.lines.has_class_methods and spelled[:1].isupper())
+    elif last in _LAYERS:
+        body.value = body.value or spelled in {f"nn.{last}", f"torch.nn.{last}"}
     elif last in {"open", "eval"}:
         body.value = body.value or spelled == last
     elif last in CHOOSES_ROWS or (last == "where" and len(node.args) == 1) or (last in REDUCES and _is_masked(node)):
@@ -183,6 +196,34 @@ def _is_refused(node: ast.Call, spelled: str, last: str) -> bool:
     return (
         last in REFUSED or last in GUESSED or spelled == last or ".".join(spelled.split(".")[-2:]) in REFUSED_WITH_OWNER
     )
+
+
+def _holds_reduced(node: ast.expr, body: Body) -> bool:
+    """True for `x.max()`, alone, in arithmetic or in a tuple."""
+    if type(node) is ast.Call:
+        return _is_tensor_like(node, body)
+    if type(node) is ast.BinOp:
+        return _holds_reduced(node.left, body) or _holds_reduced(node.right, body)
+    return type(node) in {ast.Tuple, ast.List} and any(_holds_reduced(each, body) for each in node.elts)  # type: ignore[attr-defined]
+
+
+def _is_reduced(node: ast.expr) -> bool:
+    return type(node) is ast.Call and getattr(node.func, "attr", "") in _READ_BACK
+
+
+def is_extreme(node: ast.Call) -> bool:
+    """True for `max(lengths)`, `x.max()` and `sizes.get("n")`."""
+    function = node.func
+    if isinstance(function, ast.Name):
+        return function.id in {"max", "min", "sum"}
+    return isinstance(function, ast.Attribute) and (function.attr in _READ_BACK or function.attr == "get")
+
+
+def _chooses(node: ast.Call) -> bool:
+    """True for `max(xs, key=lambda x: x.sum())` and `filter(lambda x: x.sum() > 0, xs)`."""
+    given = [*node.args, *(word.value for word in node.keywords)]
+    bodies = (part for each in given if type(each) is ast.Lambda for part in ast.walk(each.body))
+    return any(type(part) is ast.Call and type(part.func) is ast.Attribute for part in bodies)
 
 
 def _is_shifted(node: ast.Call) -> bool:

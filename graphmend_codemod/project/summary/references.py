@@ -10,7 +10,7 @@ from itertools import compress
 from typing import NamedTuple
 
 from graphmend_codemod.project.summary.assignments import types_of
-from graphmend_codemod.project.summary.body import Body, chooses_by_mask, chooses_rows
+from graphmend_codemod.project.summary.body import Body, chooses_by_mask, chooses_rows, cuts_at_numbers
 from graphmend_codemod.project.summary.candidates import COUNT, TENSORS, is_python_annotation, takes_tensors
 from graphmend_codemod.project.summary.check_functions import CHECKS
 from graphmend_codemod.project.summary.computing import COMPUTES
@@ -85,7 +85,13 @@ def finish(pending: Pending, around: Around) -> FunctionSummary:
         body.returned[TENSORS] = None
     inner = {node.name for node in body.definitions if not isinstance(node, ast.ClassDef)}  # type: ignore[attr-defined]
     refs = _references(pending, around, types, inner)
-    flags = (body.test, body.log, body.value, chooses_rows(body), chooses_by_mask(body))
+    flags = (
+        body.test,
+        body.log,
+        body.value or body.lines.switches_off or cuts_at_numbers(body),
+        chooses_rows(body),
+        chooses_by_mask(body),
+    )
     return FunctionSummary(
         *pending.head,
         tuple(refs),

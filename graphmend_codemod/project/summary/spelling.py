@@ -25,6 +25,8 @@ class Lines:
 
     def __init__(self, text: str) -> None:
         self.asks_for_ends = "[-1] + 1" in text
+        self.has_class_methods = "@classmethod" in text
+        self.switches_off = ".disable" in text
         self._keeps_integers: bool | None = None
         self._text = text
         if "\r" in text:

@@ -19,7 +19,7 @@ from graphmend_codemod.project.summary.assignments import (
     registration,
 )
 from graphmend_codemod.project.summary.body import Body, is_moved_mask
-from graphmend_codemod.project.summary.calls import call
+from graphmend_codemod.project.summary.calls import call, is_extreme
 from graphmend_codemod.project.summary.candidates import CASTS, COUNT
 from graphmend_codemod.project.summary.context_managers import caught_by
 from graphmend_codemod.project.summary.spelling import dotted
@@ -155,6 +155,8 @@ def _subscript(node: ast.Subscript, body: Body, stack: list[Any]) -> None:
     index = node.slice
     stack.append(node.value)
     stack.append(index)
+    if type(index) is ast.Call and type(node.value) is ast.Name:
+        body.value = body.value or is_extreme(index)  # `outputs[x.argmax()]`
     if type(index) is ast.Tuple and index.elts:
         for part in index.elts[1:]:
             _index(part, body)
@@ -172,7 +174,9 @@ def _index(part: ast.expr, body: Body) -> None:
     if kind is ast.Name:
         body.reads_at.append(part.id)  # type: ignore[attr-defined]
     elif kind is ast.Call:
-        body.masked = body.masked or is_moved_mask(part)  # `x[mask.view(-1)]`, `x[y.ne(0)]`
+        # `x[mask.view(-1)]`, `x[y.ne(0)]`, `x[kept(y)]`
+        plain = type(part.func) is ast.Name and part.func.id not in _COUNTS  # type: ignore[attr-defined]
+        body.masked = body.masked or plain or is_moved_mask(part)
     elif kind is ast.Attribute:
         body.masked = body.masked or part.attr.endswith("mask")  # type: ignore[attr-defined]
     elif kind is ast.Subscript:
@@ -182,6 +186,14 @@ def _index(part: ast.expr, body: Body) -> None:
         for bound in (part.lower, part.upper):  # type: ignore[attr-defined]
             if type(bound) is ast.Subscript and type(bound.value) is ast.Name:
                 body.reads_at.append(bound.value.id)
+                body.value = body.value or (type(bound.slice) is ast.Constant and type(bound.slice.value) is str)
+            elif type(bound) is ast.Name:
+                body.cuts.append(bound.id)
+            elif type(bound) is ast.Call:
+                body.value = body.value or is_extreme(bound)
+
+
+_COUNTS = frozenset({"int", "len", "slice", "range", "str", "tuple", "type"})
 
 
 def _list(node: ast.ListComp, body: Body, stack: list[Any]) -> None:

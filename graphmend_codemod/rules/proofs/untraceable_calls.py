@@ -120,7 +120,7 @@ _ADDS = Refused("adds a layer while `forward` runs", "Dynamo does not trace it; 
 _IMPORTS = Refused(
     "imports a module by its name", "Dynamo does not trace it; manually import it at the top of the file"
 )
-_TRANSFORMS = Refused(
+TRANSFORMS = Refused(
     "applies a random transform of torchvision",
     "it draws numbers with `.item()`, which Dynamo does not trace; manually apply it before the compiled function",
 )
@@ -231,5 +231,5 @@ def refused(node: ast.Call, called: str | None, made: str | None) -> Refused | N
         if node.func.attr in _METHODS and not (own and node.func.attr != "backward"):
             return _METHODS[node.func.attr]
     if made is not None and is_random_transform(made):
-        return _TRANSFORMS
+        return TRANSFORMS
     return _CTC if made is not None and torch_api.torch_module_class(made) == "CTCLoss" else None

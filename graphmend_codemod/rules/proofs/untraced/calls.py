@@ -16,6 +16,7 @@ from graphmend_codemod.rules.proofs.untraced.evidence import (
     absent_parameters,
     assigned,
     in_step,
+    is_given_to_forward,
     is_number,
     is_registered,
     is_tensor_or_number,
@@ -44,6 +45,7 @@ def found(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     if called is None and isinstance(node.func, ast.Attribute) and node.func.attr in FINDS:
         known = site.value(node.func.value)
         sure = known.kind is Kind.TENSOR or (known.kind is Kind.UNKNOWN and node.func.attr != "unique")
+        sure = sure or is_given_to_forward(site, node.func.value)
         name = node.func.attr if sure else None
     if name in FINDS or (name == "where" and len(node.args) == 1 and not node.keywords):
         return Untraced(
@@ -243,10 +245,11 @@ def _is_generator(site: Site, node: ast.expr) -> bool:
 def differentiable(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
     """`torch.zeros(3, requires_grad=True)`, `x.detach().requires_grad_()`."""
     flag = keyword(node, "requires_grad")
-    if isinstance(flag, ast.Constant) and flag.value is True and torch_api.torch_function(called) in torch_api.CREATION:
+    never = flag is None or (isinstance(flag, ast.Constant) and not flag.value)
+    if not never and torch_api.torch_function(called) in torch_api.CREATION:
         return Untraced(
             node,
-            "creates a tensor that requires gradients",
+            f"creates a tensor that {'requires' if isinstance(flag, ast.Constant) else 'may require'} gradients",
             "Dynamo does not trace it; manually leave `requires_grad=True` out, or create the tensor before compiling",
         )
     function = node.func
@@ -262,8 +265,26 @@ def differentiable(site: Site, node: ast.Call, called: str | None) -> Untraced |
     )
 
 
+def custom_function(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`Entmax.apply(x)`, where `forward` of the autograd function is a class method."""
+    owner, _, method = (called or "").rpartition(".")
+    facts = site.evaluator.scope.index.class_facts(owner) if method == "apply" else None
+    forward = site.evaluator.scope.index.function(facts.methods.get("forward", "")) if facts is not None else None
+    if (
+        facts is None
+        or forward is None
+        or "classmethod" not in {each.rpartition(".")[2] for each in forward.decorators}
+    ):
+        return None
+    return Untraced(
+        node,
+        "runs an autograd function whose `forward` is a class method",
+        "Dynamo traces only static methods there; manually make `forward` and `backward` static methods",
+    )
+
+
 CALLS: tuple[Ask, ...] = (
     found, compared, apart, ordered, given_generator, differentiable, drawn, by_name, read, sized, recurrent,
-    constructed,
+    constructed, custom_function,
 )  # fmt: skip
 CALLS_IN_LOOPS: tuple[Ask, ...] = (found, apart, read, sized)

@@ -10,11 +10,24 @@ from graphmend_codemod.analysis.calls import keyword
 from graphmend_codemod.analysis.patterns import is_not
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.conditions import reads_tensor
+from graphmend_codemod.rules.proofs.untraced.bindings import element_of
 from graphmend_codemod.rules.proofs.untraced.calls import SIZED, readback, sizes
-from graphmend_codemod.rules.proofs.untraced.evidence import is_given_to_forward, is_registered
-from graphmend_codemod.rules.proofs.untraced.guesses import seems_drawn, seems_length, seems_mask, seems_tensor
+from graphmend_codemod.rules.proofs.untraced.evidence import assigned, is_given_to_forward, is_registered
+from graphmend_codemod.rules.proofs.untraced.guesses import (
+    seems_drawn,
+    seems_length,
+    seems_mask,
+    seems_number,
+    seems_tensor,
+)
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
-from graphmend_codemod.rules.proofs.untraced.layers import copied, held_recurrent, holds_layer
+from graphmend_codemod.rules.proofs.untraced.layers import (
+    copied,
+    held_recurrent,
+    held_transform,
+    holds_layer,
+    switched_off,
+)
 from graphmend_codemod.rules.proofs.untraced.subscripts import bounds, index_parts, masked
 from graphmend_codemod.rules.proofs.untraced.tests import tested
 
@@ -46,6 +59,12 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
     if called is not None and called.startswith("numpy.") and called[6:] in SIZED:
         tensor = next((each for each in node.args if seems_tensor(site, each)), None)
         return None if tensor is None else Untraced(node, "uses a tensor as a size (device sync)", _SIZE)
+    compared = _compared_by(site, node, called)
+    if compared is not None:
+        return compared
+    other = switched_off(site, node, called) or held_transform(site, node)
+    if other is not None or (called is not None and not called.startswith("torch.")):
+        return other or copied(site, node, called) or held_recurrent(site, node, called)
     given = [*sizes(node, called), *(node.args[:2] if called == "torch.randint" else ())]
     length = next(
         (each for each in given if not isinstance(each, ast.Constant) and _is_count(site, each, called)), None
@@ -62,6 +81,7 @@ def guessed_at(site: Site, node: ast.expr) -> Untraced | None:
 _SIZE = "Dynamo traces arrays of NumPy as tensors; manually compute sizes with Python numbers"
 
 
+_AS_NUMBER = "`{}` may be a tensor; manually take the size from `.shape`, or pass a Python number"
 NUMBERS = frozenset({"alpha", "beta", "value"})
 """Keywords of torch's functions that take a Python number."""
 _NUMBER = "manually multiply with the tensor instead, or pass a Python number"
@@ -83,7 +103,38 @@ def _checks(node: ast.Call) -> bool:
 def _is_count(site: Site, node: ast.expr, called: str | None) -> bool:
     if called == "torch.randint":
         return site.value(node).is_tensor or seems_length(site, node)
-    return seems_length(site, node)
+    return seems_length(site, node) or seems_number(site, node)
+
+
+def _compared_by(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """`sorted(t)`, `max(xs, key=lambda x: x.sum())`, `filter(lambda x: x.sum() > 0, xs)`, `map(int, t)`."""
+    if called == "builtins.map" and len(node.args) == 2:
+        cast = site.resolve(node.args[0]) in _CASTS
+        read = cast and (seems_tensor(site, node.args[1]) or is_given_to_forward(site, node.args[1]))
+        return readback(node, "Python scalars") if read else None
+    if called not in _COMPARES:
+        return None
+    key = keyword(node, "key")
+    tests = [key] if key is not None else node.args[:1] if _COMPARES[called] else []
+    decides = any(isinstance(each, ast.Lambda) and _reduces(each.body) for each in tests)
+    plain = called == "builtins.sorted" and key is None and bool(node.args)
+    if not decides and not (plain and seems_tensor(site, element_of(node.args[0], 0))):
+        return None
+    advice = "manually compute the numbers as one tensor and choose with `torch.argsort` or `torch.where`"
+    return Untraced(node, "compares tensors to choose among them (device sync)", advice)
+
+
+_COMPARES = {
+    "builtins.sorted": False, "builtins.max": False, "builtins.min": False,
+    "builtins.filter": True, "functools.reduce": True,
+}  # fmt: skip
+"""Functions that compare what they are given; True for those that call their first argument for it."""
+
+
+def _reduces(body: ast.expr) -> bool:
+    """True for what a lambda computes with a method that only tensors have, and that leaves one element."""
+    called = (each.func for each in ast.walk(body) if isinstance(each, ast.Call) and not each.args)
+    return any(isinstance(each, ast.Attribute) and each.attr in {"sum", "mean", "norm", "item"} for each in called)
 
 
 def _is_ctc(site: Site, function: ast.expr) -> bool:
@@ -102,7 +153,8 @@ def _repeats(site: Site, node: ast.Call, called: str | None) -> bool:
     ):
         return False
     counts = node.args[0 if called is None else 1 :][:1]
-    return bool(counts) and (seems_tensor(site, counts[0]) or _is_stepped(site, counts[0]))
+    asked = (seems_tensor, _is_stepped, is_given_to_forward)
+    return bool(counts) and any(ask(site, counts[0]) for ask in asked)
 
 
 def _is_stepped(site: Site, node: ast.expr) -> bool:
@@ -135,14 +187,37 @@ def _cast(site: Site, node: ast.Call, counts: bool) -> Untraced | None:
 
 
 def _indexed(site: Site, node: ast.Subscript) -> Untraced | None:
+    if _picks_by_tensor(site, node):
+        advice = f"`{speculation.short(node.slice)}` may be a tensor; manually stack the list and index the stack"
+        return Untraced(node, "indexes a list with a tensor (device sync)", advice)
     if not isinstance(node.ctx, ast.Load) or site.value(node.value).is_python:
         return None
     if any(seems_drawn(site, each) for each in bounds(node)):
         return Untraced(node, "uses a random number as a size", _DRAWN)
     if any(seems_length(site, each) for each in bounds(node)):
         return Untraced(node, "uses a tensor as a size (device sync)", _LENGTH)
+    tensor = next((each for each in bounds(node) if seems_number(site, each)), None)
+    if tensor is not None:
+        advice = _AS_NUMBER.format(speculation.short(tensor))
+        return Untraced(node, "uses a tensor as a size (device sync)", advice)
     masks = (each for each in index_parts(node) if not isinstance(each, (ast.Slice, ast.Constant)))
     return masked(node) if any(seems_mask(site, each) for each in masks) else None
+
+
+def _picks_by_tensor(site: Site, node: ast.Subscript) -> bool:
+    """True for `outputs[x.argmax()]`, where `outputs` is a list."""
+    held = node.value
+    if not isinstance(node.ctx, ast.Load) or not isinstance(held, (ast.List, ast.Name)) or not _is_list(site, held):
+        return False
+    return not isinstance(node.slice, (ast.Slice, ast.Constant)) and seems_number(site, node.slice)
+
+
+def _is_list(site: Site, node: ast.List | ast.Name) -> bool:
+    """True for a display of a list, and for a name that holds nothing else."""
+    if isinstance(node, ast.List):
+        return True
+    values = assigned(site, node.id)
+    return bool(values) and all(isinstance(each, (ast.List, ast.ListComp)) for each in values)
 
 
 def seeming(site: Site, test: ast.expr) -> Untraced | None:
@@ -177,8 +252,16 @@ def compared(test: ast.expr) -> Iterator[ast.expr]:
         yield from compared(test.operand)
     elif isinstance(test, ast.Compare):
         sides = (test.left, *test.comparators)
+        if isinstance(test.ops[0], (ast.In, ast.NotIn)) and _are_numbers(test.comparators[0]):
+            yield test.left
         text = any(isinstance(each, ast.Constant) and not isinstance(each.value, (int, float)) for each in sides)
         if not text and all(isinstance(each, _ORDERS) for each in test.ops):
             yield from sides
     elif isinstance(test, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)):
         yield test
+
+
+def _are_numbers(node: ast.expr) -> bool:
+    """True for `(1, 2)`."""
+    elements = node.elts if isinstance(node, (ast.Tuple, ast.List, ast.Set)) else []
+    return bool(elements) and all(isinstance(each, ast.Constant) and type(each.value) is int for each in elements)

@@ -6,17 +6,27 @@ import ast
 import re
 from collections.abc import Callable
 
-from graphmend_codemod.analysis import aliasing, torch_api
+from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import all_given, asks_identity, is_name
-from graphmend_codemod.analysis.scope import parameters
+from graphmend_codemod.analysis.scope import dotted, parameters
 from graphmend_codemod.analysis.values import Kind
-from graphmend_codemod.project.index.facts import AttributeKind
+from graphmend_codemod.project.index.facts import AttributeFact, AttributeKind
 from graphmend_codemod.rules.framework.site import Site
-from graphmend_codemod.rules.proofs.untraced.value_sources import AS_THEIR_ARGUMENTS, Guess, Source, is_assigned
+from graphmend_codemod.rules.proofs.untraced.bindings import is_assigned
+from graphmend_codemod.rules.proofs.untraced.value_sources import AS_THEIR_ARGUMENTS, Guess, Source
 
 _OF_PYTHON = frozenset(name for kind in (str, bytes, list, dict, set, tuple, int, float) for name in dir(kind))
 _TENSOR_METHODS = torch_api.RETURNS_TENSOR - _OF_PYTHON - {"where", "tensor", "pad", "normalize", "linear", "embedding"}
 """Methods whose name says that the result is a tensor, or an array."""
+_NO_TENSORS = ("is_", "get_", "set_", "are_", "_")
+_NO_TENSOR = frozenset(
+    """allclose autocast broadcast_shapes broadcast_tensors can_cast chunk compile cond device dtype enable_grad equal
+    finfo iinfo inference_mode initial_seed load manual_seed meshgrid no_grad numel promote_types result_type save seed
+    split tensor_split typename unbind unique_consecutive use_deterministic_algorithms vmap while_loop""".split()
+)
+"""Functions of torch that return no tensor, or several; most others return one."""
+_KEEPS_MASK = torch_api.LAYOUT | {"clone", "contiguous", "detach", "repeat", "roll", "flip", "gather"}
+"""Methods whose result is a mask where what they are asked of is one."""
 _PARTS_OF_TORCH = ("torch.linalg.", "torch.fft.", "torch.special.")
 _RANDOM = frozenset({"random.randint", "random.randrange", "random.uniform", "random.randbytes", "random.getrandbits"})
 _OF_NUMPY = frozenset(
@@ -29,6 +39,7 @@ _COMPARES = frozenset("eq ne gt lt ge le bool logical_and logical_or logical_not
 
 
 _MAKES = re.compile(r"torch\.|[<>]|[!=]=")
+_CALLED = re.compile(r"torch\.(\w+)\(")
 _TENSOR = re.compile(r"[\"']?(?:torch\.)?\w*Tensor[\"']?")
 
 
@@ -38,6 +49,13 @@ def seems_tensor(site: Site, node: ast.expr) -> bool:
     if value.is_tensor or value.is_python:
         return value.is_tensor
     return site.remembered("seems tensor", node, lambda: Guess(site).holds(node, _is_tensor))
+
+
+def seems_number(site: Site, node: ast.expr) -> bool:
+    """True for a tensor in the place of a number, where that is no index of several elements for all one sees."""
+    if isinstance(node, (ast.Constant, ast.Compare, ast.BoolOp)):
+        return False
+    return seems_tensor(site, node)
 
 
 def seems_mask(site: Site, node: ast.expr) -> bool:
@@ -94,7 +112,7 @@ def _is_tensor(guess: Guess, source: Source) -> bool | None:
         if node.attr in torch_api.PYTHON_ATTRIBUTES:
             return False
         own = is_name(node.value, "self")
-        return _is_held_tensor(guess, source) if own else None
+        return _is_held_tensor(guess, source) if own else _is_others_tensor(guess, source)
     if isinstance(node, ast.Call):
         return _returns_tensor(guess, source, node)
     follows = (ast.BinOp, ast.BoolOp, ast.IfExp, ast.NamedExpr, ast.Subscript, ast.UnaryOp)
@@ -124,11 +142,37 @@ def _says_tensor(guess: Guess, source: Source) -> bool | None:
 def _is_held_tensor(guess: Guess, source: Source) -> bool | None:
     """True for `self.scale` where the class gives it a tensor or registers it."""
     assert isinstance(source.node, ast.Attribute)
-    fact = guess.site.evaluator.scope.attribute(source.node.attr) if source.frame.own else None
+    scope = guess.site.evaluator.scope
+    home = source.frame.definition.owner if not source.frame.own and source.frame.definition is not None else ""
+    others = scope.index.class_facts(f"{guess.site.summary.name}.{home}") if home else None
+    known = others.attributes.get(source.node.attr) if others is not None else None
+    fact = scope.attribute(source.node.attr) if source.frame.own else known
     if fact is None and source.frame.own:
-        return False
-    if fact is None or fact.kind in {AttributeKind.OTHER, AttributeKind.CHANGED}:
-        return None if fact is None or _MAKES.search(fact.text) else False
+        facts = scope.class_facts
+        return None if facts is not None and source.node.attr in facts.properties else False
+    if fact is None or fact.kind is AttributeKind.CHANGED:
+        return None
+    return _is_tensor_fact(fact)
+
+
+def _is_others_tensor(guess: Guess, source: Source) -> bool | None:
+    """True for `self.state.step` where the class of `self.state`, in whatever file, registers or makes a tensor."""
+    assert isinstance(source.node, ast.Attribute)
+    value = guess.site.value(source.node.value) if source.frame.own else None
+    made = value.instance_of if value is not None else None
+    facts = guess.site.evaluator.scope.index.class_facts(made) if made is not None else None
+    fact = facts.attributes.get(source.node.attr) if facts is not None else None
+    if fact is None or fact.kind is AttributeKind.CHANGED:
+        return None
+    return _is_tensor_fact(fact)
+
+
+def _is_tensor_fact(fact: AttributeFact) -> bool | None:
+    """Whether an attribute holds a tensor by what a class gives it once; None where that has to be followed."""
+    if fact.kind is AttributeKind.OTHER:
+        function = _CALLED.match(fact.text)
+        made = function is not None and function[1] in torch_api.RETURNS_TENSOR
+        return True if made else None if _MAKES.search(fact.text) else False
     if fact.kind is AttributeKind.CALL:
         return torch_api.torch_function(fact.callee) in torch_api.RETURNS_TENSOR
     return fact.kind in {AttributeKind.BUFFER, AttributeKind.PARAMETER}
@@ -141,9 +185,9 @@ def _returns_tensor(guess: Guess, source: Source, node: ast.Call) -> bool | None
             return None
         function = torch_api.torch_function(called)
         if function is not None:
-            return function in torch_api.RETURNS_TENSOR or function in aliasing.RANDOM
+            return function[:1].islower() and function not in _NO_TENSOR and not function.startswith(_NO_TENSORS)
         if called.startswith("numpy."):
-            return called[6:] in _OF_NUMPY
+            return called[6:] in _OF_NUMPY or called.startswith("numpy.linalg.")
         if called.startswith(_PARTS_OF_TORCH):
             return True
         return None if guess.site.evaluator.scope.index.function(called) is not None else False
@@ -154,6 +198,8 @@ def _returns_tensor(guess: Guess, source: Source, node: ast.Call) -> bool | None
         return True  # Dynamo traces arrays of NumPy as tensors
     if method in torch_api.PYTHON_METHODS or method in {"keys", "items", "values"}:
         return False
+    if method == "get":
+        return None
     if method in _TENSOR_METHODS or (method.endswith("_") and method[:-1] in _TENSOR_METHODS):
         base = guess.resolve(source, node.func.value)
         return base is None or not base.startswith(("math", "random", "os"))
@@ -167,14 +213,28 @@ def _is_mask(guess: Guess, source: Source) -> bool | None:
         return value.is_tensor and value.dtype == "torch.bool"
     if isinstance(node, ast.Compare):
         sides = (node.left, *node.comparators)
-        return not asks_identity(node) and any(guess.holds_in(each, source.frame, _is_tensor) for each in sides)
+        return not asks_identity(node) and not any(map(_is_plain, sides))
     if isinstance(node, ast.UnaryOp):
         return bool(isinstance(node.op, ast.Invert))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         given = all_given(node)
         if node.func.attr in _COMPARES or any(guess.resolve(source, each) == "torch.bool" for each in given):
             return True
+        if node.func.attr in torch_api.RETURNS_TENSOR - _KEEPS_MASK:
+            return False
     return None if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.IfExp)) else False
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """True for what only Python's own values are: text, `len(x)`, `x.shape[0]`, `self.training`."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Call):
+        name = (dotted(node.func) or "").rpartition(".")[2]
+        return name in {"len", "int", "float", "str", "type"} or name in torch_api.PYTHON_METHODS
+    if isinstance(node, ast.Attribute):
+        return node.attr in torch_api.PYTHON_ATTRIBUTES or node.attr == "training" or "config" in ast.unparse(node)
+    return isinstance(node, ast.Constant) and not isinstance(node.value, (int, float))
 
 
 def _is_length(guess: Guess, source: Source) -> bool | None:

@@ -12,9 +12,12 @@ from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.project.summary.candidates import is_named_recurrent
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.untraceable_calls import TRANSFORMS as _TRANSFORMS
+from graphmend_codemod.rules.proofs.untraceable_calls import is_random_transform
 from graphmend_codemod.rules.proofs.untraced.evidence import in_step
 from graphmend_codemod.rules.proofs.untraced.guesses import seems_tensor
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
+from graphmend_codemod.rules.proofs.untraced.value_sources import Guess, Source
 
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 LAYERS = _RECURRENT | {"CTCLoss"}
@@ -165,3 +168,38 @@ def has_parameters(site: Site, qualified: str, depth: int = 0) -> bool:
         or (each.kind is AttributeKind.CALL and each.callee and has_parameters(site, each.callee, depth + 1))
         for each in kinds
     )
+
+
+def held_transform(site: Site, node: ast.Call) -> Untraced | None:
+    """`self.augment(x)`, where that may be a `Sequential` with random transforms of torchvision."""
+    if "torchvision" not in site.source.text or _attribute_of(site, node.func) is None:
+        return None
+    if not Guess(site).holds(node.func, _is_random):
+        return None
+    return Untraced(node, _TRANSFORMS.does, _TRANSFORMS.advice)
+
+
+def _is_random(guess: Guess, source: Source) -> bool | None:
+    node = source.node
+    if not isinstance(node, ast.Call):
+        return None if isinstance(node, (ast.Name, ast.Attribute, ast.BoolOp, ast.IfExp)) else False
+    parts = (each for each in walk_in_layers(node) if isinstance(each, ast.Call))
+    if any(is_random_transform(guess.resolve(source, each.func) or "") for each in parts):
+        return True
+    return None
+
+
+def switched_off(site: Site, node: ast.Call, called: str | None) -> Untraced | None:
+    """A call of a function of the project that `torch.compiler.disable` keeps out of the graph."""
+    scope, function = site.evaluator.scope, node.func
+    if called is None and isinstance(function, ast.Attribute) and scope.class_facts is not None:
+        own = isinstance(function.value, ast.Name) and function.value.id == scope.self_name
+        called = scope.class_facts.methods.get(function.attr) if own else None
+    facts = scope.index.function(called) if called is not None and not called.startswith("torch.") else None
+    if facts is None or not any(each.partition("(")[0] in _SWITCHES for each in facts.decorators):
+        return None
+    advice = "the author asked for it with `disable`; manually make the function traceable and remove that"
+    return Untraced(node, "calls a function that is kept out of the graph", advice)
+
+
+_SWITCHES = frozenset({"torch.compiler.disable", "torch._dynamo.disable", "torch._dynamo.decorators.disable"})

@@ -29,7 +29,8 @@ _CALLED = (
     | RESHAPES
     | GUESSED
     | frozenset(
-        "int float bool range pad interpolate topk zip all any requires_grad_ repeat_interleave generate_state".split()
+        "int float bool range pad interpolate topk zip all any requires_grad_ repeat_interleave generate_state "
+        "map sorted filter reduce max min apply".split()
     )
 )
 _ALL = frozenset({"all", "any"})

@@ -12,17 +12,27 @@ from functools import cached_property
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in
+from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
 from graphmend_codemod.analysis.patterns import is_attribute, is_name
-from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, parameters, walk, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, dotted, parameter_names, parameters, walk_scope
 from graphmend_codemod.analysis.values import Value
 from graphmend_codemod.core.source import SourceError
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.untraced.bindings import (
+    appended_to,
+    bound_to,
+    element_of,
+    fields_of,
+    has_name,
+    reaching,
+)
 
 _STEPS = 10
 _LONGEST = 60_000
 AS_THEIR_ARGUMENTS = frozenset({"builtins.min", "builtins.max", "builtins.sum", "builtins.abs", "builtins.next"})
 """Functions whose result is one of their arguments, or made of them."""
+_AS_THEIR_OWNERS = torch_api.RETURNS_TENSOR | {"astype"}
+"""Methods of tensors and arrays whose result is one as well."""
 
 
 class Frame:
@@ -40,8 +50,8 @@ class Frame:
         through: tuple[ast.Call, Frame] | None = None,
     ) -> None:
         self.node = node
-        self.own = guess is not None
         self.through = through
+        self.own = guess is not None
         self._definition, self._guess = definition, guess
 
     @property
@@ -68,7 +78,7 @@ class Guess:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self._seen: set[tuple[int, int, int]] = set()
+        self._seen: dict[tuple[int, int, int], ast.expr] = {}  # holds what it has seen: an address is given away again
 
     @cached_property
     def calls(self) -> ModuleCalls | None:
@@ -79,6 +89,16 @@ class Guess:
             return calls_in(self.site.source.text)
         except SourceError:
             return None
+
+    def around(self, frame: Frame) -> Frame | None:
+        """The function or method of the file around a function that is defined inside of it."""
+        if frame.definition is not None or self.calls is None:
+            return None
+        line = frame.node.lineno
+        every = self.calls.definitions.values()
+        outer = (each for each in every if each.node.lineno < line <= (each.node.end_lineno or 0))
+        found = next(outer, None)
+        return Frame(found.node, found) if found is not None else None
 
     @property
     def _own(self) -> Frame:
@@ -98,7 +118,7 @@ class Guess:
         key = (id(source.node), source.frame.node.lineno, 0 if through is None else id(through[0]))
         if key in self._seen or not steps:
             return False
-        self._seen.add(key)
+        self._seen[key] = source.node
         answer = leaf(self, source)
         if answer is not None:
             return answer
@@ -122,8 +142,11 @@ def _sources(guess: Guess, source: Source) -> Iterator[Source]:
     """The expressions that one may get its value from: assignments, arguments, results, elements, operands."""
     node, frame = source
     if isinstance(node, ast.Name):
-        yield from (Source(each, frame) for each in _before(guess, frame, node.id))
+        yield from (Source(each, frame) for each in _before(guess, frame, node))
         yield from _given(guess, frame, node.id)
+        outer = None if has_name(frame.node, node.id) else guess.around(frame)
+        if outer is not None and has_name(outer.node, node.id):
+            yield Source(node, outer)
     elif isinstance(node, ast.Attribute):
         yield from _stored(guess, source, node)
     elif isinstance(node, ast.Subscript):
@@ -149,89 +172,40 @@ def _operands(node: ast.expr) -> list[ast.expr]:
     return [node.value] if isinstance(node, ast.NamedExpr) else []
 
 
-def _before(guess: Guess, frame: Frame, name: str) -> list[ast.expr]:
-    """What a name is assigned in a function; in that of the site, in front of it unless it stands in a loop."""
-    values = list(_assigned(frame.node, name))
-    place = guess.site.place
-    if frame.own and not place.in_loop:
-        values = [each for each in values if each.lineno <= place.statement.lineno]
-    return values
-
-
-def is_assigned(function: FunctionNode, name: str) -> bool:
-    """True where the function itself assigns the name."""
-    return next(_assigned(function, name), None) is not None
-
-
-_ASSIGNED = "graphmend_assigned"
-"""Where a function's tree keeps what its names are assigned, which is asked for again and again."""
-
-
-def _assigned(function: FunctionNode, name: str) -> Iterator[ast.expr]:
-    found: dict[str, list[tuple[ast.expr, ast.expr, bool]]] | None = function.__dict__.get(_ASSIGNED)
-    if found is None:
-        found = function.__dict__[_ASSIGNED] = _bindings(function)
-    for target, value, loops in found.get(name, ()):
-        yield from _looped(target, value, name) if loops else _bound(target, value, name)
-
-
-def _bindings(function: FunctionNode) -> dict[str, list[tuple[ast.expr, ast.expr, bool]]]:
-    """By name the targets and values of assignments, and those of loops, in one look at the function."""
-    found: dict[str, list[tuple[ast.expr, ast.expr, bool]]] = {}
-    for node in walk_scope(function):
-        pairs: list[tuple[ast.expr, ast.expr, bool]] = []
-        if isinstance(node, ast.Assign):
-            pairs = [(target, node.value, False) for target in node.targets]
-        elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value is not None:
-            pairs = [(node.target, node.value, False)]
-        elif isinstance(node, (ast.For, ast.comprehension)):
-            pairs = [(node.target, node.iter, True)]
-        for pair in pairs:
-            for bound in {part.id for part in walk(pair[0]) if isinstance(part, ast.Name)}:
-                found.setdefault(bound, []).append(pair)
-    return found
-
-
-def _bound(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
-    if is_name(target, name):
-        yield value
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        for position, each in enumerate(target.elts):
-            yield from _bound(each, _element(value, position), name)
-
-
-def _looped(target: ast.expr, iterated: ast.expr, name: str) -> Iterator[ast.expr]:
-    """What a loop binds to a name, in step with `zip` and `enumerate`."""
-    called = iterated.func.id if isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) else ""
-    if isinstance(iterated, ast.Call) and isinstance(target, ast.Tuple) and called in {"zip", "enumerate"}:
-        steps = iterated.args if called == "zip" else [ast.copy_location(ast.Constant(0), iterated), *iterated.args[:1]]
-        for each, given in zip(target.elts, steps, strict=False):
-            yield from _looped(each, given, name)
-    elif called not in {"range", "enumerate"} and not isinstance(iterated, ast.Constant):
-        yield from _bound(target, _element(iterated, 0), name)
-
-
-def _element(value: ast.expr, position: int) -> ast.expr:
-    if isinstance(value, (ast.Tuple, ast.List)) and position < len(value.elts):
-        return value.elts[position]
-    index = ast.copy_location(ast.Constant(position), value)
-    return ast.copy_location(ast.Subscript(value, index, ast.Load()), value)
+def _before(guess: Guess, frame: Frame, name: ast.Name) -> list[ast.expr]:
+    """What a name may hold of what its function assigns to it."""
+    again = frame.own and guess.site.place.in_loop
+    return list(reaching(frame.node, name, guess.site.source.lines, again=again))
 
 
 def _given(guess: Guess, frame: Frame, name: str) -> Iterator[Source]:
     """What the callers in this file give for a parameter without an annotation."""
     given = next((each for each in parameters(frame.node) if each.arg == name), None)
-    if given is None or given.annotation is not None or guess.calls is None or frame.definition is None:
+    if given is None or given.annotation is not None or guess.calls is None:
         return
     if frame.through is not None:
-        argument = frame.definition.arguments(frame.through[0]).get(name)
+        call, origin = frame.through
+        argument = (frame.definition or Definition(frame.node.name, frame.node)).arguments(call).get(name)
         if argument is not None:
-            yield Source(argument, frame.through[1])
+            yield Source(argument, origin)
+        return
+    if frame.definition is None:
+        yield from _given_inside(guess, frame, name)
         return
     for caller, call in guess.calls.callers(frame.definition):
         argument = frame.definition.arguments(call).get(name)
         if argument is not None:
             yield Source(argument, Frame(caller.node, caller))
+
+
+def _given_inside(guess: Guess, frame: Frame, name: str) -> Iterator[Source]:
+    """The same for a function that is defined in another one, which calls it by its name."""
+    outer, inner = guess.around(frame), frame.node
+    for each in walk_scope(outer.node) if outer is not None else ():
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id == inner.name:
+            argument = Definition(inner.name, inner).arguments(each).get(name)
+            if argument is not None and outer is not None:
+                yield Source(argument, outer)
 
 
 def _stored(guess: Guess, source: Source, node: ast.Attribute) -> Iterator[Source]:
@@ -240,20 +214,50 @@ def _stored(guess: Guess, source: Source, node: ast.Attribute) -> Iterator[Sourc
     for each in walk_scope(frame.node) if spelled is not None else ():
         if isinstance(each, ast.Assign) and spelled in map(_spelled, each.targets):
             yield Source(each.value, frame)
-    if not isinstance(node.value, ast.Name) or node.value.id == "config":
+    if not isinstance(node.value, (ast.Name, ast.Attribute, ast.Call)) or dotted(node.value) in _CONFIGURATIONS:
         return
+    yield from _fields(guess, source, node)
     definition = frame.definition
     owner = guess.calls.class_of(definition, node.value) if guess.calls is not None and definition is not None else None
     if owner is None and isinstance(node.value, ast.Name):
-        made = (each.func for each in _before(guess, frame, node.value.id) if isinstance(each, ast.Call))
+        made = (each.func for each in _before(guess, frame, node.value) if isinstance(each, ast.Call))
         owner = next((each.id for each in made if isinstance(each, ast.Name) and _is_class(guess, each.id)), None)
     if guess.calls is None or owner is None:
         return
+    every = [each for each in guess.calls.definitions.values() if each.owner]
     for value in guess.calls.assigned(owner, node.attr):
-        maker = guess.calls.method(owner, "__init__")
-        method = guess.calls.definitions[maker] if maker is not None else definition
+        inside = (each for each in every if each.node.lineno < value.lineno <= (each.node.end_lineno or 0))
+        method = next(inside, definition)
         if method is not None:
             yield Source(value, Frame(method.node, method))
+    key = guess.calls.method(owner, node.attr)
+    getter = guess.calls.definitions[key] if key is not None else None
+    if getter is not None and any((dotted(each) or "").endswith("property") for each in getter.node.decorator_list):
+        yield from _returned(Frame(getter.node, getter), None)
+
+
+_CONFIGURATIONS = frozenset({"config", "self.config"})
+
+
+def _fields(guess: Guess, source: Source, node: ast.Attribute) -> Iterator[Source]:
+    """What a record was made of: `out.loss` of `Out(loss=x.mean())`, also where a function of the file made it."""
+    frame = source.frame
+    for each in _before(guess, frame, node.value) if isinstance(node.value, ast.Name) else [node.value]:
+        if not isinstance(each, ast.Call):
+            continue
+        made = [(each, frame)]
+        callee = _callee(guess, Source(each, frame), each)
+        if callee is not None:
+            returned = (part.node for part in _returned(callee, None))
+            made += [(part, callee) for part in returned if isinstance(part, ast.Call)]
+        for call, home in made:
+            kind = dotted(call.func) or ""
+            if not kind.rpartition(".")[2][:1].isupper():
+                continue
+            yield from (Source(word.value, home) for word in call.keywords if word.arg == node.attr)
+            names = fields_of(tree_of(guess.site.source.text), kind) if guess.calls is not None else []
+            pairs = zip(names, call.args, strict=False)
+            yield from (Source(given, home) for name, given in pairs if name == node.attr)
 
 
 def _is_class(guess: Guess, name: str) -> bool:
@@ -268,7 +272,9 @@ def _elements(guess: Guess, source: Source, node: ast.Subscript) -> Iterator[Sou
     """The tensor that is indexed, or what a container holds: `outputs[0]`, `state["mask"]`, `shape_of(x)[1]`."""
     base, frame = node.value, source.frame
     key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-    held = [base, *(_before(guess, frame, base.id) if isinstance(base, ast.Name) else ())]
+    held = [base, *(_before(guess, frame, base) if isinstance(base, ast.Name) else ())]
+    if isinstance(base, ast.Name):
+        yield from (Source(each, frame) for each in appended_to(frame.node, base.id))
     for each in held:
         if isinstance(each, ast.Dict):
             pairs = zip(each.keys, each.values, strict=True)
@@ -302,17 +308,29 @@ def _holders(guess: Guess, frame: Frame, base: ast.expr) -> Iterator[Frame]:
 def _results(guess: Guess, source: Source, node: ast.Call, position: int | None = None) -> Iterator[Source]:
     """What a function of the file returns, or its element at a position; the arguments of `min` and `max`."""
     if guess.resolve(source, node.func) in AS_THEIR_ARGUMENTS:
-        yield from (Source(each, source.frame) for each in node.args)
+        one = len(node.args) == 1 and getattr(node.func, "id", "") != "abs"
+        yield from (Source(element_of(each, 0) if one else each, source.frame) for each in node.args)
         return
-    if isinstance(node.func, ast.Attribute) and node.func.attr in torch_api.RETURNS_TENSOR:
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "get" and node.args:
+        item = ast.copy_location(ast.Subscript(node.func.value, node.args[0], ast.Load()), node)
+        yield Source(item, source.frame)
+        return
+    if isinstance(node.func, ast.Attribute) and node.func.attr in _AS_THEIR_OWNERS:
         own = is_name(node.func.value, "self")
         if not own:  # `x.index_select(0, i)`, `x.split(2)`, where nothing else tells what `x` is
             yield Source(node.func.value, source.frame)
     frame = _callee(guess, source, node)
     if frame is None:
-        if isinstance(node.func, ast.Name) and node.func.id in parameter_names(source.frame.node):
-            yield from (Source(each, source.frame) for each in node.args)  # `f(x)`, where `f` is an argument
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        given = name in parameter_names(source.frame.node)
+        if given or any(isinstance(each, ast.Lambda) for each in bound_to(source.frame.node, name)):
+            yield from (Source(each, source.frame) for each in node.args)  # `f(x)`, where `f` is given or a lambda
         return
+    yield from _returned(frame, position)
+
+
+def _returned(frame: Frame, position: int | None) -> Iterator[Source]:
+    """What a function returns, or the element of it at a position."""
     for each in walk_scope(frame.node):
         value = each.value if isinstance(each, ast.Return) else None
         if isinstance(value, ast.Tuple) and position is not None:
@@ -333,10 +351,10 @@ def _callee(guess: Guess, source: Source, node: ast.Call) -> Frame | None:
         owner = node.func.value.id
         key = guess.calls.method(owner, node.func.attr) if guess.calls.has_class(owner) else None
         method = guess.calls.definitions[key] if key is not None else None
-        return Frame(method.node, method) if method is not None else None
+        return Frame(method.node, method, through=(node, source.frame)) if method is not None else None
     for each in walk_scope(source.frame.node) if isinstance(node.func, ast.Name) else ():
         if isinstance(each, ast.FunctionDef) and each.name == node.func.id:  # type: ignore[attr-defined]
-            return Frame(each, None)
+            return Frame(each, None, through=(node, source.frame))
     return None
 
 
