@@ -42,6 +42,8 @@ TOPICS = {
     "environment": "A package that the code needs is missing.",
     "exceptions": "Do not use exceptions for control flow in compiled code.",
     "fails-in-eager": "Most likely the same code raises without `torch.compile`: run it in eager mode first.",
+    "fails-on-symbols": "Run it without `torch.compile` first: most likely it raises there, too. If not, a symbol is "
+    "given where a number or bool is needed: write `True if n > 1 else False` for `is_causal=n > 1`.",
     "fake": "An operator has no implementation for fake tensors: register one with `torch.library.register_fake`.",
     "higher-order": "Functions given to control flow operators and transforms must be pure functions of tensors.",
     "iteration": "Make a list or tuple of the iterator before the compiled region.",
