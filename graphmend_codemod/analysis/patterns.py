@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeGuard
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 
 _IDENTITY = frozenset({ast.Is, ast.IsNot, ast.In, ast.NotIn})
 
@@ -35,6 +35,26 @@ def stores_name(node: ast.AST | None, name: str) -> TypeGuard[ast.Name]:
 def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
     """The names among these nodes that are bound or deleted there."""
     return {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+
+
+def mentions(node: ast.AST, name: str | None) -> bool:
+    """True where the name stands anywhere in a node, read or bound."""
+    return any(is_name(part, name) for part in walk(node))
+
+
+def rebinds(node: ast.AST, name: str) -> bool:
+    """True where anything in a node binds or deletes the name."""
+    return any(stores_name(part, name) for part in walk(node))
+
+
+def all_names(node: ast.AST) -> set[str]:
+    """The names in a node, read or bound."""
+    return {part.id for part in walk(node) if isinstance(part, ast.Name)}
+
+
+def is_within(part: ast.AST, whole: ast.AST) -> bool:
+    """True for a node itself and for each node below it."""
+    return any(part is each for each in walk(whole))
 
 
 def is_attribute(node: ast.AST | None, owner: str | None, attribute: str | None = None) -> TypeGuard[ast.Attribute]:

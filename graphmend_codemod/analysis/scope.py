@@ -143,6 +143,11 @@ def parameters(function: FunctionNode | ast.Lambda) -> list[ast.arg]:
     return named + [arg for arg in (args.vararg, args.kwarg) if arg is not None]
 
 
+def body_of(function: FunctionNode) -> list[ast.stmt]:
+    """The statements of a function behind its docstring."""
+    return function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+
+
 def parameter_names(function: FunctionNode | ast.Lambda) -> set[str]:
     """The names of all parameters."""
     return {arg.arg for arg in parameters(function)}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import copy
-import sys
-import types
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 
+from tests.rules.stateful_models import forgotten, loaded, run  # noqa: F401
 from tests.tools.fixes import checked, fixed
 
 _CODEBOOK = """
@@ -83,28 +81,6 @@ class Codebook(nn.Module):
         return (x * x).sum() + near.sum()
 """
 _X = torch.randn(6, 4, generator=torch.Generator().manual_seed(3))
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    yield
-    sys.modules.pop("codebook_subject", None)
-    torch._dynamo.reset()
-
-
-def loaded(source: str) -> Any:
-    module: Any = types.ModuleType("codebook_subject")
-    sys.modules["codebook_subject"] = module
-    exec(compile(fixed(source, opaque=True)[0], "subject.py", "exec"), vars(module))
-    return module
-
-
-def run(model: Any, call: Any, x: torch.Tensor) -> list[torch.Tensor]:
-    x = x.clone().requires_grad_()
-    found = call(x)
-    found.backward()
-    assert x.grad is not None
-    return [found.detach(), x.grad, *(each.clone() for each in model.buffers())]
 
 
 def same(eager: Any, backend: str, *, whole: bool) -> None:

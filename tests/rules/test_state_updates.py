@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import copy
-import sys
-import types
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 
 from graphmend_codemod.rules.proofs.outlining import unbacked
+from tests.rules.stateful_models import forgotten, loaded, run  # noqa: F401
 from tests.tools.fixes import checked, fixed
 
 _QUEUE = """
@@ -58,28 +56,6 @@ class Other(Model):
     def move(self, count):
         self.place.add_(2 * count)
 """
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    yield
-    sys.modules.pop("update_subject", None)
-    torch._dynamo.reset()
-
-
-def loaded(source: str) -> Any:
-    module: Any = types.ModuleType("update_subject")
-    sys.modules["update_subject"] = module
-    exec(compile(fixed(source, opaque=True)[0], "subject.py", "exec"), vars(module))
-    return module
-
-
-def run(model: Any, call: Any, x: torch.Tensor) -> list[torch.Tensor]:
-    x = x.clone().requires_grad_()
-    found = call(x)
-    found.backward()
-    assert x.grad is not None
-    return [found.detach(), x.grad, *(each.clone() for each in model.buffers())]
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

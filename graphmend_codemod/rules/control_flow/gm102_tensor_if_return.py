@@ -17,7 +17,7 @@ from typing import cast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.liveness import is_seen_elsewhere
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import mentions
 from graphmend_codemod.core.findings import Safety, Span
 from graphmend_codemod.rules.framework.edits import in_front, one_path
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -225,15 +225,11 @@ def _is_read_next(made: list[ast.stmt], returned: ast.expr) -> bool:
     """True where what the first statement assigns is read before it is assigned again: so the result depends on it."""
     name = made[0].targets[0].id  # type: ignore[attr-defined]
     for each in made[1:]:
-        if _reads(each.value, name):  # type: ignore[attr-defined]
+        if mentions(each.value, name):  # type: ignore[attr-defined]
             return True
         if each.targets[0].id == name:  # type: ignore[attr-defined]
             return False
-    return _reads(returned, name)
-
-
-def _reads(node: ast.expr, name: str) -> bool:
-    return any(is_name(part, name) for part in ast.walk(node))
+    return mentions(returned, name)
 
 
 def _exit(condition: Condition | None, statement: ast.stmt, site: Site) -> Arm:

@@ -14,8 +14,7 @@ import ast
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, same_if
 from graphmend_codemod.analysis.narrowing import narrow
-from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import walk_in_layers
+from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.core.findings import Safety
 from graphmend_codemod.rules.framework.edits import before_if
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -122,7 +121,7 @@ def product_with_mask(site: Site, node: ast.If) -> Verdict | None:
     if asked is None or asked[2]:
         return None
     mask, dtypes, _ = asked
-    if mask not in {part.id for part in walk_in_layers(product.factor) if isinstance(part, ast.Name)}:
+    if mask not in all_names(product.factor):
         return None
     message = f"data-dependent branch: tests whether a mask is all ones: `{speculation.short(node.test)}`"
     if site.torch is None:

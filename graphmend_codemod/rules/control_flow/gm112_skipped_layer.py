@@ -33,6 +33,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_within
 from graphmend_codemod.core.findings import Edit, Original, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -154,7 +155,7 @@ def _waits(site: Site, loop: ast.For, drawn: Draw) -> bool:
         if isinstance(statement, (ast.If, ast.Assign)):
             test = statement.test if isinstance(statement, ast.If) else statement.value
             here = site.at(statement)
-            if here is not None and any(part is drawn.compared for part in ast.walk(test)):
+            if here is not None and is_within(drawn.compared, test):
                 return isinstance(decision(here, test), Decision)
     return True
 

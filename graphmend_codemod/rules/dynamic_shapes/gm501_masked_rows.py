@@ -19,7 +19,8 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -237,4 +238,4 @@ def _may_choose_rows(site: Site, found: Selection) -> bool:
 def _two_paths(site: Site, node: ast.stmt, facts: list[str], text: str) -> Edit:
     header = site.header("if", [site.compiling, *facts])
     parts = (f"{header}\n    {text}\nelse:\n    ", site.original(node, 1))
-    return Edit((Replacement(site.span(node), parts),), imports=site.imports)
+    return beside(site, site.span(node), parts)

@@ -16,10 +16,11 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import all_names, is_name
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, INT64, is_floating_dtype
-from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety, Span
+from graphmend_codemod.core.findings import Edit, Original, Safety, Span
+from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -207,7 +208,7 @@ def found_places(site: Site, node: ast.Assign) -> Verdict | None:
     names = {places.single} if places.single else set(places.names)
     users: list[ast.stmt] = []
     for statement in site.following():
-        if not (_names(statement) & names):
+        if not (all_names(statement) & names):
             break
         users.append(statement)
     writes = [_write(statement, places) for statement in users]
@@ -240,10 +241,6 @@ def _column(index: ast.expr) -> ast.expr | None:
         return None
     whole = index.elts[0]
     return index.elts[1] if whole.lower is whole.upper is whole.step is None else None
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in walk_in_layers(node) if isinstance(part, ast.Name)}
 
 
 def _write(statement: ast.stmt, places: _Places) -> tuple[ast.Subscript, ast.expr, ast.operator | None] | None:
@@ -291,7 +288,7 @@ def _edit(site: Site, node: ast.Assign, places: _Places, users: list[ast.stmt]) 
     first, last = site.span(node), site.span(users[-1])
     whole = Span(first.start_line, first.start_column, last.end_line, last.end_column)
     parts = (f"{_COMMENT}\n{header}\n    {body}\nelse:\n    ", Original(whole, 1))
-    return Edit((Replacement(whole, parts),), imports=site.imports)
+    return beside(site, whole, parts)
 
 
 def _is_path(node: ast.expr) -> bool:
@@ -305,7 +302,7 @@ def _check_order(site: Site, mask: ast.expr, target: ast.Subscript, single: bool
     if not isinstance(target.value, ast.Name):
         raise NotProven(f"`{speculation.short(target.value)}` is not a variable; assign it to one first")
     may_share = isinstance(mask, ast.Name) and not single and site.value(target.value).dtype in (None, BOOL)
-    if may_share or target.value.id in _names(mask):
+    if may_share or target.value.id in all_names(mask):
         raise NotProven(f"the condition may read `{target.value.id}`, which the branch writes")
 
 

@@ -15,8 +15,8 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import counted, is_name, only_target
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk, walk_scope
 from graphmend_codemod.analysis.values import INT64, Kind
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
-from graphmend_codemod.rules.framework.edits import judged
+from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -250,7 +250,7 @@ def _edit(site: Site, node: ast.For, fill: _Fill) -> Edit:
         f" = {site.text(fill.value)}",
         "else:\n    ",
     ]
-    return Edit((Replacement(site.span(node), ("\n".join(lines), site.original(node, 1))),), imports=site.imports)
+    return beside(site, site.span(node), ("\n".join(lines), site.original(node, 1)))
 
 
 def _is_argument(site: Site, name: str) -> bool:

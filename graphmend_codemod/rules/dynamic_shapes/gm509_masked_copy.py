@@ -19,7 +19,8 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import elements_of, is_whole, same
 from graphmend_codemod.analysis.scope import INDEXED, parameter_names, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Edit, Safety
+from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -251,7 +252,7 @@ def _edit(site: Site, node: ast.Assign, target: ast.Subscript, copied: _Copied) 
     header = site.header("if", conditions)
     lines.append(f"{out}.copy_({torch}.where({rows}, {read}, {out}))")
     path = "\n    ".join([header, _COMMENT, *lines])
-    return Edit((Replacement(site.span(node), (f"{path}\nelse:\n    ", site.original(node, 1))),), imports=site.imports)
+    return beside(site, site.span(node), (f"{path}\nelse:\n    ", site.original(node, 1)))
 
 
 def _alike(site: Site, first: ast.Name, second: ast.Name, what: str) -> list[str]:

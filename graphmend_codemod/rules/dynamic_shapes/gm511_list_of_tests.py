@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.patterns import same
 from graphmend_codemod.analysis.scope import INDEXED, dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
-from graphmend_codemod.core.findings import Edit, Replacement, Safety
+from graphmend_codemod.core.findings import Safety
+from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -130,7 +131,7 @@ def list_of_tests(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
         site.but(written=written).text(node),
     ]
     parts = ("\n    ".join(lines) + "\nelse:\n    ", site.original(node, 1))
-    return Verdict(message, edit=Edit((Replacement(site.span(node), parts),), imports=site.imports))
+    return Verdict(message, edit=beside(site, site.span(node), parts))
 
 
 def _dimension(index: list[ast.expr], position: int) -> int | None:

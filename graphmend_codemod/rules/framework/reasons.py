@@ -25,6 +25,12 @@ def with_way_out(reason: str, way_out: str) -> str:
     return reason if not way_out or ";" in reason else f"{reason}; {way_out}"
 
 
+def demand_torch(site: Site) -> None:
+    """NotProven unless the module has `torch`, under this name, as soon as it is imported: helpers are made then."""
+    if site.torch != "torch" or not site.torch_at_import:
+        raise NotProven("`torch` may not be bound when the module is imported")
+
+
 def name_taken(name: str = "torch") -> str:
     """The fix needs `name`, and this module binds it to something other than the module or builtin."""
     return f"this module uses the name `{name}` for something else; rename that"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from graphmend_codemod.analysis.aliasing import FRESH, of_operator, operands
 from graphmend_codemod.analysis.callgraph import tree_of
 from graphmend_codemod.analysis.gradients import set_by_statement
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, reads_name
-from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, mentions, reads_name
+from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import torch_function
 from graphmend_codemod.core.findings import Edit
@@ -157,7 +157,7 @@ def _of_leaf(part: ast.AST, name: str) -> ast.AST | None:
     if is_attribute(part, name):
         return part if part.attr in _OF_LEAVES or part.attr.endswith("_") else None
     if isinstance(part, ast.Call) and (dotted(part.func) or "").rpartition(".")[2] in {"grad", "backward"}:
-        return part if any(is_name(each, name) for each in walk_in_layers(part)) else None
+        return part if mentions(part, name) else None
     return None
 
 

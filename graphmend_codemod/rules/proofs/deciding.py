@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.aliasing import RANDOM, may_write
-from graphmend_codemod.analysis.patterns import is_attribute, is_name, is_not, same
+from graphmend_codemod.analysis.patterns import all_names, is_attribute, is_name, is_not, same
 from graphmend_codemod.analysis.scope import dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import RETURNS_TENSOR
 from graphmend_codemod.analysis.values import Kind
@@ -165,7 +165,7 @@ def _never(site: Site, node: ast.expr, outcome: bool) -> bool:
     if is_attribute(inner, scope.self_name):
         return known is not None and known is not outcome
     loops = [each for each in (*site.place.parents, site.place.statement) if isinstance(each, _LOOPS)]
-    read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    read = all_names(node)
     stored = (
         part.id
         for loop in loops

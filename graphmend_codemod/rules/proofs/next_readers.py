@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_name, only_target, reads_name, stores_name
+from graphmend_codemod.analysis.patterns import is_name, mentions, only_target, reads_name, stores_name
 from graphmend_codemod.analysis.scope import walk_scope
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -73,7 +73,7 @@ def _holds(parent: ast.AST, body: Sequence[ast.stmt]) -> bool:
 def _consumed(site: Site, statements: Sequence[ast.stmt], name: str, found: dict[str, None]) -> bool:
     """True where the name holds what a layer makes of it behind the statements; conditions are put into `found`."""
     for statement in statements:
-        if not any(is_name(part, name) for part in ast.walk(statement)):
+        if not mentions(statement, name):
             continue
         if isinstance(statement, ast.For) and (layers := _layers(site, statement, name)) is not None:
             target = statement.target.id if isinstance(statement.target, ast.Name) else ""
@@ -90,7 +90,7 @@ def _consumed(site: Site, statements: Sequence[ast.stmt], name: str, found: dict
 def _branch(site: Site, body: Sequence[ast.stmt], name: str, layer: str, found: dict[str, None]) -> bool:
     """The same for the body of a loop over layers, and for the arm of a test in it that is taken."""
     for statement in body:
-        if not any(is_name(part, name) for part in ast.walk(statement)):
+        if not mentions(statement, name):
             continue
         if _is_result(statement, name) and _calls(statement, layer, name):
             return True

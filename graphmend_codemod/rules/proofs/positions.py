@@ -24,7 +24,7 @@ def demand_length(site: Site, uses: MaskUses, function: Definition, positions: s
         counted = set(_counted(site, caller, name))
         counted |= set(_renamed(caller, counted))
         together = [call for by, call in uses.companions if by is caller]
-        if not together or not all(any(_is_one_of(each, counted) for each in _arguments(call)) for call in together):
+        if not together or not all(any(_is_one_of(each, counted) for each in all_given(call)) for call in together):
             raise NotProven(f"cannot infer the length of `{positions}` from `{caller.qualname}`")
 
 
@@ -48,10 +48,6 @@ def companion_of(uses: MaskUses, caller: Definition, statement: ast.stmt) -> str
         if first and not later and not other and all(each is not None and _is_one_of(each, same) for each in first):
             return name
     return None
-
-
-def _arguments(call: ast.Call) -> list[ast.expr]:
-    return all_given(call)
 
 
 def _is_one_of(node: ast.expr, names: set[str]) -> bool:

@@ -29,6 +29,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import is_within
 from graphmend_codemod.analysis.scope import walk_in_layers
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.edits import judged, line_of
@@ -244,7 +245,7 @@ def numpy_number(site: Site, node: ast.Assign | ast.Return) -> Verdict | None:
     if node.value is None or "numpy" not in {site.evaluator.scope.resolve_global(name) for name in _NUMPY}:
         return None
     numbers = [part for part in walk_in_layers(node.value) if isinstance(part, ast.Call) and is_number(site, part)]
-    numbers = [part for part in numbers if not any(part is not other and _within(part, other) for other in numbers)]
+    numbers = [part for part in numbers if not any(part is not other and is_within(part, other) for other in numbers)]
     if not numbers:
         return None
     message = f"computes a Python number with NumPy: `{speculation.short(numbers[0])}`"
@@ -292,7 +293,3 @@ def sizes_in_an_array(site: Site, node: ast.Assign) -> Verdict | None:
         return None
     message = f"computes sizes with an array, which is a tensor for Dynamo: `{speculation.short(node.value)}`"
     return judged(message, lambda: integers_in_front(site, node, found))
-
-
-def _within(part: ast.AST, other: ast.AST) -> bool:
-    return any(part is inner for inner in walk_in_layers(other))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.core.findings import Original, Safety
 from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import name_taken
@@ -129,7 +130,7 @@ def _called(site: Site, node: ast.stmt) -> str:
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call):
         return ""
-    spelled = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    spelled = last_name(call.func)
     if spelled not in _MARKS and spelled != "graph_break":
         return ""
     module, _, name = (site.resolve(call.func) or "").rpartition(".")

@@ -21,6 +21,7 @@ import ast
 from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
+from graphmend_codemod.analysis.patterns import last_name
 from graphmend_codemod.core.findings import Edit, Safety
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
@@ -166,7 +167,7 @@ def _calls(site: Site, statement: ast.stmt) -> Iterator[ast.Call]:
 
 
 def _is_suspect(node: ast.Call) -> bool:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_name(node.func)
     return name in NAMES
 
 

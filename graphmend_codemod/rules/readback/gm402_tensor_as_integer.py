@@ -21,6 +21,7 @@ from graphmend_codemod.analysis.callgraph import Definition, calls_in
 from graphmend_codemod.analysis.patterns import all_given
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
+from graphmend_codemod.rules.framework.edits import beside
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
 from graphmend_codemod.rules.framework.rule import ASKS_CLASSES, Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -282,7 +283,7 @@ def _verdict(
         return Verdict(message, declined=str(unsure))
     if read is not None:
         parts = (f"{known[names[0].id]} if {conditions} else ", site.original(read))
-        return Verdict(message, edit=Edit((Replacement(site.span(read), parts),), imports=site.imports))
+        return Verdict(message, edit=beside(site, site.span(read), parts))
     chosen = {id(name): f"{known[name.id]} if {conditions} else {name.id}" for name in names}
     return Verdict(message, edit=Edit(tuple(_replacements(site, names, chosen)), imports=site.imports))
 

@@ -18,8 +18,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, same_if
-from graphmend_codemod.analysis.patterns import is_name
-from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import all_names, is_name
+from graphmend_codemod.analysis.scope import FunctionNode, walk_scope
 from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
 from graphmend_codemod.rules.framework.edits import judged
 from graphmend_codemod.rules.framework.reasons import NotProven, name_taken
@@ -311,7 +311,7 @@ def _with_end(site: Site, argument: ast.expr | ast.keyword, name: str, end: str)
 def _parameter(site: Site, calls: ModuleCalls, callee: Definition, end: str) -> Replacement:
     """The new parameter behind the last one."""
     arguments = callee.node.args
-    bound = {part.id for part in walk_in_layers(callee.node) if isinstance(part, ast.Name)}
+    bound = all_names(callee.node)
     short = callee.qualname.rpartition(".")[2]
     if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults or not arguments.args:
         raise NotProven(f"`{callee.qualname}` has parameters other than plain positional ones")

@@ -15,8 +15,8 @@ import ast
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.scope import walk_in_layers
-from graphmend_codemod.core.findings import Edit, Original, Replacement, Safety
-from graphmend_codemod.rules.framework.edits import judged
+from graphmend_codemod.core.findings import Edit, Original, Safety
+from graphmend_codemod.rules.framework.edits import beside, judged
 from graphmend_codemod.rules.framework.reasons import name_taken
 from graphmend_codemod.rules.framework.rule import Clean, Contract, Cost, Declined, Example, Rule, Verdict
 from graphmend_codemod.rules.framework.site import Site
@@ -148,4 +148,4 @@ def _edit(site: Site, node: ast.Assign, table: Table) -> Edit:
     )
     last = site.span(table.statements[-1])
     span = site.span(node)._replace(end_line=last.end_line, end_column=last.end_column)
-    return Edit((Replacement(span, (path, Original(span, 1))),), imports=site.imports)
+    return beside(site, span, (path, Original(span, 1)))

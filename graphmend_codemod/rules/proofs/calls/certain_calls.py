@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import stores_name
+from graphmend_codemod.analysis.patterns import is_within, stores_name
 from graphmend_codemod.analysis.scope import (
     FunctionNode,
     dotted,
     parameter_names,
     walk,
-    walk_in_layers,
     walk_scope,
 )
 from graphmend_codemod.analysis.speculation import short
@@ -287,7 +286,7 @@ def _iterated(caller: Definition, name: str) -> ast.expr | None:
     """What the only loop that binds a name goes through, also with numbers."""
     bound = [part for part in walk_scope(caller.node) if stores_name(part, name)]
     loops = [each for each in walk_scope(caller.node) if isinstance(each, (ast.For, ast.comprehension))]
-    over = [each for each in loops if bound and any(part is bound[0] for part in walk_in_layers(each.target))]
+    over = [each for each in loops if bound and is_within(bound[0], each.target)]
     if len(bound) != 1 or len(over) != 1:
         return None
     target, iterated = over[0].target, over[0].iter

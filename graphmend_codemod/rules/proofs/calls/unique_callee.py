@@ -10,7 +10,7 @@ import ast
 from dataclasses import dataclass, field
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, calls_in, tree_of
-from graphmend_codemod.analysis.patterns import asks_for_compiler, is_name
+from graphmend_codemod.analysis.patterns import asks_for_compiler, is_name, is_within
 from graphmend_codemod.analysis.scope import (
     SCOPES,
     FunctionNode,
@@ -80,7 +80,7 @@ class SureCalls:
         named = [part for part in walk(caller.node) if is_name(part, name)]
         bound = [part for part in named if not isinstance(part.ctx, ast.Load)]
         loops = [node for node in walk_scope(caller.node) if isinstance(node, ast.For)]
-        over = [node for node in loops if bound and any(part is bound[0] for part in walk_in_layers(node.target))]
+        over = [node for node in loops if bound and is_within(bound[0], node.target)]
         if len(bound) != 1 or len(over) != 1 or name in parameter_names(caller.node):
             return False
         iterated, target = over[0].iter, over[0].target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.aliasing import IN_PLACE_ARGUMENT, RANDOM, may_be_true
-from graphmend_codemod.analysis.patterns import all_given, is_name
+from graphmend_codemod.analysis.patterns import all_given, is_name, last_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.torch_api import (
     CLOCKS,
@@ -129,7 +129,7 @@ def _is_quiet_lookup(site: Site, node: ast.Call) -> bool:
 
 def _writes(node: ast.Call) -> bool:
     """True for `out=` and `inplace=True`, also where that is given by position."""
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_name(node.func)
     if name in IN_PLACE_ARGUMENT and may_be_true(node, "inplace", IN_PLACE_ARGUMENT[name]):
         return True
     return any(word.arg in (None, "out") for word in node.keywords)

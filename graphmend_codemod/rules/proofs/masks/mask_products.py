@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, is_none, reads_name
+from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, is_none, is_within, reads_name
 from graphmend_codemod.analysis.scope import walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.torch_api import LAYOUT
@@ -183,7 +183,7 @@ def _keeps_dtype(blocks: Blocks, node: ast.If, product: Product) -> bool:
     dtype, target = product.dtype.id, product.target.id
     if len(node.body) > 1:
         reads = [part for part in walk_scope(blocks.function) if reads_name(part, dtype)]
-        return all(any(part is inner for inner in walk_in_layers(node)) for part in reads)
+        return all(is_within(part, node) for part in reads)
     bound = blocks.binding_before(node, dtype)
     if bound is None or not _reads_dtype(bound, dtype, target):
         return False

@@ -20,6 +20,7 @@ from graphmend_codemod.analysis.patterns import (
     is_name,
     is_text,
     last_name,
+    mentions,
     reads_name,
     stores_name,
 )
@@ -110,10 +111,10 @@ class MaskUses:
         allowed: set[int] = set()
         nodes = list(live(function.node.body, own, lambda node: self._asks_compiling(function, node)))
         for node in nodes:
-            if isinstance(node, SCOPES) and _mentions(node, name):
+            if isinstance(node, SCOPES) and mentions(node, name):
                 raise NotProven(f"`{name}` is used in a function nested in `{function.qualname}`")
             looked_at = node.lineno <= after or id(node) in allowed if isinstance(node, ast.If) else True
-            if isinstance(node, ast.If) and not looked_at and _mentions(node.test, name):
+            if isinstance(node, ast.If) and not looked_at and mentions(node.test, name):
                 self.judge.demand(function, node, name)
                 allowed |= {id(part) for part in walk_in_layers(node)}
         for node in nodes:
@@ -148,7 +149,7 @@ class MaskUses:
             return {id(node.value)}
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.IfExp) and isinstance(node.targets[0], ast.Name):
             chosen = node.value
-            if is_name(chosen.body, name) and not _mentions(chosen.test, name) and not _mentions(chosen.orelse, name):
+            if is_name(chosen.body, name) and not mentions(chosen.test, name) and not mentions(chosen.orelse, name):
                 layer = self._chosen_layer(function, chosen.test)
                 self._bound(function, node.targets[0].id, node, own, {**layers, **layer})
                 return {id(chosen.body)}
@@ -383,10 +384,6 @@ def _classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]
                 value = node.value
                 if not isinstance(value, ast.Constant):
                     yield (dotted(value.func) if isinstance(value, ast.Call) else None) or "..."
-
-
-def _mentions(node: ast.AST, name: str) -> bool:
-    return any(is_name(part, name) for part in walk(node))
 
 
 def _parameters_given(callee: Definition, call: ast.Call, name: str, count: int) -> list[str]:

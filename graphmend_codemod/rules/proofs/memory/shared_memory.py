@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
-from graphmend_codemod.analysis.patterns import all_given, asks_identity, is_name, is_none
+from graphmend_codemod.analysis.patterns import all_given, all_names, asks_identity, is_name, is_none
 from graphmend_codemod.analysis.scope import SCOPES, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -235,7 +235,7 @@ class Memory(ModuleMemory):
         for caller, call in self.calls.callers(function):
             blocks = blocks_of(self.calls, caller)
             statement, target = blocks.statement_of(call), assigned(caller, call)
-            names = {each.id for each in walk_in_layers(call) if isinstance(each, ast.Name)} - {"self"}
+            names = all_names(call) - {"self"}
             if target is not None:
                 self.demand_no_write(caller, blocks, statement, names | {target})
             elif isinstance(statement, ast.Return) and statement.value is call:

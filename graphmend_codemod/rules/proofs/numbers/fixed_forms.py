@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from graphmend_codemod.analysis import aliasing, torch_api
-from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_name
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_integer, is_name, last_name
 from graphmend_codemod.analysis.scope import (
     Outline,
     children,
@@ -57,7 +57,7 @@ def _may_read(node: ast.Subscript) -> bool:
 
 
 def _name(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return last_name(call.func)
 
 
 def _parts(node: ast.Subscript) -> list[ast.expr]:
@@ -362,7 +362,7 @@ def _given(site: Site, node: ast.expr, earlier: list[ast.stmt]) -> ast.expr:
         return node
     given = parameter_names(function)
     bound = [part.id for part in stores]
-    used = {part.id for part in walk_in_layers(made[0].value) if isinstance(part, ast.Name)} & {*given, *bound}
+    used = all_names(made[0].value) & {*given, *bound}
     if any(bound.count(name) + (name in given) != 1 for name in used):
         return node
     earlier.append(made[0])

@@ -9,7 +9,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.patterns import elements_of, is_integer, is_name, is_whole, only_target
+from graphmend_codemod.analysis.patterns import (
+    all_names,
+    elements_of,
+    is_integer,
+    is_name,
+    is_whole,
+    mentions,
+    only_target,
+)
 from graphmend_codemod.analysis.scope import dotted, walk, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit
@@ -30,7 +38,7 @@ def position_kept(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> 
     """
     body, position = site.place.blocks[-1]
     rest = list(body[position + 1 :])
-    last = max((number for number, each in enumerate(rest) if _names(each, name)), default=None)
+    last = max((number for number, each in enumerate(rest) if mentions(each, name)), default=None)
     if last is None or not any(_slice_at(part, name) for each in rest for part in walk(each)):
         return None
     if dotted(tensor.value if isinstance(tensor, ast.Subscript) else tensor) is None:
@@ -39,7 +47,7 @@ def position_kept(site: Site, node: ast.Assign, name: str, tensor: ast.expr) -> 
     # `self.at[0] = n` raises for a tensor without dimensions.
     one = f"{text}.shape == (1,)" if any(_element_of(part, text, site) for each in rest for part in walk(each)) else ""
     facts = [*tensor_facts(site, tensor), f"{text}.dtype == {torch}.int64", one or f"{text}.numel() == 1"]
-    if any(isinstance(part, ast.If) and _names(part.test, name) for each in rest for part in walk(each)):
+    if any(isinstance(part, ast.If) and mentions(part.test, name) for each in rest for part in walk(each)):
         from graphmend_codemod.rules.proofs.numbers.wrapped_positions import wrapped_path  # few need it
 
         asked, lines = wrapped_path(site, name, tensor, rest[: last + 1])
@@ -74,10 +82,6 @@ def _element_of(node: ast.AST, text: str, site: Site) -> bool:
     return written and site.text(node.value) == text  # type: ignore[attr-defined]
 
 
-def _names(node: ast.AST, name: str) -> bool:
-    return any(is_name(part, name) for part in walk(node))
-
-
 def _slice_at(node: ast.AST, name: str) -> ast.Slice | None:
     """`at : at + n` in a subscript that is written, beside whole dimensions."""
     if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Store):
@@ -98,7 +102,7 @@ class _Kept:
 
     def lines(self, node: ast.stmt) -> Iterator[str]:
         """The text of a statement with the position in its tensor."""
-        if isinstance(node, ast.If) and not _names(node.test, self.name):
+        if isinstance(node, ast.If) and not mentions(node.test, self.name):
             yield f"if {self.site.text(node.test)}:"
             yield from (f"    {line}" for each in node.body for line in self.lines(each))
             if node.orelse:
@@ -112,7 +116,7 @@ class _Kept:
         if found is not None:
             yield self._written(node, target, found)  # type: ignore[arg-type]
         else:
-            if _names(node, self.name):
+            if mentions(node, self.name):
                 self._demand_moved_on(node)
             yield self.site.text(node)
         self.bound |= {part.id for part in walk(node) if isinstance(part, ast.Name) and part.ctx.__class__ is ast.Store}
@@ -123,12 +127,12 @@ class _Kept:
         if isinstance(end, ast.BinOp) and isinstance(end.op, ast.Add) and found.step is None:
             one, other = (end.left, end.right) if is_name(end.left, self.name) else (end.right, end.left)
             length = other if is_name(one, self.name) else None
-        if length is None or _names(length, self.name) or _names(node.value, self.name):
+        if length is None or mentions(length, self.name) or mentions(node.value, self.name):
             raise NotProven(f"`{short(target)}` has no known length; write `{self.name} : {self.name} + n`")
         self._demand_tensor(node.value, node)
         self._demand_number(length, node)
         site, queue = self.site, self.site.text(target.value)
-        for rows in {part.id for part in walk(node.value) if isinstance(part, ast.Name)}:
+        for rows in all_names(node.value):
             demand_other_memory(site, rows, target.value)
         self._ask(f"isinstance({queue}, {site.torch}.Tensor)", target.value)
         self._ask(f"0 not in {queue}.stride()", target.value)  # eager mode raises for rows that are one in memory
@@ -178,7 +182,7 @@ class _Kept:
         moved = is_name(targets[0], self.name)
         stored = isinstance(targets[0], ast.Subscript) and isinstance(node, ast.Assign)
         stored = stored and is_integer(targets[0].slice)  # type: ignore[union-attr]
-        known = len(targets) == 1 and value is not None and (moved or (stored and _names(value, self.name)))
+        known = len(targets) == 1 and value is not None and (moved or (stored and mentions(value, self.name)))
         if isinstance(node, ast.AugAssign):
             known = known and isinstance(node.op, _OPERATORS)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
@@ -188,7 +192,7 @@ class _Kept:
         if not known or value is None:
             raise NotProven(f"`{self.name}` is used as a Python number in `{short(node)}`; keep it a tensor there")
         self._demand_arithmetic(value, node)
-        if moved and not isinstance(node, ast.AugAssign) and not _names(value, self.name):
+        if moved and not isinstance(node, ast.AugAssign) and not mentions(value, self.name):
             raise NotProven(f"`{self.name}` is bound in several places")
 
     def _demand_arithmetic(self, node: ast.expr, statement: ast.stmt) -> None:

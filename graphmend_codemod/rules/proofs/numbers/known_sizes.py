@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import is_integer, is_name, is_not, stores_name
+from graphmend_codemod.analysis.patterns import is_integer, is_name, is_not, is_within, last_name, stores_name
 from graphmend_codemod.analysis.scope import dotted, parameter_names, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
@@ -56,7 +56,7 @@ def _is_builtin(site: Site, name: str) -> bool:
 
 def name_of(call: ast.Call) -> str:
     """The last part of what is called."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return last_name(call.func)
 
 
 # counts
@@ -96,8 +96,8 @@ def _is_bound_inside(site: Site, node: ast.expr, name: str) -> bool:
     for part in walk_in_layers(site.place.statement):
         if isinstance(part, ast.NamedExpr) and part.target.id == root:
             return True
-        if isinstance(part, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)) and any(
-            each is node for each in ast.walk(part)
+        if isinstance(part, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)) and is_within(
+            node, part
         ):
             return True
     return False

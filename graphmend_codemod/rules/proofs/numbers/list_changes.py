@@ -8,7 +8,7 @@ from functools import partial
 
 from graphmend_codemod.analysis.aliasing import VIEWS
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls
-from graphmend_codemod.analysis.patterns import root_of, stores_name
+from graphmend_codemod.analysis.patterns import all_names, root_of, stores_name
 from graphmend_codemod.analysis.scope import SCOPES, dotted, walk, walk_scope
 from graphmend_codemod.analysis.torch_api import PYTHON_METHODS, RETURNS_TENSOR
 
@@ -143,7 +143,7 @@ def _aliases(function: Definition, names: set[str], resolve: Resolve) -> tuple[s
             if isinstance(node, ast.For) and any(
                 isinstance(each, ast.Name) and each.id in whole | parts for each in ast.walk(node.iter)
             ):
-                parts |= {each.id for each in ast.walk(node.target) if isinstance(each, ast.Name)}
+                parts |= all_names(node.target)
         if len(whole) + len(parts) == known:
             return whole, parts
 

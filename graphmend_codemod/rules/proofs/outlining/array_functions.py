@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, walk_scope
+from graphmend_codemod.analysis.patterns import all_given, is_name, stored_names
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, parameter_names, parameters, walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -67,7 +68,7 @@ def edit(site: Site, names: list[str]) -> Edit:
     if made is None:
         raise NotProven("the function returns something else than an array that it makes")
     _Effects(site, function).check()
-    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+    body = body_of(function)
     header = site.at(body[0])
     if header is None:
         raise NotProven("the function is not reached by torch.compile")
@@ -109,7 +110,7 @@ def _result(site: Site, function: FunctionNode) -> ast.Call | None:
     returned = [node.value for node in walk_scope(function) if isinstance(node, ast.Return)]
     names = {each.id if isinstance(each, ast.Name) else "" for each in returned}
     name = names.pop() if len(names) == 1 else ""
-    bound = [node for node in walk(function) if isinstance(node, ast.Name) and node.id == name]
+    bound = [node for node in walk(function) if is_name(node, name)]
     stores = [node for node in bound if not isinstance(node.ctx, ast.Load)]
     for statement in function.body:
         if isinstance(statement, ast.Assign) and len(stores) == 1 and statement.targets == stores:
@@ -138,7 +139,7 @@ def _like(site: Site, function: FunctionNode, made: ast.Call) -> list[str]:
 
 def _slice(site: Site, function: FunctionNode, shape: ast.expr, made: ast.Call) -> list[ast.Assign]:
     """The statements that compute what the shape is made of, from the parameters. NotProven where they are others."""
-    given = {each.arg for each in parameters(function)}
+    given = parameter_names(function)
     kept: list[ast.Assign] = []
     waiting = [shape]
     while waiting:
@@ -173,7 +174,7 @@ def _comes_before(function: FunctionNode, statement: ast.AST, made: ast.Call) ->
 
 def _stored(statement: ast.AST) -> set[str]:
     """Names that a statement itself binds, also in the statements in it."""
-    return {part.id for part in walk(statement) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
+    return stored_names(walk(statement))
 
 
 class _Effects:
@@ -264,7 +265,7 @@ class _Effects:
                 return False
             if called is None and isinstance(node.func, ast.Attribute):
                 return node.func.attr not in _COPIES and self._shares(node.func.value)
-            return any(map(self._shares, [*node.args, *(word.value for word in node.keywords)]))
+            return any(map(self._shares, all_given(node)))
         return any(
             self._shares(each) for each in ast.iter_child_nodes(node) if isinstance(each, (ast.expr, ast.comprehension))
         )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.scope import FunctionNode, walk
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 
 _CACHES = frozenset({"functools.cache", "functools.lru_cache"})
@@ -33,7 +33,7 @@ def edit(site: Site) -> Edit:
     """The compile path in front of the body of the function around the site. NotProven where that would show."""
     function = site.evaluator.scope.node
     _check(site, function)
-    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+    body = body_of(function)
     first = site.at(body[0])
     if first is None:
         raise NotProven("the function is not reached by torch.compile")
@@ -53,8 +53,7 @@ def edit(site: Site) -> Edit:
 
 
 def _check(site: Site, function: FunctionNode) -> None:
-    if site.torch != "torch" or not site.torch_at_import:
-        raise NotProven("`torch` may not be bound when the module is imported")
+    demand_torch(site)
     owner, _, name = site.function.rpartition(".")
     top = owner or name
     if name != function.name or "." in owner or isinstance(function, ast.AsyncFunctionDef):

@@ -11,10 +11,11 @@ import ast
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
+from graphmend_codemod.analysis.patterns import all_names
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.summary.computing import OPERATIONS
-from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.memory.reaching_definitions import blocks_of
 from graphmend_codemod.rules.proofs.memory.shared_memory import Memory
@@ -30,8 +31,7 @@ _LEAVES = (ast.Return, ast.Break, ast.Continue, ast.NamedExpr)
 
 def edit(site: Site, loop: ast.While) -> Edit:
     """The compile path in front of the loop. NotProven where an operator would show."""
-    if site.torch != "torch" or not site.torch_at_import:
-        raise NotProven("`torch` may not be bound when the module is imported")
+    demand_torch(site)
     if any("_function_operator(" in ast.unparse(each) for each in site.evaluator.scope.node.decorator_list):
         raise NotProven("the loop is in an operator")
     if loop.orelse or any(isinstance(part, _LEAVES) for part in walk(loop)):
@@ -118,7 +118,7 @@ def _check_later(site: Site, loop: ast.While, names: list[str]) -> None:
             target = part.value
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr.endswith("_"):
             target = part.func.value
-        if target is not None and {each.id for each in walk(target) if isinstance(each, ast.Name)} & set(names):
+        if target is not None and all_names(target) & set(names):
             raise NotProven(f"`{speculation.short(part)}` may change a tensor that another name shares")
 
 

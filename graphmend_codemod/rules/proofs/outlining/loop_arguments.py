@@ -12,7 +12,7 @@ from functools import cached_property
 
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import elements_of, is_attribute, is_name, stores_name
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_attribute, is_name, rebinds
 from graphmend_codemod.analysis.scope import children, parameters, walk, walk_scope
 from graphmend_codemod.analysis.values import Kind, Origin, Value
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -43,7 +43,7 @@ def made_before(site: Site, name: str) -> ast.Call:
     NotProven if something else may refer to it.
     """
     for statement in _before(site):
-        if _binds(statement, name):
+        if rebinds(statement, name):
             if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and _is_fresh(site, statement):
                 assert isinstance(statement.value, ast.Call)
                 return statement.value
@@ -73,10 +73,6 @@ def _is_fresh(site: Site, statement: ast.Assign) -> bool:
     own = isinstance(statement.targets[0], ast.Name) and isinstance(statement.value, ast.Call)
     own = own and all(word.arg not in {"out", None} for word in statement.value.keywords)  # type: ignore[attr-defined]
     return own and value is not None and value.is_tensor and site.is_fresh(value)
-
-
-def _binds(statement: ast.AST, name: str) -> bool:
-    return any(stores_name(part, name) for part in walk(statement))
 
 
 def _mentions(statement: ast.AST, name: str) -> bool:
@@ -127,7 +123,7 @@ class Arguments:
 
     def _is_read(self, name: str) -> bool:
         """True when the loop may read the value that a name has before it."""
-        if not _binds(self._node, name):
+        if not rebinds(self._node, name):
             return True
         first = [part.id for part in walk(self._node.iter) if isinstance(part, ast.Name)]
         given = [part.id for part in walk(self._node.target) if isinstance(part, ast.Name)]
@@ -147,12 +143,12 @@ class Arguments:
 
     def _is_bound(self, name: str) -> bool:
         function = self._site.evaluator.scope.node
-        if any(isinstance(part, ast.Delete) and _binds(part, name) for part in walk_scope(function)):
+        if any(isinstance(part, ast.Delete) and rebinds(part, name) for part in walk_scope(function)):
             return False
         if any(each.arg == name for each in parameters(function)) or self._site.is_bound(name):
             return True
         return any(
-            isinstance(statement, (ast.Assign, ast.AugAssign)) and _binds(statement, name)
+            isinstance(statement, (ast.Assign, ast.AugAssign)) and rebinds(statement, name)
             for body, position in self._site.place.blocks
             for statement in body[:position]
         )
@@ -221,13 +217,13 @@ class Arguments:
             if isinstance(target, ast.Name):
                 found.add(target.id)
         rebound = [part for part in walk_scope(self._node) if isinstance(part, (ast.Assign, ast.AugAssign))]
-        return {name for name in found if not any(_binds(each, name) for each in rebound)}
+        return {name for name in found if not any(rebinds(each, name) for each in rebound)}
 
     def _is_counted(self, name: str) -> bool:
         """True for what a call made of Python numbers in a dtype that follows from them: no gradient, no autocast."""
         for body, position in reversed(self._site.place.blocks):
             for statement in reversed(body[:position]):
-                if not _binds(statement, name):
+                if not rebinds(statement, name):
                     continue
                 made = statement.value if isinstance(statement, ast.Assign) else None
                 if not isinstance(made, ast.Call) or len(statement.targets) != 1:  # type: ignore[attr-defined]
@@ -300,7 +296,7 @@ class Arguments:
             raise NotProven(f"cannot infer that `{text}` is a number")
         if isinstance(further, (ast.Attribute, ast.Subscript)):
             raise NotProven(f"`{speculation.short(further)}` is looked up in the loop")
-        taken = {part.id for part in walk(self._node) if isinstance(part, ast.Name)} | set(self._filled)
+        taken = all_names(self._node) | set(self._filled)
         name = outer.attr.lstrip("_")
         kind = "float" if fact.kind is AttributeKind.CONSTANT and "." in fact.text else "int"
         # A property, or an attribute that only some rounds need, is read when and as often as the loop says.

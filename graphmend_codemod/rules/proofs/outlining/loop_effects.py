@@ -9,7 +9,7 @@ from functools import cached_property
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import stored_names
+from graphmend_codemod.analysis.patterns import all_names, stored_names
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -101,7 +101,7 @@ class Effects:
     def _kept(self) -> set[str]:
         """Names bound by the loop that have a value before it."""
         before, body = self._site.place.env, self._node.body
-        given = {part.id for part in walk_in_layers(self._node.target) if isinstance(part, ast.Name)}
+        given = all_names(self._node.target)
         return {
             name for name in self._stored if name in before or (name not in given and reads_before_writing(body, name))
         }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textwrap import dedent
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
-from graphmend_codemod.analysis.patterns import elements_of, is_name, stored_names
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven, cannot_infer_tensor
@@ -146,7 +146,7 @@ class _Slice:
             raise NotProven("two results may share storage")
 
     def _kept(self, last: ast.Return) -> list[ast.stmt]:
-        needed = {part.id for part in walk_in_layers(self.result) if isinstance(part, ast.Name)}
+        needed = all_names(self.result)
         self._check_static(self.result, last)
         kept: list[ast.stmt] = [last]
         for statement in reversed(self.body[:-1]):
@@ -156,7 +156,7 @@ class _Slice:
             if not isinstance(statement, ast.Assign):
                 raise NotProven(f"the shape of a result may depend on `{speculation.short(statement)}`")
             self._check_static(statement.value, statement)
-            needed |= {part.id for part in walk_in_layers(statement.value) if isinstance(part, ast.Name)}
+            needed |= all_names(statement.value)
             kept.insert(0, statement)
         return kept
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from graphmend_codemod.analysis import speculation, torch_api
-from graphmend_codemod.analysis.patterns import stored_names
-from graphmend_codemod.analysis.scope import SCOPES, Outline, walk, walk_scope
+from graphmend_codemod.analysis.patterns import all_names, stored_names
+from graphmend_codemod.analysis.scope import SCOPES, Outline, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -154,7 +154,7 @@ def _check_forms(site: Site, node: ast.For, filled: Sequence[str]) -> None:
             raise NotProven(f"`{name}` is used after the loop; manually compute it anew there")
     for part in walk_scope(scope.node):
         if isinstance(part, SCOPES):
-            known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & {*stored, *filled}
+            known = all_names(part) & {*stored, *filled}
             if known:
                 raise NotProven(f"a nested function uses `{min(known)}`")
 

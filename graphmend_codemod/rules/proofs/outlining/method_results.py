@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.patterns import elements_of
-from graphmend_codemod.analysis.scope import FunctionNode, walk
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -40,7 +40,7 @@ def edit(site: Site) -> Edit:
         raise NotProven(f"`{next(iter(effects.parts.values()))}` is not held by the instance of the method itself")
     check_gradient(site, function)
     _check_returned(function, own)
-    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+    body = body_of(function)
     shapes, first = ResultShapes(site, function, body), site.at(body[0])
     if first is None:
         raise NotProven("the function is not reached by torch.compile")

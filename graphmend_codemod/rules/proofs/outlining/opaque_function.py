@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 
-from graphmend_codemod.analysis.scope import FunctionNode, walk
+from graphmend_codemod.analysis.scope import FunctionNode, body_of, walk
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import (
     array_functions,
@@ -53,7 +53,7 @@ def _edit(site: Site) -> Edit:
     names = _parameters(site, function)
     if array_functions.draws_arrays(site):
         return array_functions.edit(site, names)
-    body = function.body[1:] if ast.get_docstring(function, clean=False) is not None else function.body
+    body = body_of(function)
     effects = FunctionEffects(site)
     if any(name in names for name in effects.changed(function)):
         raise NotProven("the function changes one of its arguments")
@@ -77,8 +77,7 @@ def is_method_with_results(site: Site) -> bool:
 
 def _parameters(site: Site, function: FunctionNode) -> list[str]:
     args = function.args
-    if site.torch != "torch" or not site.torch_at_import:
-        raise NotProven("`torch` may not be bound when the module is imported")
+    demand_torch(site)
     if "." in site.function:
         raise NotProven("the code is in a nested function; move it into a function of its own")
     if function.decorator_list or isinstance(function, ast.AsyncFunctionDef):

@@ -15,7 +15,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import asks_for_compiler, is_name, is_none, is_not
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.core.findings import Edit, Helper, Original, Replacement, Span
-from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import recurrent
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before
@@ -109,8 +109,7 @@ class _Region:
 
     def edit(self, first: ast.stmt) -> Edit:
         site, layer = self._site, self._layer
-        if site.torch != "torch" or not site.torch_at_import:
-            raise NotProven("`torch` may not be bound when the module is imported")
+        demand_torch(site)
         self._check_targets()
         start, end = site.span(first), site.span(self._padded.statement)
         whole = Span(start.start_line, start.start_column, end.end_line, end.end_column)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from graphmend_codemod.analysis.patterns import is_name, is_none, is_not, is_within
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameters, walk
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.site import Site
@@ -25,8 +26,8 @@ def passed_by(site: Site, statement: ast.stmt, node: ast.AST, test: ast.expr) ->
         return found
     parents = _parents(site)
     inner = node
-    while (outer := parents.get(id(inner))) is not None and not any(part is statement for part in walk(outer)):
-        if isinstance(outer, ast.If) and not any(part is inner for part in walk(outer.test)):
+    while (outer := parents.get(id(inner))) is not None and not is_within(statement, outer):
+        if isinstance(outer, ast.If) and not is_within(inner, outer.test):
             taken = any(each is inner for each in outer.body)
             if taken and _is_settled(site, outer.test):
                 return negated(site, outer.test)
@@ -46,7 +47,7 @@ def _in_and(site: Site, node: ast.AST, test: ast.expr) -> str | None:
     if not isinstance(whole, ast.BoolOp) or not isinstance(whole.op, ast.And):
         return None
     for each in whole.values:
-        if any(part is test for part in walk(each)):
+        if is_within(test, each):
             return None
         if _is_settled(site, each):
             return negated(site, each)
@@ -58,11 +59,11 @@ def _is_settled(site: Site, test: ast.expr) -> bool:
 
     It asks for None, for `training`, or for numbers and words that the constructor got.
     """
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+    if is_not(test):
         return _is_settled(site, test.operand)
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
         other = test.comparators[0]
-        return isinstance(other, ast.Constant) and other.value is None and _stays(site, test.left)
+        return is_none(other) and _stays(site, test.left)
     if not isinstance(test, ast.Attribute) or not _stays(site, test):
         return False
     fact = site.evaluator.scope.attribute(test.attr)
@@ -75,7 +76,7 @@ def _stays(site: Site, node: ast.expr) -> bool:
     stored = [part for part in walk(function) if isinstance(getattr(part, "ctx", None), (ast.Store, ast.Del))]
     if isinstance(node, ast.Name):
         given = any(each.arg == node.id for each in parameters(function))
-        return given and not any(isinstance(part, ast.Name) and part.id == node.id for part in stored)
+        return given and not any(is_name(part, node.id) for part in stored)
     own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     if not own or node.value.id != site.evaluator.scope.self_name:  # type: ignore[attr-defined]
         return False

@@ -13,7 +13,7 @@ from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.patterns import is_name, is_none
 from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement
-from graphmend_codemod.rules.framework.reasons import NotProven
+from graphmend_codemod.rules.framework.reasons import NotProven, demand_torch
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining.custom_op import definition_before, one_operator
 from graphmend_codemod.rules.proofs.outlining.recurrent_layers import NESTED, kind_of
@@ -28,8 +28,7 @@ _COMMENT = "# torch.compile does not trace recurrent layers: it calls this one a
 
 def edit(site: Site, statement: ast.stmt, layers: list[ast.Attribute]) -> Edit:
     """The compile path in front of the statement; NotProven where it does more with a layer than call it."""
-    if site.torch != "torch" or not site.torch_at_import:
-        raise NotProven("`torch` may not be bound when the module is imported")
+    demand_torch(site)
     outer = {id(child): part for part in (statement, *walk_in_layers(statement)) for child in children(part)}
     if all(_flattens(outer, layer) for layer in layers):
         parts = ("if not torch.compiler.is_dynamo_compiling():\n    ", site.original(statement, 1))

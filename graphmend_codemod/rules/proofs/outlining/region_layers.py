@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import ModuleCalls, calls_in
-from graphmend_codemod.analysis.patterns import is_attribute, is_name
+from graphmend_codemod.analysis.patterns import is_attribute, is_name, last_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -207,7 +207,7 @@ def _effects(function: ast.AST) -> Iterator[str]:
             if isinstance(node, ast.Attribute) or _of_instance(node):
                 yield speculation.short(node)
         elif isinstance(node, ast.Call):
-            word = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            word = last_name(node.func)
             changes = word in _CHANGES or (word.endswith("_") and not word.endswith("__"))
             in_place = changes and _of_instance(node.func)
             if word in _SAYS or word in _NOT_AGAIN or in_place:

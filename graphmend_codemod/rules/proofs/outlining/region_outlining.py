@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import stores_name
+from graphmend_codemod.analysis.patterns import all_names, rebinds
 from graphmend_codemod.analysis.scope import SCOPES, children, parameters, walk, walk_scope
 from graphmend_codemod.core.findings import Edit, Helper, Replacement, Span
 from graphmend_codemod.project.index.facts import AttributeKind
@@ -94,7 +94,7 @@ class Region:
             if isinstance(part, ast.Name) and part.id in _KNOWS_NAMES and not scope.is_local(part.id):
                 raise NotProven(f"`{part.id}` in the function may read local variables of the loop")
             if isinstance(part, SCOPES):
-                known = {each.id for each in walk(part) if isinstance(each, ast.Name)} & self.effects.stored
+                known = all_names(part) & self.effects.stored
                 if known:
                     raise NotProven(f"a nested function uses `{min(known)}`")
 
@@ -127,12 +127,12 @@ class Region:
 
     def _is_bound(self, name: str) -> bool:
         function = self.site.evaluator.scope.node
-        if any(isinstance(part, ast.Delete) and _stores(part, name) for part in walk_scope(function)):
+        if any(isinstance(part, ast.Delete) and rebinds(part, name) for part in walk_scope(function)):
             return False
         if any(each.arg == name for each in parameters(function)) or self.site.is_bound(name):
             return True
         return any(
-            isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.With)) and _stores(statement, name)
+            isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.With)) and rebinds(statement, name)
             for body, position in self.site.place.blocks
             for statement in body[:position]
         )
@@ -192,10 +192,6 @@ def _is_no_grad(site: Site, item: ast.withitem) -> bool:
     context = item.context_expr
     plain = isinstance(context, ast.Call) and item.optional_vars is None
     return plain and site.resolve(context.func) == "torch.no_grad"  # type: ignore[attr-defined]
-
-
-def _stores(statement: ast.AST, name: str) -> bool:
-    return any(stores_name(part, name) for part in walk(statement))
 
 
 def edit(site: Site, statements: Sequence[ast.stmt], about: str) -> Edit:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Sequence
 
 from graphmend_codemod.analysis import speculation, torch_api
-from graphmend_codemod.analysis.patterns import elements_of, is_name, is_not, stored_names
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, is_not, stored_names
 from graphmend_codemod.analysis.scope import FunctionNode, parameters, walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -157,7 +157,7 @@ class ResultShapes:
             inner = self._site.at(node)
             dtype = (inner.value(value).dtype if inner is not None else None) or ""
             self.smooth = self.smooth or not dtype.startswith(("torch.int", "torch.uint", "torch.bool"))
-            needed |= _names(value)
+            needed |= all_names(value)
             made.append(value)
         return ast.Return(ast.List(made, ast.Load()))
 
@@ -190,7 +190,7 @@ class ResultShapes:
         after, other = set(needed), set(needed)
         body, orelse = self._block(node.body, after), self._block(node.orelse, other)
         needed.clear()
-        needed |= after | other | _names(node.test)
+        needed |= after | other | all_names(node.test)
         return [ast.If(node.test, body or [ast.Pass()], orelse)]
 
     def _assignment(self, node: ast.Assign | ast.AnnAssign, needed: set[str]) -> list[ast.stmt]:
@@ -204,7 +204,7 @@ class ResultShapes:
                 self._check(node.value, node, unsized=not _bound(node).isdisjoint(self._unsized))
         needed -= _bound(node)
         for each in made:
-            needed |= _names(each.value)  # type: ignore[attr-defined]
+            needed |= all_names(each.value)  # type: ignore[attr-defined]
         return made
 
     def _keeps_shape(self, node: ast.stmt, name: str) -> bool:
@@ -341,10 +341,6 @@ def empty_results(shapes: ResultShapes, name: str, given: Sequence[str]) -> str:
     statements = [ast.unparse(ast.fix_missing_locations(each)) for each in shapes.statements]
     lines = [f"    {line}" for each in statements for line in each.splitlines()]
     return "\n".join([head, '    """Tensors of the shapes and dtypes of the results, for tracing."""', *lines])
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {part.id for part in walk_in_layers(node) if isinstance(part, ast.Name)}
 
 
 def _bound(node: ast.stmt) -> set[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.callgraph import tree_of
-from graphmend_codemod.analysis.patterns import elements_of, is_name
+from graphmend_codemod.analysis.patterns import all_names, elements_of, is_name, is_within
 from graphmend_codemod.analysis.scope import walk, walk_in_layers
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
@@ -130,7 +130,7 @@ def segment_statements(site: Site, node: ast.For) -> list[ast.stmt] | None:
     """The statements of a loop over segments of rows, with those that it needs around it; None for other loops."""
     if site.evaluator.scope.outline.words.keys().isdisjoint(_READS_SIZES) and not _slices(node):
         return None
-    names = {part.id for part in walk(node) if isinstance(part, ast.Name)}
+    names = all_names(node)
     body, position = site.place.blocks[-1]
     first, read, pieces = position, set[str](), False
     for start in range(position - 1, -1, -1):
@@ -161,7 +161,7 @@ def _joined(before: list[ast.stmt], after: list[ast.stmt], node: ast.For) -> lis
         and isinstance(part.func.value, ast.Name)
     }
     lists = {_target(each) for each in before if isinstance(each, ast.Assign) and _is_empty_list(each.value)}
-    read = {part.id for part in walk_in_layers(after[0]) if isinstance(part, ast.Name)} if after else set()
+    read = all_names(after[0]) if after else set()
     return after[:1] if after and _target(after[0]) is not None and appended & lists & read else []
 
 
@@ -227,7 +227,7 @@ def _tensor_bounds(site: Site, node: ast.For) -> bool:
         assert isinstance(part.slice, ast.Slice)
         for statement in node.body:
             inner = site.at(statement)
-            if inner is None or not any(part is each for each in walk_in_layers(statement)):
+            if inner is None or not is_within(part, statement):
                 continue
             bounds = (part.slice.lower, part.slice.upper)
             return all(bound is not None and inner.value(bound).is_tensor for bound in bounds)

@@ -11,6 +11,7 @@ import ast
 import re
 from collections.abc import Sequence
 
+from graphmend_codemod.analysis.patterns import all_names
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.site import Site
@@ -83,7 +84,7 @@ class LabelsIgnored(Rewriter):
 
     def follow(self, node: ast.stmt) -> None:
         """One statement behind those that select."""
-        named = {part.id for part in walk(node) if isinstance(part, ast.Name)}
+        named = all_names(node)
         if named.isdisjoint(self._rows()):
             self._pass_by(node)
         elif isinstance(node, ast.If):

@@ -10,7 +10,8 @@ import ast
 from typing import TYPE_CHECKING
 
 from graphmend_codemod.analysis import torch_api
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import all_names, last_name
+from graphmend_codemod.analysis.scope import dotted, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -48,7 +49,7 @@ REDUCTIONS = _LOSSES | _CLASSES | _REDUCED.keys()
 
 def is_loss(site: Site, call: ast.Call) -> bool:
     """True for `x.mean()`, `F.mse_loss(x, y)`, and for `self.loss(x, y)` where that is a loss of torch."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = last_name(call.func)
     return name in REDUCTIONS or layer_of_loss(site, call.func) is not None
 
 
@@ -147,7 +148,7 @@ class MaskedLosses(MaskedReads):
         return last is not None and whole(last) in {-1, 1} and dotted(of) is not None and dotted(of) == dotted(owner)
 
     def _asks_for_size(self, first: Held, size: ast.expr) -> bool:
-        names = {part.id for part in walk_in_layers(size) if isinstance(part, ast.Name)}
+        names = all_names(size)
         if not first.spelled or not names.isdisjoint(self.env) or (whole(size) is None and dotted(size) is None):
             return False
         self.conditions[f"{first.spelled}.shape[-1] == {self.site.text(size)}"] = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import same
-from graphmend_codemod.analysis.scope import dotted, walk_in_layers
+from graphmend_codemod.analysis.patterns import all_names, same
+from graphmend_codemod.analysis.scope import dotted
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import BOOL
 from graphmend_codemod.rules.framework.site import Site
@@ -58,7 +58,7 @@ class MaskedReads(RowFunctions):
         self.single: set[int] = set()
         self.lifted: int | None = None
         self.choice, self.chooser = site.text(mask), site.operand(mask)
-        self.own = {part.id for part in walk_in_layers(on_any_device(mask)) if isinstance(part, ast.Name)}
+        self.own = all_names(on_any_device(mask))
 
     # what stands outside
 
@@ -99,7 +99,7 @@ class MaskedReads(RowFunctions):
     def tensor(self, base: ast.expr, rank: int) -> str:
         """The text of a tensor that the mask selects from, of which the compile path asks for the shape."""
         name = dotted(base)
-        inside = {part.id for part in walk_in_layers(base) if isinstance(part, ast.Name)}
+        inside = all_names(base)
         if (name is None and not is_viewed(base) and not is_item(base)) or not inside.isdisjoint(self.env):
             raise NotRowwise(f"`{short(base)}` has no name before the statement; assign it to a variable first")
         text = self.site.text(base)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from graphmend_codemod.analysis import speculation, torch_api
 from graphmend_codemod.analysis.interpreter import Env
-from graphmend_codemod.analysis.patterns import all_given
-from graphmend_codemod.analysis.scope import children, walk, walk_scope
+from graphmend_codemod.analysis.patterns import all_given, all_names
+from graphmend_codemod.analysis.scope import children, walk_scope
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.site import Site
 
@@ -54,7 +54,7 @@ def is_finite_source(site: Site, name: str, seen: frozenset[str]) -> bool:
             continue
         if not speculation.judge(site.evaluator, node.value, site.place.env).finite:
             return False
-        inner = {part.id for part in walk(node.value) if isinstance(part, ast.Name)} - seen - {name}
+        inner = all_names(node.value) - seen - {name}
         if not all(is_finite_source(site, each, seen | inner | {name}) for each in inner):
             return False
     return True

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from graphmend_codemod.analysis import speculation
 from graphmend_codemod.analysis.callgraph import calls_in, tree_of
-from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name
+from graphmend_codemod.analysis.patterns import all_given, elements_of, is_name, last_name
 from graphmend_codemod.analysis.scope import walk
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS
@@ -87,5 +87,5 @@ def shown_names(site: Site) -> frozenset[str]:
 
 
 def _shows(node: ast.Call) -> bool:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_name(node.func)
     return name in LOG_METHODS | {"print", "str", "repr", "format"}

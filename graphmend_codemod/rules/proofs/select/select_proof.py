@@ -16,7 +16,7 @@ from graphmend_codemod.analysis import shape_needs, speculation
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.interpreter import Env
 from graphmend_codemod.analysis.narrowing import narrow, rename_dtype
-from graphmend_codemod.analysis.patterns import same
+from graphmend_codemod.analysis.patterns import all_names, same
 from graphmend_codemod.analysis.scope import walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import SCALAR, Kind, Origin, Value
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -272,7 +272,7 @@ class Judge:
 
     def _names_in(self, node: ast.expr) -> frozenset[str]:
         env = self._assume(self.selection.arms[0].env)
-        names = {part.id for part in walk_in_layers(node) if isinstance(part, ast.Name)}
+        names = all_names(node)
         return frozenset(
             name for name in names if (value := env.get(name)) and value.is_tensor and not value.is_floating
         )

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from graphmend_codemod.analysis.patterns import all_names, is_not, is_within, reads_name, stored_names
 from graphmend_codemod.analysis.scope import walk, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.analysis.values import Kind
@@ -107,7 +108,7 @@ def _calls(site: Site, drawn: Draw) -> list[ast.expr | None]:
 def ways(site: Site, loop: ast.For, drawn: Draw) -> Ways:
     """What the number decides about in the body of the loop. NotProven where more than tensors would differ."""
     body = loop.body
-    start = next(place for place, each in enumerate(body) if any(node is drawn.compared for node in ast.walk(each)))
+    start = next(place for place, each in enumerate(body) if is_within(drawn.compared, each))
     while start > 0 and _is_flag(body[start - 1]):
         start -= 1
     reason = NotProven("it is not followed by a layer")
@@ -149,7 +150,7 @@ class _Region:
 
     def assume(self, node: ast.expr, value: bool) -> bool:
         """The truth of a flag, from now on."""
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        if is_not(node):
             return not self.assume(node.operand, not value)
         return self.assumed.setdefault(ast.dump(node), (node, value))[1]
 
@@ -198,7 +199,7 @@ class _Region:
 
     def _matters(self, name: str, exposed: set[str]) -> bool:
         around = [*self.loop.body[: self.start], *self.loop.body[self.end :], *self.loop.orelse]
-        read = any(_is_read(node, name) for each in around for node in walk(each))
+        read = any(reads_name(node, name) for each in around for node in walk(each))
         return read or name in exposed or self.site.live_after(name)
 
     def _asked(self, run: _Path) -> list[str]:
@@ -210,11 +211,11 @@ class _Region:
             unknown = isinstance(node, ast.Name) and self.here.value(node).kind is Kind.UNKNOWN
             if text is None and unknown and isinstance(node, ast.Name) and self._is_bound(node.id):
                 text = f"{node.id} is True" if value else f"({node.id} is None or {node.id} is False)"
-            read = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            read = all_names(node)
             if text is None or read & stored:
                 raise NotProven(f"`{short(node)}` may be a tensor, or change before it is asked for")
             asked.append(text)
-        if {part.id for part in ast.walk(self.drawn.number) if isinstance(part, ast.Name)} & stored:
+        if all_names(self.drawn.number) & stored:
             raise NotProven(f"the bound `{short(self.drawn.number)}` changes")
         return [*asked, f"{self.here.operand(self.drawn.number)} > 0"]
 
@@ -272,7 +273,7 @@ class _Path:
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             return False
         target, value = statement.targets[0], statement.value
-        own = any(node is self.region.drawn.compared for node in ast.walk(value))
+        own = is_within(self.region.drawn.compared, value)
         if not isinstance(target, ast.Name) or not (own or isinstance(getattr(value, "value", None), bool)):
             return False
         if not only_tested(self.region.here, target.id):
@@ -290,7 +291,7 @@ class _Path:
             return
         if any(isinstance(node, _LEAVES) for node in walk(statement)):
             raise NotProven(f"`{short(statement)}` leaves the loop")
-        if any(node is self.region.drawn.compared for node in ast.walk(statement)):
+        if is_within(self.region.drawn.compared, statement):
             raise NotProven("the number is compared in the midst of something else")
         if level > 1:
             raise NotProven("the layer is called several levels below the test")
@@ -304,7 +305,7 @@ class _Path:
             return bool(node.value)
         if isinstance(node, ast.Name) and node.id in self.flags:
             return self.flags[node.id]
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and not is_guard(self.region.here, node):
+        if is_not(node) and not is_guard(self.region.here, node):
             truth = self._truth(node.operand)
             return None if truth is None else not truth
         if isinstance(node, ast.BoolOp):
@@ -337,11 +338,7 @@ def _is_flag(statement: ast.stmt) -> bool:
 
 
 def _stores(statement: ast.AST) -> set[str]:
-    return {part.id for part in walk(statement) if isinstance(part, ast.Name) and not isinstance(part.ctx, ast.Load)}
-
-
-def _is_read(node: ast.AST, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    return stored_names(walk(statement))
 
 
 def _exposed(statements: Sequence[ast.stmt]) -> set[str]:

@@ -11,7 +11,7 @@ import copy
 from collections.abc import Mapping, Sequence
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import all_given, asks_for_compiler, elements_of
+from graphmend_codemod.analysis.patterns import all_given, asks_for_compiler, elements_of, is_within
 from graphmend_codemod.analysis.scope import children, dotted, walk
 from graphmend_codemod.analysis.torch_api import INT64_NAMES
 from graphmend_codemod.rules.proofs.sizes.integer_tensors import ARITHMETIC, Kept, Resolve, own_attribute, spelled
@@ -214,7 +214,7 @@ class Reader:
         if isinstance(quotient, ast.Name) and self._statement is not None:
             self.way.rounded[id(self._statement)] = self._divided[quotient.id]
         text = ast.unparse(_Exchanged(self._changes).visit(copy.deepcopy(quotient)))
-        self._changes = {key: value for key, value in self._changes.items() if not _within(value[0], inner)}
+        self._changes = {key: value for key, value in self._changes.items() if not is_within(value[0], inner)}
         self._changes[id(node)] = (node, f"{rounds}({text})")
         return NumberKind.NUMBER
 
@@ -349,7 +349,3 @@ class _Exchanged(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         text = self._texts.get((node.lineno, node.col_offset, node.end_col_offset))
         return node if text is None else ast.parse(text, mode="eval").body
-
-
-def _within(inner: ast.expr, outer: ast.expr) -> bool:
-    return any(part is inner for part in walk(outer))

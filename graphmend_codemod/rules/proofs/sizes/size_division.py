@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 
 from graphmend_codemod.analysis import speculation
-from graphmend_codemod.analysis.patterns import is_name
+from graphmend_codemod.analysis.patterns import is_name, last_name
 from graphmend_codemod.analysis.scope import children, parents_in, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.values import Origin
 from graphmend_codemod.core.findings import Edit
@@ -106,7 +106,7 @@ def _is_size(call: ast.Call, parents: dict[int, ast.AST], statement: ast.Assign)
     while node is not statement:
         node = parents[id(node)]
         if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            name = last_name(node.func)
             return name in _TAKES_SIZES
         if not isinstance(node, (ast.BinOp, ast.Tuple, ast.List, ast.Constant)):
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from graphmend_codemod.analysis.patterns import elements_of, is_name, is_none, same
+from graphmend_codemod.analysis.patterns import elements_of, is_name, is_none, is_within, same
 from graphmend_codemod.analysis.scope import dotted, walk_in_layers
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -136,7 +136,7 @@ class TableReader:
         return Table(target, part, parts, picked_count, index, self.positions, statements)
 
     def _is_in_read(self, node: ast.AST) -> bool:
-        return any(node is part for part in walk_in_layers(self.read))
+        return is_within(node, self.read)
 
     def _assigned(self, at: int) -> ast.Assign:
         statement = self._following[at] if at < len(self._following) else None
