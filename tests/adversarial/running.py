@@ -241,7 +241,7 @@ class _Events(observe.Events):
         except ValueError:
             return (path, line)
         if inside.name.startswith("<"):
-            return (path, line)  # code that a compiler made
+            return ("<a compiler>", 0)  # made its code, and counts it
         text = (self._folder / inside).read_text(encoding="utf-8-sig")
         return (inside.as_posix(), *sorted(_arguments_at(text, line) - {"()"}))
 

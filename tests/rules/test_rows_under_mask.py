@@ -158,7 +158,7 @@ def test_rows_that_live_on_are_declined() -> None:
 def test_a_function_that_another_file_replaces_is_not_followed(tmp_path: Path) -> None:
     other = "import model\n\nmodel.bins = None\n"
     _, left = fixed_among(tmp_path, _LOOSE, {"other.py": other}, select=("GM510",))
-    assert left == ["`model.bins` is assigned in other.py"]
+    assert [each.partition(";")[0] for each in left] == ["`model.bins` is assigned in other.py"]
 
 
 @pytest.mark.parametrize(
