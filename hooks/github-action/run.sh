@@ -79,6 +79,11 @@ lines "${ARGS:-}" arguments
 lines "${COMMAND:-}" program
 known=()
 [[ -n ${BASELINE:-} ]] && known=(--baseline "$BASELINE")
+if [[ $MODE != pull-request && -n ${BASELINE:-} && ! -f $BASELINE ]]; then # written here, it would be lost, and nothing ever fail
+  echo "::error::graphmend: the baseline $(harmless <<<"$BASELINE") does not exist; write it with --baseline and commit it"
+  output result failed
+  exit 2
+fi
 case "$MODE" in
   check) check ;;
   trace) trace ;;

@@ -120,6 +120,15 @@ def traced(runner: Runner, *, known: bool, code: int = 0) -> str:
     return "python\ntrain.py"
 
 
+@pytest.mark.parametrize("mode", ["check", "trace"])
+def test_a_baseline_that_is_not_there_fails_before_anything_runs(runner: Runner, mode: str) -> None:
+    """A new one would be written and lost with the job: nothing would ever fail."""
+    done = runner.run(MODE=mode, COMMAND=traced(runner, known=True), BASELINE="brakes.json")
+    assert done.returncode == 2
+    assert "::error::graphmend: the baseline brakes.json does not exist" in done.stdout
+    assert not (runner.repository.folder / "brakes.json").exists()
+
+
 def test_a_trace_fails_for_breaks_that_the_baseline_does_not_have(runner: Runner) -> None:
     done = runner.run(MODE="trace", COMMAND=traced(runner, known=False), BASELINE="breaks.json")
     assert done.returncode == 1, done
