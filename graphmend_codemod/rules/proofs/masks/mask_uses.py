@@ -93,7 +93,7 @@ class MaskUses:
 
     def _bound(self, function: Definition, name: str, node: ast.AST, own: Chosen, layers: Mapping[str, Chosen]) -> None:
         """Follow a name that an assignment, and nothing else, binds."""
-        if len(_bindings(function, name)) != 1 or name in _parameter_names(function):
+        if len(_bindings(function, name)) != 1 or name in parameter_names(function.node):
             raise NotProven(f"`{name}` is assigned again in `{function.qualname}`")
         self._follow(function, name, _start(function, node) - 1, own, layers)
 
@@ -177,7 +177,6 @@ class MaskUses:
         short_name = function.qualname.rpartition(".")[2]
         if not short_name.startswith("_"):
             raise NotProven(f"`{function.qualname}` may be called from elsewhere")
-        results = 0
         callers = self.calls.callers(function)
         known = {id(call.func) for _, call in callers}
         for part in walk(tree_of(self.site.source.text)) if self._occurs_elsewhere(short_name, len(callers)) else ():
@@ -193,8 +192,7 @@ class MaskUses:
                 raise NotProven(f"`{short(call)}` may be called on another instance")
             self.entries.append(caller)
             self._bound(caller, target, call, Chosen(), {})
-            results += 1
-        if not results:
+        if not callers:
             raise NotProven(f"found no call of `{function.qualname}` in this module")
 
     def _occurs_elsewhere(self, name: str, calls: int) -> bool:
@@ -252,12 +250,9 @@ class MaskUses:
         listed = made[0].args[0] if len(made) == 1 and len(made[0].args) == 1 else None
         chosen = listed.elt if isinstance(listed, (ast.ListComp, ast.GeneratorExp)) else None
         test = chosen.test if isinstance(chosen, ast.IfExp) else None
-        if (
-            not isinstance(test, ast.Compare)
-            or not isinstance(test.ops[0], ast.Eq)
-            or not isinstance(chosen, ast.IfExp)
-        ):
+        if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Eq):
             return None
+        assert isinstance(chosen, ast.IfExp)
         same = ast.dump(test.comparators[0]) == ast.dump(kind)
         called = chosen.body.func if same and isinstance(chosen.body, ast.Call) else None
         return called.id if isinstance(called, ast.Name) else None
@@ -371,7 +366,7 @@ def _is_changed(node: ast.AST, attribute: str) -> bool:
 
 
 def _is_local(function: Definition, name: str) -> bool:
-    return bool(_bindings(function, name)) or name in _parameter_names(function)
+    return bool(_bindings(function, name)) or name in parameter_names(function.node)
 
 
 def _classes_of(calls: ModuleCalls, owner: str, attribute: str) -> Iterator[str]:
@@ -396,10 +391,6 @@ def _parameters_given(callee: Definition, call: ast.Call, name: str, count: int)
 
 def _bindings(function: Definition, name: str) -> list[ast.Name]:
     return [node for node in walk_scope(function.node) if stores_name(node, name)]
-
-
-def _parameter_names(function: Definition) -> set[str]:
-    return parameter_names(function.node)
 
 
 def _start(function: Definition, node: ast.AST) -> int:
