@@ -53,3 +53,27 @@ def test_gradients_are_those_of_eager_mode(before: str, statements: str, size: s
     after = fixed(text)[0]
     assert after != text
     assert list(compiled_differences(after, (f"torch.full((2, 4), {size})",), scenarios=TRAINING)) == []
+
+
+def test_a_test_of_a_buffer_that_is_written_keeps_out_of_gradients() -> None:
+    source = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("count", torch.tensor(0.0))
+
+    def forward(self, x: torch.Tensor):
+        if self.count > 1:
+            x = x * 2.0
+        self.count.add_(1)
+        return x
+"""
+    after, _ = fixed(source, select=("GM101",))
+    assert "not torch.is_grad_enabled()" in after
+    kept, _ = fixed(source.replace("self.count.add_(1)", "x = x + 1"), select=("GM101",))
+    assert "torch.where(" in kept
+    assert "is_grad_enabled" not in kept

@@ -24,7 +24,7 @@ def names_in(node: ast.AST) -> Iterator[str]:
 
 
 def asked_of_gradients(site: Site, tensor: ast.expr) -> tuple[str, ...]:
-    """`not torch.is_grad_enabled()` where a number comes from an argument or attribute that is written in place.
+    """`not torch.is_grad_enabled()` where a number or test reads an argument or attribute that is written in place.
 
     torch 2.13 keeps such a tensor itself for the gradient, and computes the number anew from what was written.
     """
