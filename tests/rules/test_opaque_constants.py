@@ -104,3 +104,8 @@ def test_a_tensor_is_no_constant() -> None:
 )
 def test_what_a_constant_would_hide_is_the_reason(old: str, new: str, because: str) -> None:
     declined(_PLAIN.replace(old, new), because, opaque=True)
+
+
+def test_a_method_of_an_autograd_function_is_declined() -> None:
+    """Dynamo does not trace it, so the compile path in it would never be seen."""
+    declined(_NODES.replace("class Legendre:", "class Legendre(torch.autograd.Function):"), "move it out", opaque=True)
