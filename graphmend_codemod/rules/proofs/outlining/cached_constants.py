@@ -65,7 +65,7 @@ def _check(site: Site, function: FunctionNode) -> None:
     decorators = [site.resolve_global(_called(each)) for each in function.decorator_list]
     if any(each not in _CACHES | known for each in decorators) or (owner and known.isdisjoint(decorators)):
         raise NotProven("the function is decorated")
-    facts = site.evaluator.scope.class_facts
+    facts = site.evaluator.scope.index.class_facts(f"{site.summary.name}.{owner}") if owner else None
     if facts is not None and any(each.startswith("torch.autograd.") for each in facts.bases):
         raise NotProven("Dynamo calls cached functions of an `autograd.Function` as a whole; move it out of the class")
     if any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in walk(function)):
