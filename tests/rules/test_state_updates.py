@@ -96,7 +96,6 @@ X = torch.randn(2, 3, generator=torch.Generator().manual_seed(9))
     ("old", "new", "because"),
     [
         ("self.rounds = 0\n\n", "self.rounds = place\n\n", "changes `self.rounds`"),
-        ("self.rounds = 0\n\n", "self.bank[0] = rows[0]\n\n", "read after a change"),
         ("place = int(self.place)", "rows[0] = 2\n        place = int(self.place)", "one of its arguments"),
         ("self.rounds = 0\n\n", "log(self)\n\n", "handed on"),
         ("self.rounds = 0\n\n", "self.hook(place)\n\n", "may have side effects"),

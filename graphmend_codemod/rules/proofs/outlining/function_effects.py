@@ -18,7 +18,7 @@ from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import held_functions, library_effects
 from graphmend_codemod.rules.proofs.outlining.custom_op import base
-from graphmend_codemod.rules.proofs.outlining.held_functions import Followed, Functions
+from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
 
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.NamedExpr, ast.Match)
@@ -38,8 +38,7 @@ class FunctionEffects:
     """The effects of functions of one file, asked at a site in it.
 
     Of the instance of a method, which is followed into other methods: `read` are attributes that they read, `set` those
-    that they set, to constants alone, `off` flags that have to be False for the effects to be all, `writes` the nodes
-    that change a tensor, by identity, `followed` the calls that were looked into, the inner ones first, `methods` is
+    that they set, to constants alone, `off` flags that have to be False for the effects to be all, `methods` is
     whether there are other methods, and `parts` names attributes that hold more than a tensor or a constant, with what
     is read of them. `held` names the function of this file that an attribute is taken for, `recorded` is whether
     autograd may see a change, `random` whether anything may draw random numbers. `updates` is for code that is not run
@@ -56,8 +55,6 @@ class FunctionEffects:
         self.read: set[str] = set()
         self.set: dict[str, ast.Constant] = {}
         self.off: set[str] = set()
-        self.writes: set[int] = set()
-        self.followed: list[Followed] = []
         self.methods = False
         self.random = False
         self.parts: dict[str, str] = {}
@@ -167,8 +164,6 @@ class _Body:
             if any(each == self._own or (each not in self._parameters and each[0] != ".") for each in roots):
                 raise NotProven(f"`{speculation.short(node)}` may change state of the module")
             found |= roots
-            if roots:
-                self._effects.writes.add(id(node))
             if any(each[0] == "." for each in roots):
                 self._effects.recorded |= hasattr(written, "lineno") and not held_functions.is_detached(written)
         return found
@@ -226,14 +221,12 @@ class _Body:
         function = self._function(call.func)
         if function is not None:
             changed = self._effects.changed(function, self._depth + 1, given=self._handed(function, call))
-            self._effects.followed.append(Followed(self._code, function, call, changed))
             yield from held_functions.given_as(function, call, changed)
             return
         method = self._effects.method(call, self._own) if self._own else None
         if method is not None:
             own = method.args.args[0].arg if method.args.args else ""
             changed = self._effects.changed(method, self._depth + 1, own)
-            self._effects.followed.append(Followed(self._code, method, call, changed | {own}, 1))
             yield from (
                 ast.Attribute(ast.Name(self._own, ast.Load()), each[1:], ast.Load())
                 for each in changed

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
 
 from graphmend_codemod.analysis.callgraph import calls_in
 from graphmend_codemod.analysis.patterns import stored_names
@@ -18,16 +17,6 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.logging.logcalls import LOG_METHODS, find_log_call
 
 Functions = Mapping[str, FunctionNode]
-
-
-class Followed(NamedTuple):
-    """A call of a function that was looked into. `known` are parameters that it changes, or the instance."""
-
-    caller: FunctionNode
-    function: FunctionNode
-    call: ast.Call
-    known: frozenset[str]
-    skipped: int = 0
 
 
 def attribute_values(site: Site, attribute: str) -> Iterator[ast.Name]:

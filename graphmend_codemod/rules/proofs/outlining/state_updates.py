@@ -19,7 +19,6 @@ from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.calls.unique_callee import beside_compile_paths
-from graphmend_codemod.rules.proofs.outlining import order_of_reads
 from graphmend_codemod.rules.proofs.outlining.custom_op import decorator, naming
 from graphmend_codemod.rules.proofs.outlining.function_effects import FunctionEffects
 from graphmend_codemod.rules.proofs.outlining.shared_helpers import operator_name
@@ -43,7 +42,6 @@ def edit(site: Site) -> Edit:
         raise NotProven("the method changes nothing that it holds")
     if any(name[0] != "." for name in changed):
         raise NotProven("the method changes one of its arguments")
-    order_of_reads.check(function, names, effects)
     written = sorted(name[1:] for name in changed)
     local = stored_names(walk(function))
     hidden = next((each for each in effects.held.values() if each in local.union(names)), None)

@@ -49,8 +49,17 @@ def _one_update(*names: str, changed: int):
 
 {operator}
         def operator(held, given, number):
-            (owner, others), tensors = calls[number], iter(given)
-            held = [each.clone() for each in held[:changed]] + held[changed:]
+            owner, others = calls[number]
+            # What shares memory with a tensor that changes goes on sharing it: memory is copied, not each tensor.
+            stores = {{each.data_ptr(): each for each in (each.untyped_storage() for each in held[:changed])}}
+            copies = {{place: store.clone() for place, store in stores.items() if place}}
+
+            def apart(x):
+                copy = copies.get(x.untyped_storage().data_ptr())
+                return x if copy is None else x.new_empty(0).set_(copy, x.storage_offset(), x.size(), x.stride())
+
+            held = [apart(each) if each.numel() else each.clone() for each in held]
+            tensors = iter([apart(each) for each in given])
             stand_in = object.__new__(type(owner()))  # with the tensors of the graph
             vars(stand_in).update({{**vars(owner()), **dict(zip(names, held))}})
             method(stand_in, *[next(tensors) if each is ... else each for each in others])
