@@ -26,7 +26,9 @@ NUMBERS = (
     "    spread[chosen == i] = self.experts[i]({t}[chosen == i])\n{t} = {t} + spread",
     "chosen = {t}.argmax(-1)\nspread = torch.zeros_like({t})\nfor i, expert in enumerate(self.experts):\n"
     "    spread[chosen == i] = expert({t}[chosen == i])\n{t} = {t} + spread",
-    "{t} = {t}.reshape({t}.shape[0], np.prod({t}.shape[1:]))",
+    "{t} = {t}.reshape({t}.shape[0], np.prod({t}.shape[1:]))\nseen = {t}.float()[None]\n"
+    "causal = flag and {t}.shape[0] > 1\n"
+    "{t} = {t} - nn.functional.scaled_dot_product_attention(seen, seen, seen, is_causal=causal)[0]",
     "steps = {m}.sum()\n{t} = torch.roll({t}, -int(steps), -1)",
     "steps = {t}.argmax()\n{t} = torch.roll({t}, int(steps), 0)",
     "place = {t}.sum(0).argmax()\n{t} = {t} + {t}[:, place].relu().unsqueeze(1)",
@@ -39,7 +41,9 @@ NUMBERS = (
     "sides = ['a', 'b']\npicked = [side != 'b' for side in sides]\ntable = {t}.new_ones(2)\n"
     "{t} = {t} + table[picked].sum()",
     "if flag and not torch.all({m} == 1):\n    {t} = {t} * {m}",
-    "steps = np.ceil(np.log1p({t}.shape[0])).astype(int).item()\n{t} = {t} * steps",
+    "steps = np.ceil(np.log1p({t}.shape[0])).astype(int).item()\n{t} = {t} * steps\nseen = {t}.float()[None]\n"
+    "width = {t}.shape[1]\n"
+    "{t} = {t} + nn.functional.scaled_dot_product_attention(seen, seen, seen, is_causal=width > 1)[0]",
     "spread = torch.zeros_like({t})\ntorch._dynamo.mark_static_address(spread)\n{t} = {t} + spread",
     "torch._dynamo.maybe_mark_dynamic({t}, 0)\ntorch._dynamo.maybe_mark_dynamic({u}, 0)",
     "rate = 0.0\ndrawn = torch.rand([])\nif self.training and drawn < rate:\n    {t} = {t} * 2.0",

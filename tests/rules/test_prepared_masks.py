@@ -148,7 +148,7 @@ def test_other_words_for_the_same_are_understood(old: str, new: str) -> None:
         ("if mask is not None:", "if mask is not None and mask.any():", "does more than add"),
         ("is_causal=self.is_causal", "is_causal=mask is None", "may treat a mask of ones differently from None"),
         ("self.is_causal = False", "self.is_causal = True", "may attend to later positions"),
-        ("is_causal=self.is_causal", "is_causal=x.shape[1] > 1", "may attend to later positions"),
+        ("is_causal=self.is_causal", "is_causal=x.shape[1] > 2", "may attend to later positions"),
         ("attn_mask=mask", "attn_mask=mask * 2", "may treat a mask of ones differently from None"),
         (
             "x = layer(x, mask)",

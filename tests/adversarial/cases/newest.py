@@ -276,7 +276,10 @@ _PROPERTY = """
         Other.asked += 1
         if Other.asked > 50:
             return None
-        return {value}
+        try:
+            return {value}
+        except KeyError:  # what registers a buffer asks whether there is such an attribute
+            raise AttributeError("{name}") from None
 
     @{name}.setter
     def {name}(self, value):

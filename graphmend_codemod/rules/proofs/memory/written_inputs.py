@@ -30,7 +30,9 @@ def asked_of_gradients(site: Site, tensor: ast.expr) -> tuple[str, ...]:
     """
     given = {each.arg for each in parameters(site.evaluator.scope.node)}
     env = site.place.env
-    roots = {key for key in names_in(tensor) if "." in key or (key in given and not (key in env and env[key].fresh))}
+    roots = {
+        key for key in names_in(tensor) if "." in key or (key in given and not (key in env and site.is_fresh(env[key])))
+    }
     if site.no_grad or not roots:
         return ()
     own = walk_scope(site.evaluator.scope.node)
