@@ -9,7 +9,7 @@ from graphmend_codemod.analysis import annotated
 from graphmend_codemod.analysis.interpreter import Env, Evaluator
 from graphmend_codemod.analysis.likely_tensors import guessed_parameters
 from graphmend_codemod.analysis.patterns import is_none
-from graphmend_codemod.analysis.scope import FunctionNode, Scope, parameters
+from graphmend_codemod.analysis.scope import FunctionNode, Scope, defaults_of, parameters
 from graphmend_codemod.analysis.values import UNKNOWN, Kind, python
 
 
@@ -53,8 +53,4 @@ def annotation_text(evaluator: Evaluator, node: ast.expr) -> str:
 
 def _absent_by_default(function: FunctionNode) -> set[str]:
     """The parameters that are None where nobody gives them, whatever their annotation says."""
-    args = function.args
-    named = [*args.posonlyargs, *args.args]
-    pairs = [*zip(reversed(named), reversed(args.defaults), strict=False)]
-    pairs += [pair for pair in zip(args.kwonlyargs, args.kw_defaults, strict=True) if pair[1] is not None]  # type: ignore[misc]
-    return {each.arg for each, default in pairs if is_none(default)}
+    return {each.arg for each, default in defaults_of(function) if is_none(default)}

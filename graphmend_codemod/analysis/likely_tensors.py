@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.patterns import is_name, is_none
-from graphmend_codemod.analysis.scope import FunctionNode, Outline, parameters, walk_scope
+from graphmend_codemod.analysis.scope import FunctionNode, Outline, defaults_of, parameters, walk_scope
 
 _OF_PYTHON = {name for kind in (str, bytes, list, dict, set, tuple, int, float, range) for name in dir(kind)}
 _METHODS = frozenset(
@@ -132,10 +132,7 @@ def is_no_tensor(node: ast.AST, name: str) -> bool:
 
 def guessed_parameters(function: FunctionNode, likely: Mapping[str, bool]) -> dict[str, bool]:
     """The parameters without an annotation, and without a default other than None, that are likely tensors."""
-    args = function.args
-    named = [*args.posonlyargs, *args.args]
-    pairs = [*zip(reversed(named), reversed(args.defaults), strict=False)]
-    pairs += [(each, default) for each, default in zip(args.kwonlyargs, args.kw_defaults, strict=True) if default]
+    args, pairs = function.args, defaults_of(function)
     absent = {each.arg for each, default in pairs if is_none(default)}
     excluded = {each.arg for each, _ in pairs} - absent
     excluded |= {each.arg for each in (args.vararg, args.kwarg) if each is not None}

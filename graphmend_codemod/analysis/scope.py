@@ -153,6 +153,14 @@ def parameter_names(function: FunctionNode | ast.Lambda) -> set[str]:
     return {arg.arg for arg in parameters(function)}
 
 
+def defaults_of(function: FunctionNode | ast.Lambda) -> list[tuple[ast.arg, ast.expr]]:
+    """The parameters that have defaults, with these."""
+    args = function.args
+    plain = zip(reversed([*args.posonlyargs, *args.args]), reversed(args.defaults), strict=False)
+    named = zip(args.kwonlyargs, args.kw_defaults, strict=True)
+    return [*plain, *((each, default) for each, default in named if default is not None)]
+
+
 INDEXED = "[]"
 """Stands among the words of an outline for `x[index]`, where the index is not a constant."""
 

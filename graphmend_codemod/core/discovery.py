@@ -46,7 +46,7 @@ _FORWARD = re.compile(rb"[ \t]*def[ \t]+forward\b")
 class Discovered(NamedTuple):
     """Python files and notebooks, in order relative to the root with forward slashes; what was named and is neither.
 
-    `named` is true when every path named a file: then nothing but these files is asked about. `foreign` counts the
+    `named` is true when every path named a file: then only these files are asked about. `foreign` counts the
     files in vendored and build folders that were left out, as far as git lists them.
     """
 

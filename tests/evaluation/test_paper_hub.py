@@ -175,6 +175,13 @@ def test_what_cannot_be_done_is_one_line(
     assert not (tmp_path / "work").exists()
 
 
+def test_a_batch_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--full", "--sizes", "one,huge"])
+    assert ended.value.code == 2
+    assert "'one,huge' is not one, many or one,many" in capsys.readouterr().err
+
+
 def test_revision_needs_a_model_of_the_hub(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--revision", "t5=abc"])

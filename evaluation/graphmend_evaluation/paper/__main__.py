@@ -86,9 +86,8 @@ def _run_full(options: argparse.Namespace) -> int:
         processes=1 if options.one_process else 2,
         arms_at_once=options.full_jobs is not None,
     )
-    sizes = tuple(size for size in full.SIZES if size in options.sizes.split(","))
     seed = work / "measurements" / "seed"
-    run = full.Run(arms.before, arms.after, policy, speed, _say, seed, sizes, counts=not options.no_counts)
+    run = full.Run(arms.before, arms.after, policy, speed, _say, seed, options.sizes, counts=not options.no_counts)
     found: dict[int, full.FullRow] = {}
     written, about = threading.Lock(), table.about_this_run(())
 
@@ -149,6 +148,13 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
+def _sizes(text: str) -> tuple[str, ...]:
+    found = tuple(each.strip() for each in text.split(","))
+    if not set(found) <= set(full.SIZES):
+        raise argparse.ArgumentTypeError(f"{text!r} is not one, many or one,many")
+    return found
+
+
 def _revision(text: str) -> tuple[str, str]:
     name, equals, commit = text.partition("=")
     if not (equals and commit) or name not in _HUB_NAMES:
@@ -192,7 +198,7 @@ def _parser() -> argparse.ArgumentParser:
     real.add_argument("--cold", type=int, default=defaults.cold, help="fresh processes an arm; 0: no cold start")
     real.add_argument("--rounds", type=int, default=defaults.rounds, help="blocks of calls; 0: no steady state")
     real.add_argument("--one-process", action="store_true", help="one long-lived process an arm instead of two")
-    real.add_argument("--sizes", default=",".join(full.SIZES), help="batches to time [default: %(default)s]")
+    real.add_argument("--sizes", type=_sizes, default=full.SIZES, help="batches to time [default: one,many]")
     real.add_argument("--no-counts", action="store_true", help="only times: breaks are not counted on the processor")
     real.add_argument(
         "--together",

@@ -5,7 +5,7 @@ with a tensor `n` is as long as the data says, so neither can be traced. torch.c
 as a custom operator (`torch.library.custom_op`). The operator runs the loop's own text, so compiled results are those
 of eager mode, to the last bit.
 
-A function that takes nothing but tensors and gives back new tensors whose shapes do not depend on the data becomes an
+A function that takes only tensors and returns new tensors whose shapes do not depend on the data becomes an
 operator itself. Its fake is the part of the function that makes the results, without the loop that
 fills them in.
 

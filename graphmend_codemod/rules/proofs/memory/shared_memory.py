@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from graphmend_codemod.analysis import torch_api
 from graphmend_codemod.analysis.callgraph import Definition, ModuleCalls, tree_of
 from graphmend_codemod.analysis.patterns import all_given, all_names, asks_identity, is_name, is_none
-from graphmend_codemod.analysis.scope import SCOPES, parameter_names, walk, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.scope import SCOPES, defaults_of, parameter_names, walk, walk_in_layers, walk_scope
 from graphmend_codemod.analysis.speculation import short
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
@@ -25,6 +25,7 @@ from graphmend_codemod.rules.proofs.memory.stores import bound_in, overlap
 
 _LAYERS = frozenset("Linear Conv1d Conv2d Conv3d LayerNorm".split())
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_WITH_PARAMETERS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True)
@@ -162,8 +163,8 @@ class Memory(ModuleMemory):
     def _demand_no_write_inside(self, function: Definition, scope: ast.AST, related: set[str]) -> None:
         """The same for a function inside the function, whenever it runs."""
         related = related | {
-            name
-            for name, default in _defaults(scope)
+            each.arg
+            for each, default in (defaults_of(scope) if isinstance(scope, _WITH_PARAMETERS) else [])
             if any(overlap(one, other) for one in self.sources(function, default) for other in related)
         }
         for part in walk_in_layers(scope):
@@ -245,17 +246,6 @@ class Memory(ModuleMemory):
                 continue
             elif any(self.sources(caller, each) for each in all_given(call)):
                 raise NotProven(f"the result of `{short(call)}` is not assigned to a variable")
-
-
-def _defaults(scope: ast.AST) -> list[tuple[str, ast.expr]]:
-    """The parameters of a function that have defaults, with these."""
-    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-        return []
-    args = scope.args
-    plain = [each.arg for each in (*args.posonlyargs, *args.args)]
-    pairs = [*zip(reversed(plain), reversed(args.defaults), strict=False)]
-    named = zip(args.kwonlyargs, args.kw_defaults, strict=True)
-    return [*pairs, *((each.arg, default) for each, default in named if default is not None)]
 
 
 def _binds_name(part: ast.AST, name: str) -> bool:

@@ -57,7 +57,7 @@ _FILES = frozenset(
 
 
 def draws_arrays(site: Site) -> bool:
-    """True in a function outside of classes that returns nothing but one array of its own."""
+    """True in a function outside of classes that returns only one array, of its own."""
     return _result(site, site.evaluator.scope.node) is not None
 
 

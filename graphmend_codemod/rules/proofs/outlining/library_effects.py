@@ -1,4 +1,4 @@
-"""What functions outside of a file do: which are known to change nothing but what they are given.
+"""What functions outside of a file do: those that are known to change only what they are given.
 
 And what a gradient cannot run again.
 """
