@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
+import copy
 import random
+import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
+import numpy
 import pytest
 import torch
 from torch import nn
@@ -188,6 +193,11 @@ def test_a_summary_notes_what_dynamo_refuses() -> None:
     assert {name.rpartition(".")[2] for name in noted} | {"one_hot"} == untraceable_calls.NAMES
 
 
+def _under(context: AbstractContextManager[object], x: torch.Tensor) -> torch.Tensor:
+    with context:
+        return x + 1
+
+
 def _endings(name: str) -> set[str]:
     parts = name.split(".")
     return {parts[-1], ".".join(parts[-2:])}
@@ -200,6 +210,14 @@ def _endings(name: str) -> set[str]:
         lambda x: nn.functional.ctc_loss(x, torch.ones(4, 2).long(), torch.ones(4).long(), torch.ones(4).long()),
         lambda x: x * random.choice([1.0, 2.0]),
         lambda x: nn.functional.one_hot(x.long()),
+        lambda x: x * len(copy.copy({"a": 1})),
+        lambda x: x * bisect.bisect_left([1, 2], 2),
+        lambda x: x * uuid.uuid4().int,
+        lambda x: x * torch.get_num_threads(),
+        lambda x: x.to(torch.result_type(x, 2)),
+        lambda x: torch.cov(x[0]),
+        lambda x: _under(torch.backends.cudnn.flags(enabled=False), x),
+        lambda x: _under(numpy.errstate(all="ignore"), x),
     ],
 )
 def test_dynamo_does_refuse_it(refuses: Callable[[torch.Tensor], object]) -> None:
@@ -247,9 +265,10 @@ class Model(nn.Module):
         super().__init__()
         self.register_buffer("place", torch.zeros(1, dtype=torch.long))
         self.register_buffer("none", None)
+        self.weight = nn.Parameter(torch.ones(1))
         self.count = 0
 
-    def forward(self, x, mode: torch.Tensor, valid=None):
+    def forward(self, x, mode: torch.Tensor, valid=None, chosen: torch.BoolTensor = None):
         ...
         return x
 """
@@ -262,6 +281,8 @@ class Model(nn.Module):
         ("self.place += 1\nif self.place % 9 == 0:\n    self.count = x", "GM703", "data-dependent branch"),
         ("if not mode:\n    self.count = x", "GM703", "data-dependent branch"),
         ("x = torch.relu(x)[valid].cumsum(0)", "GM703", "boolean-mask indexing"),
+        ("x = x.view(int(self.weight), -1)", "GM802", "converts a tensor to a Python scalar"),
+        ("x = x[chosen].cumsum(0)", "GM802", "boolean-mask indexing"),
     ],
 )
 def test_what_a_buffer_or_an_annotation_says_is_named(statements: str, code: str, does: str) -> None:

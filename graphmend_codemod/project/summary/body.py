@@ -106,8 +106,13 @@ def chooses_by_mask(body: Body) -> bool:
     an array of NumPy has: `x[ends[0] : ends[1]]`."""
     if body.masked or not body.reads_at:
         return body.masked
-    values = body.values
-    return any(name.endswith(_MASKS) or any(map(_is_condition, values.get(name, ()))) for name in body.reads_at)
+    values, annotated = body.values, body.parameters
+    return any(
+        name.endswith(_MASKS)
+        or "BoolTensor" in annotated.get(name, "")
+        or any(map(_is_condition, values.get(name, ())))
+        for name in body.reads_at
+    )
 
 
 _TESTS = frozenset("bool eq ne gt lt ge le logical_and logical_or logical_not isnan isinf isfinite isin".split())

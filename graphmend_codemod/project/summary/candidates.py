@@ -44,7 +44,9 @@ REFUSED = frozenset(
         "perf_counter", "monotonic", "linear_sum_assignment", "tqdm", "trange", "nms", "batched_nms",
         "backward", "Parameter", "add_module", "apply_", "map_", "resize_", "set_rng_state", "manual_seed_all",
         "fork_rng", "initial_seed", "kl_divergence", "lstsq", "combinations", "nested_tensor", 
-        "retain_grad", "__import__", "import_module",
+        "retain_grad", "__import__", "import_module", "get_ident", "uuid4", "uuid1", "heappush", "heappop", "heapify",
+        "insort", "bisect_left", "bisect_right", "get_worker_info", "can_cast", "result_type", "corrcoef", "share_memory_",
+        "filterwarnings", "errstate", "get_num_threads", "set_num_threads", "getfullargspec",
         "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", 
         "load_state_dict", "trunc_normal_", "catch_warnings", "simplefilter", "set_detect_anomaly", 
          "default_rng", 
@@ -59,7 +61,8 @@ REFUSED_WITH_OWNER = frozenset(
         "path.isdir", "os.makedirs", "os.listdir", "os.cpu_count", "json.dumps", "json.loads", "json.load", "json.dump",
         "torch.save", "torch.load", "stdout.write", "stdout.flush", "functional.jacobian", "functional.hessian",
         "functional.vjp", "functional.jvp", "functional.hvp", "functional.vhp", "builtins.open",
-        "builtins.eval",
+        "builtins.eval", "copy.copy", "torch.cov", "cudnn.flags", "cuda.device_count", "mps.is_available",
+        "bisect.bisect", "pickle.dumps", "pickle.loads", "hashlib.md5", "hashlib.sha256",
         "np.pad", "numpy.pad", "np.where", "numpy.where",
     }
 )  # fmt: skip

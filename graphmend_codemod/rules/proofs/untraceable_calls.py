@@ -128,6 +128,34 @@ _GENERATES = Refused(
     "draws a random number with a generator of NumPy",
     "Dynamo does not trace it; manually draw with `torch.rand`, or pass it in as an argument",
 )
+_COPIES = Refused(
+    "makes a shallow copy", "Dynamo does not trace `copy.copy`; manually use `list(x)`, `dict(x)` or `x.copy()`"
+)
+_SORTS = Refused(
+    "keeps a list in order with a compiled function of Python",
+    "Dynamo does not trace it; manually use `sorted`, or move it in front of the call of the compiled function",
+)
+_IDENTIFIES = Refused(
+    "makes a key, a hash or an identifier",
+    "Dynamo does not trace it; manually make it in `__init__`, or in front of the call of the compiled function",
+)
+_ASKS_MACHINE = Refused(
+    "asks about the machine", "Dynamo does not trace it; manually ask in `__init__` and keep the answer in an attribute"
+)
+_ASKS_TYPES = Refused(
+    "asks how dtypes combine", "Dynamo does not trace it; manually ask `torch.promote_types(a.dtype, b.dtype)`"
+)
+_ESTIMATES = Refused(
+    "checks its weights with a data-dependent test", "manually compute it from `x - x.mean(...)` and a matrix product"
+)
+_CUDNN = Refused(
+    "sets flags of cuDNN for a block",
+    "Dynamo does not trace the context manager; manually set the flags around the call of the compiled function",
+)
+_INSPECTS = Refused("inspects a signature", "Dynamo does not trace it; manually inspect it in `__init__`")
+_NUMPY_ERRORS = Refused(
+    "sets how NumPy treats errors", "Dynamo does not trace it; manually set it around the call of the compiled function"
+)
 
 _PACKED = "torch.nn.utils.rnn"
 _DERIVATIVES = ("hessian", "hvp", "jacobian", "jvp", "vhp", "vjp")
@@ -140,14 +168,28 @@ BY_NAME: dict[str, Refused] = {
     **dict.fromkeys(
         (f"torch.{name}" for name in ("manual_seed", "Generator", "get_rng_state", "set_rng_state")), _STATE
     ),
-    **dict.fromkeys((f"torch.random.{name}" for name in ("get_rng_state", "set_rng_state", "fork_rng")), _STATE),
+    **dict.fromkeys(
+        (f"torch.random.{name}" for name in ("get_rng_state", "set_rng_state", "fork_rng", "manual_seed")), _STATE
+    ),
     **dict.fromkeys(("torch.initial_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all"), _STATE),
     **dict.fromkeys((f"torch.autograd.functional.{name}" for name in _DERIVATIVES), _FUNCTIONAL),
     **dict.fromkeys((f"os.path.{name}" for name in ("exists", "isfile", "isdir")), _FILES),
     **dict.fromkeys((f"os.{name}" for name in ("makedirs", "listdir", "cpu_count")), _FILES),
     **dict.fromkeys((f"json.{name}" for name in ("dump", "dumps", "load", "loads")), _FILES),
     **dict.fromkeys(("torch.save", "torch.load", "builtins.open", "sys.stdout.write", "sys.stdout.flush"), _FILES),
-    **dict.fromkeys(("warnings.catch_warnings", "warnings.simplefilter"), _WARNS),
+    **dict.fromkeys((f"warnings.{name}" for name in ("catch_warnings", "simplefilter", "filterwarnings")), _WARNS),
+    "copy.copy": _COPIES,
+    **dict.fromkeys((f"bisect.{name}" for name in ("bisect", "bisect_left", "bisect_right", "insort")), _SORTS),
+    **dict.fromkeys((f"heapq.{name}" for name in ("heapify", "heappop", "heappush")), _SORTS),
+    **dict.fromkeys(("hashlib.md5", "hashlib.sha256", "uuid.uuid1", "uuid.uuid4", "threading.get_ident"), _IDENTIFIES),
+    **dict.fromkeys(("pickle.dumps", "pickle.loads"), _FILES),
+    **dict.fromkeys(("torch.get_num_threads", "torch.set_num_threads", "torch.cuda.device_count"), _ASKS_MACHINE),
+    **dict.fromkeys(("torch.backends.mps.is_available", "torch.utils.data.get_worker_info"), _ASKS_MACHINE),
+    **dict.fromkeys(("torch.result_type", "torch.can_cast"), _ASKS_TYPES),
+    **dict.fromkeys(("torch.cov", "torch.corrcoef"), _ESTIMATES),
+    "torch.backends.cudnn.flags": _CUDNN,
+    "inspect.getfullargspec": _INSPECTS,
+    "numpy.errstate": _NUMPY_ERRORS,
     **dict.fromkeys(("torch.jit.fork", "torch.jit.wait"), _FORKS),
     **dict.fromkeys(("torch.combinations", "torch.linalg.lstsq"), _SIZED_BY_DATA),
     **dict.fromkeys(("torch.distributions.kl_divergence", "torch.distributions.kl.kl_divergence"), _DISPATCHES),
@@ -174,7 +216,7 @@ BY_NAME: dict[str, Refused] = {
 }
 _METHODS: dict[str, Refused] = {
     **dict.fromkeys(("to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"), _SPARSE),
-    **dict.fromkeys(("apply_", "map_", "resize_"), _IN_PLACE),
+    **dict.fromkeys(("apply_", "map_", "resize_", "share_memory_"), _IN_PLACE),
     **dict.fromkeys(
         ("register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "retain_grad"), _HOOKS
     ),
