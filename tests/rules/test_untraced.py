@@ -220,6 +220,7 @@ def _endings(name: str) -> set[str]:
         lambda x: _under(numpy.errstate(all="ignore"), x),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Dynamo does not know:UserWarning")
 def test_dynamo_does_refuse_it(refuses: Callable[[torch.Tensor], object]) -> None:
     torch._dynamo.reset()
     with torch._dynamo.error_on_graph_break(True), pytest.raises(torch._dynamo.exc.Unsupported):
