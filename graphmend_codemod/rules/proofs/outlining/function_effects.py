@@ -7,11 +7,11 @@ that lasts is a reason, and so are calls of what is not known. A method may chan
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.callgraph import calls_in
-from graphmend_codemod.analysis.patterns import all_given, is_name, stored_names
+from graphmend_codemod.analysis.patterns import all_given, is_name
 from graphmend_codemod.analysis.scope import FunctionNode, children, parameter_names, walk
 from graphmend_codemod.project.index.facts import AttributeKind
 from graphmend_codemod.rules.framework.reasons import NotProven
@@ -19,6 +19,7 @@ from graphmend_codemod.rules.framework.site import Site
 from graphmend_codemod.rules.proofs.outlining import held_functions, library_effects
 from graphmend_codemod.rules.proofs.outlining.custom_op import base
 from graphmend_codemod.rules.proofs.outlining.held_functions import Functions
+from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 
 _FORBIDDEN = (ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith, ast.Try)
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.NamedExpr, ast.Match)
@@ -124,10 +125,13 @@ class FunctionEffects:
         return found[0] if len(found) == 1 and not found[0].decorator_list and not bound and not written else None
 
 
-class _Body:
+class _Body(NameOrigins):
+    fillers = _FILLS
+
     def __init__(
         self, effects: FunctionEffects, site: Site, function: FunctionNode, depth: int, own: str, given: Functions
     ) -> None:
+        super().__init__([part for statement in function.body for part in walk(statement)])
         self._effects = effects
         self._given = given
         self._code = function
@@ -136,15 +140,12 @@ class _Body:
         self._own = own
         self._behind = dict(_behind_flags(site, function, own)) if own else {}
         self._parameters = parameter_names(function)
-        self._nodes = [part for statement in function.body for part in walk(statement)]
-        self._stored = stored_names(self._nodes)
-        self._bound = list(self._bindings())
 
     def changed(self) -> set[str]:
         found: set[str] = set()
         if self._own:
             self._look_at_instance()
-        for node in self._nodes:
+        for node in self.nodes:
             if self._behind.get(id(node)) in self._effects.off:
                 continue
             try:
@@ -160,7 +161,7 @@ class _Body:
             raise NotProven(f"`{speculation.short(node)}` is not supported inside a custom operator")
         found: set[str] = set()
         for written in self._written(node):
-            roots = self._roots(written)
+            roots = self.outside(self.roots(written))
             if any(each == self._own or (each not in self._parameters and each[0] != ".") for each in roots):
                 raise NotProven(f"`{speculation.short(node)}` may change state of the module")
             found |= roots
@@ -172,13 +173,13 @@ class _Body:
         """Notes what the method does with attributes of the instance; NotProven where it hands the instance on."""
         plain = {
             id(target): node.value
-            for node in self._nodes
+            for node in self.nodes
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
             for target in node.targets
         }
-        called = {id(node.func) for node in self._nodes if isinstance(node, ast.Call)}
-        looked = {id(node.value) for node in self._nodes if isinstance(node, ast.Attribute)}
-        for node in self._nodes:
+        called = {id(node.func) for node in self.nodes if isinstance(node, ast.Call)}
+        looked = {id(node.value) for node in self.nodes if isinstance(node, ast.Attribute)}
+        for node in self.nodes:
             if is_name(node, self._own) and id(node) not in looked:
                 raise NotProven(f"`{self._own}` is handed on as a whole")
             held = node.value if isinstance(node, ast.Attribute) and id(node) not in called else None
@@ -215,7 +216,7 @@ class _Body:
 
     def _resolved(self, node: ast.expr) -> str | None:
         name = base(node)
-        return None if name is None or name in self._stored | self._parameters else self._site.resolve_global(node)
+        return None if name is None or name in self.stored | self._parameters else self._site.resolve_global(node)
 
     def _of_call(self, call: ast.Call) -> Iterator[ast.expr]:
         function = self._function(call.func)
@@ -247,7 +248,7 @@ class _Body:
     def _function(self, node: ast.expr) -> FunctionNode | None:
         """The function of this file that an expression stands for: by its name, a parameter, or an attribute."""
         if isinstance(node, ast.Name):
-            if node.id in self._parameters | self._stored:
+            if node.id in self._parameters | self.stored:
                 return self._given.get(node.id)
             return self._effects.plain(node)
         return self._effects.attribute(node, self._own, self._depth)
@@ -261,7 +262,7 @@ class _Body:
     def _effect(self, call: ast.Call) -> aliasing.Effect | None:
         """What a call of something outside of this file does; None for nothing."""
         qualified = self._resolved(call.func)
-        local = base(call.func) in self._stored | self._parameters
+        local = base(call.func) in self.stored | self._parameters
         if self._effects.updates and not local and held_functions.is_message(self._site, call, qualified):
             return None
         if qualified is not None:
@@ -279,49 +280,34 @@ class _Body:
 
     # whose memory a value may share
 
-    def _bindings(self) -> Iterator[tuple[str, ast.expr]]:
-        for node in self._nodes:
-            if isinstance(node, ast.Assign):
-                pairs = [(target, node.value) for target in node.targets]
-            elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
-                pairs = [(node.target, node.value)]
-            elif isinstance(node, (ast.For, ast.comprehension)):
-                pairs = list(self._in_step(node.target, node.iter))
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
-                pairs = [(node.func.value, argument) for argument in node.args]
-            else:
-                continue
-            for target, value in pairs:
-                yield from ((name, value) for name in self._holders(target))
-
-    def _in_step(self, target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    def in_step(self, target: ast.expr, iterated: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
         """What the targets of a loop get: `for i, (a, b) in enumerate(zip(x, y))` gives `a` from `x`, `b` from `y`."""
         called = self._resolved(iterated.func) if isinstance(iterated, ast.Call) else None
         targets = target.elts if isinstance(target, (ast.Tuple, ast.List)) else []
         given = iterated.args if isinstance(iterated, ast.Call) else []
         plain = not any(isinstance(each, ast.Starred) for each in (*targets, *given))
         if called == "builtins.enumerate" and plain and len(targets) == 2 and given:
-            yield from self._in_step(targets[1], given[0])
+            yield from self.in_step(targets[1], given[0])
         elif called == "builtins.zip" and plain and len(targets) == len(given):
             for each, value in zip(targets, given, strict=True):
-                yield from self._in_step(each, value)
+                yield from self.in_step(each, value)
         else:
             yield target, iterated
 
-    def _holders(self, target: ast.expr) -> Iterator[str]:
+    def holders(self, target: ast.expr) -> Iterator[str]:
         """The names that refer to a value once `target` holds it; a tensor that it is written into does not."""
         if isinstance(target, ast.Name):
             yield target.id
         elif isinstance(target, (ast.Tuple, ast.List)):
             for each in target.elts:
-                yield from self._holders(each)
+                yield from self.holders(each)
         elif isinstance(target, ast.Starred):
-            yield from self._holders(target.value)
+            yield from self.holders(target.value)
         elif isinstance(target, ast.Subscript):
             name = base(target)
             made = [
                 node.value
-                for node in self._nodes
+                for node in self.nodes
                 if isinstance(node, ast.Assign) and any(is_name(t, name) for t in node.targets)
             ]
             if name is not None and not (made and all(map(self._makes_tensor, made))):
@@ -331,32 +317,28 @@ class _Body:
         effect = self._effect(value) if isinstance(value, ast.Call) else None
         return isinstance(value, (ast.BinOp, ast.Compare)) or (effect is not None and effect.known)
 
-    def _roots(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> set[str]:
-        """Parameters, and names of the module, whose memory the value of `node` may share."""
-        if isinstance(node, ast.Name):
-            if node.id in seen:
-                return set()
-            found = {node.id} if node.id in self._parameters or node.id not in self._stored else set()
-            for name, value in self._bound:
-                if name == node.id:
-                    found |= self._roots(value, seen | {name})
-            return found
+    def is_kept(self, name: str) -> bool:
+        """True for a parameter."""
+        return name in self._parameters
+
+    def roots(self, node: ast.expr) -> set[str]:
+        """Names, and those of attributes of the instance with a dot in front, whose memory a value may share."""
         if self._own and isinstance(node, ast.Attribute) and _is_own(node, self._own):
             return {f".{node.attr}"}
+        return super().roots(node)
+
+    def parts(self, node: ast.expr) -> Iterable[ast.AST]:
+        """A sum shares memory with its operands where one of them is a list."""
         if isinstance(node, (ast.Constant, ast.Compare, ast.JoinedStr, ast.UnaryOp)):
-            return set()
+            return ()
         if isinstance(node, ast.BinOp):
-            lists = any(isinstance(part, (ast.List, ast.Tuple, ast.ListComp)) for part in (node.left, node.right))
-            parts = [node.left, node.right] if lists else []
-        elif isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES:
-            parts = []
-        elif isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            parts = [node.value]
-        elif isinstance(node, ast.Call):
-            parts = self._shared(node)
-        else:
-            parts = [part for part in children(node) if isinstance(part, ast.expr)]
-        return {root for part in parts for root in self._roots(part, seen)}
+            operands = (node.left, node.right)
+            return operands if any(isinstance(each, (ast.List, ast.Tuple, ast.ListComp)) for each in operands) else ()
+        if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES:
+            return ()
+        if isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
+            return (node.value,)
+        return self._shared(node) if isinstance(node, ast.Call) else children(node)
 
     def _shared(self, call: ast.Call) -> list[ast.expr]:
         given = all_given(call)

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Iterator
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.effects import effect_of
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import all_names, stored_names
-from graphmend_codemod.analysis.scope import children, walk_in_layers, walk_scope
+from graphmend_codemod.analysis.patterns import all_names
+from graphmend_codemod.analysis.scope import children, walk_scope
 from graphmend_codemod.analysis.values import Kind
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 
 
-class Effects:
+class LoopEffects(NameOrigins):
     """The effects of a loop that may change the tensors `filled` and nothing else."""
 
     def __init__(self, site: Site, node: ast.For, filled: frozenset[str]) -> None:
+        super().__init__([node, *walk_scope(node)])
         self._site = site
         self._node = node
         self._filled = filled
-        self._stored = stored_names(walk_scope(node))
-        self._origins = self._bindings()
 
     def check(self) -> None:
         """NotProven for the first effect that is none of those."""
-        for statement in (self._node, *walk_scope(self._node)):
+        for statement in self.nodes:
             if not isinstance(statement, ast.stmt):
                 continue
             site = self._site.at(statement)
@@ -43,11 +42,11 @@ class Effects:
                     self._check_written(part, part.value)
 
     def _check_augmented(self, site: Site, statement: ast.AugAssign, target: ast.Name) -> None:
-        if not site.value(target).is_python and self._outside([target.id]):
+        if not site.value(target).is_python and self.outside([target.id]):
             raise NotProven(f"`{speculation.short(statement)}` may change `{target.id}` in place")
 
     def _check_written(self, part: ast.expr, owner: ast.expr) -> None:
-        others = sorted(self._outside(self._roots(owner)) - self._filled)
+        others = sorted(self.outside(self.roots(owner)) - self._filled)
         if isinstance(part, ast.Attribute) or others:
             changed = speculation.short(part) if isinstance(part, ast.Attribute) else others[0]
             raise NotProven(f"the loop changes `{changed}`")
@@ -63,57 +62,17 @@ class Effects:
         if not pure and not _is_harmless(site, qualified):
             raise NotProven(f"`{text}` may have side effects")
 
-    # what names may refer to
+    def is_kept(self, name: str) -> bool:
+        """True for a name that has a value before the loop."""
+        if name in self._site.place.env:
+            return True
+        return name not in all_names(self._node.target) and reads_before_writing(self._node.body, name)
 
-    def _bindings(self) -> dict[str, set[str]]:
-        """For each name that the loop binds, the names whose memory its values may share."""
-        found: dict[str, set[str]] = {name: set() for name in self._stored}
-        for part in (self._node, *walk_scope(self._node)):
-            if isinstance(part, ast.For):
-                pairs = [(part.target, part.iter)]
-            elif isinstance(part, ast.Assign):
-                pairs = [(target, part.value) for target in part.targets]
-            elif isinstance(part, (ast.AnnAssign, ast.AugAssign)) and part.value is not None:
-                pairs = [(part.target, part.value)]
-            else:
-                continue
-            for target, value in pairs:
-                for each in walk_in_layers(target):
-                    if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load):
-                        found[each.id] |= self._roots(value)
-        return found
-
-    def _outside(self, names: Sequence[str] | set[str]) -> set[str]:
-        """The names from outside of the loop that these lead to; a name that keeps its value from before is one."""
-        todo, seen = list(names), set()
-        found: set[str] = set()
-        while todo:
-            name = todo.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            if name not in self._stored or name in self._kept:
-                found.add(name)
-            todo += self._origins.get(name, ())
-        return found
-
-    @cached_property
-    def _kept(self) -> set[str]:
-        """Names bound by the loop that have a value before it."""
-        before, body = self._site.place.env, self._node.body
-        given = all_names(self._node.target)
-        return {
-            name for name in self._stored if name in before or (name not in given and reads_before_writing(body, name))
-        }
-
-    def _roots(self, node: ast.expr) -> set[str]:
-        """Names whose memory the value of `node` may share."""
-        if isinstance(node, ast.Name):
-            return {node.id}
-        # Both sides of a sum may be lists.
-        binary = isinstance(node, ast.BinOp)
-        parts = children(node) if binary else aliasing.shared_parts(node, lambda call: _effect(self._site, call))
-        return {name for part in parts if isinstance(part, ast.expr) for name in self._roots(part)}
+    def parts(self, node: ast.expr) -> Iterable[ast.AST]:
+        """Both operands of an operator, which may be lists; otherwise what the tables of `aliasing` say."""
+        if isinstance(node, ast.BinOp):
+            return children(node)
+        return aliasing.shared_parts(node, lambda call: _effect(self._site, call))
 
 
 _IN_PLACE = torch_api.name_set("fill zero copy add sub mul masked_fill index_fill index_copy index_add index_put")

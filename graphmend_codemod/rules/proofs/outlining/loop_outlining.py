@@ -29,7 +29,7 @@ from graphmend_codemod.rules.proofs.outlining.custom_op import (
     test,
 )
 from graphmend_codemod.rules.proofs.outlining.loop_arguments import Arguments, made_before
-from graphmend_codemod.rules.proofs.outlining.loop_effects import Effects
+from graphmend_codemod.rules.proofs.outlining.loop_effects import LoopEffects
 from graphmend_codemod.rules.proofs.untraced import places as untraced
 from graphmend_codemod.rules.proofs.untraced.calls import CALLS_IN_LOOPS
 from graphmend_codemod.rules.proofs.untraced.kinds import Untraced
@@ -113,7 +113,7 @@ def edit(site: Site, filling: Filling) -> Edit:
     _check_forms(site, node, filling.filled)
     for name in filling.filled:
         made_before(site, name)
-    Effects(site, node, frozenset(filling.filled)).check()
+    LoopEffects(site, node, frozenset(filling.filled)).check()
     arguments = Arguments(site, node, filling.filled).found()
     name = f"_fill_{'_and_'.join(filling.filled)}"
     operator = f"{name}_operator"

@@ -6,16 +6,17 @@ Unlike `loop_effects`, a region may run layers of the instance: the operator run
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from graphmend_codemod.analysis import aliasing, speculation, torch_api
 from graphmend_codemod.analysis.liveness import reads_before_writing
-from graphmend_codemod.analysis.patterns import all_given, elements_of, is_attribute, is_name, stored_names
+from graphmend_codemod.analysis.patterns import all_given, all_names, elements_of, is_attribute, is_name
 from graphmend_codemod.analysis.scope import children, walk_scope
 from graphmend_codemod.project.summary.computing import OPERATIONS
 from graphmend_codemod.rules.framework.reasons import NotProven
 from graphmend_codemod.rules.framework.site import Site
+from graphmend_codemod.rules.proofs.outlining.name_origins import NameOrigins
 from graphmend_codemod.rules.proofs.rowwise.selectors import where_of
 
 _METHODS = (
@@ -33,26 +34,27 @@ _ACCUMULATES = frozenset({"index_add", "index_copy", "scatter_add", "scatter_red
 _SHARES = aliasing.VIEWS | torch_api.name_set("contiguous cpu detach to type unbind list tuple zip enumerate reversed")
 
 
-class RegionEffects:
+class RegionEffects(NameOrigins):
     """The effects of consecutive statements. `layers` are attributes of the instance whose calls are layers."""
 
+    fillers = _CONTAINERS
+
     def __init__(self, site: Site, statements: Sequence[ast.stmt]) -> None:
+        super().__init__([node for statement in statements for node in (statement, *walk_scope(statement))])
         self._site = site
         self._statements = statements
         self._own = site.evaluator.scope.self_name
-        self._nodes = [node for statement in statements for node in (statement, *walk_scope(statement))]
-        self.stored = stored_names(self._nodes)
         self.dicts: dict[str, None] = {}
         """Attributes of the instance that have to be `nn.ModuleDict`, which the region goes through."""
 
     def changed(self) -> set[str]:
         """The names from outside whose tensors the region changes. NotProven for any other effect."""
         found: set[str] = set()
-        for node in self._nodes:
+        for node in self.nodes:
             if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
                 raise NotProven(f"the loop changes `{speculation.short(node)}`")
             if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-                found |= self._outside(self._roots(node.value), node)
+                found |= self._outside(self.roots(node.value), node)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
                 found |= self._augmented(node, node.target)
             elif isinstance(node, ast.Call):
@@ -83,7 +85,7 @@ class RegionEffects:
         if is_name(owner, self._own):
             return set()  # a layer or a method: which one is asked where attributes become parts
         if method.endswith("_") and not method.endswith("__"):
-            return self._outside(self._roots(owner), call)
+            return self._outside(self.roots(owner), call)
         if method == "numpy" and not self._site.no_grad:
             raise NotProven(f"a gradient cannot run `{text}` again; write `.tolist()`")
         if method in _CONTAINERS:
@@ -114,10 +116,10 @@ class RegionEffects:
     def _known(self, call: ast.Call, qualified: str, text: str) -> set[str]:
         name = torch_api.torch_function(qualified)
         if name is not None and name.endswith("_") and call.args:
-            return self._outside(self._roots(call.args[0]), call)
+            return self._outside(self.roots(call.args[0]), call)
         written = aliasing.of_operator(name, call).writes if name in aliasing.IN_PLACE_ARGUMENT else ()
         if written:
-            return self._outside({root for each in written for root in self._roots(each)}, call)
+            return self._outside({root for each in written for root in self.roots(each)}, call)
         if name is not None and name not in _NOT_FUNCTIONS and "." not in name:
             return set()
         if qualified == "torch.no_grad" or qualified.startswith("math."):
@@ -145,7 +147,7 @@ class RegionEffects:
     def _layers(self) -> set[str]:
         """Names that the region binds to what it looks up in attributes of the instance, and to nothing else."""
         bound: dict[str, list[ast.expr]] = {name: [] for name in self.stored}
-        for node in self._nodes:
+        for node in self.nodes:
             if isinstance(node, ast.For):
                 pairs = self._of_rounds(node)
             elif isinstance(node, ast.Assign):
@@ -182,40 +184,16 @@ class RegionEffects:
 
     # what names may refer to
 
-    @cached_property
-    def _origins(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {name: set() for name in self.stored}
-        for node in self._nodes:
-            if isinstance(node, (ast.For, ast.comprehension)):
-                pairs = [(node.target, node.iter)]
-            elif isinstance(node, ast.Assign):
-                pairs = [(target, node.value) for target in node.targets]
-            elif isinstance(node, (ast.AnnAssign, ast.AugAssign)) and node.value is not None:
-                pairs = [(node.target, node.value)]
-            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CONTAINERS:
-                pairs = [(node.func.value, argument) for argument in node.args]
-            else:
-                continue
-            for target, value in pairs:
-                roots = self._roots(value)
-                for each in (target, *walk_scope(target)):
-                    if isinstance(each, ast.Name) and each.id in found:
-                        found[each.id] |= roots
-        return found
+    def is_kept(self, name: str) -> bool:
+        """True for a name that is read before it is bound."""
+        return reads_before_writing(self._statements, name)
 
-    def _leads_to(self, names: set[str]) -> set[str]:
-        todo, seen, found = list(names), set(), set()
-        while todo:
-            name = todo.pop()
-            if name not in seen:
-                seen.add(name)
-                todo += self._origins.get(name, ())
-                if name not in self.stored or reads_before_writing(self._statements, name):
-                    found.add(name)
-        return found
+    def holders(self, target: ast.expr) -> Iterable[str]:
+        """All names in a target: what is written into a list is an origin of the list."""
+        return all_names(target) & self.stored
 
     def _outside(self, names: set[str], node: ast.AST) -> set[str]:
-        found = self._leads_to(names)
+        found = self.outside(names)
         if self._own in found or any(not self._site.evaluator.scope.is_local(name) for name in found):
             raise NotProven(f"`{speculation.short(node)}` may change state of the instance or the module")
         return found
@@ -224,52 +202,54 @@ class RegionEffects:
     def _indices(self) -> set[str]:
         """Names of tensors that choose rows: what they index is a copy."""
         found: set[str] = set()
-        for node in self._nodes:
+        for node in self.nodes:
             if isinstance(node, ast.Assign) and where_of(self._site, node.value) is not None:
                 found |= {name for target in node.targets for name in _names(target)}
         return found
 
-    def _roots(self, node: ast.expr) -> set[str]:
-        """Names whose memory the value of `node` may share."""
-        if isinstance(node, ast.Name):
-            return {node.id} if node.id in self.stored or self._site.evaluator.scope.is_local(node.id) else set()
+    def roots(self, node: ast.expr) -> set[str]:
+        """The local names whose memory the value of an expression may share."""
+        if (
+            isinstance(node, ast.Name)
+            and node.id not in self.stored
+            and not self._site.evaluator.scope.is_local(node.id)
+        ):
+            return set()
+        return super().roots(node)
+
+    def parts(self, node: ast.expr) -> Iterable[ast.AST]:
+        """What is indexed by chosen rows is a copy; what a layer returns may be its arguments, but not its weights."""
         if isinstance(node, ast.Subscript) and self._chooses(node.slice):
-            return set()
+            return ()
         if isinstance(node, ast.Attribute) and node.attr in torch_api.PYTHON_ATTRIBUTES:
-            return set()
+            return ()
         if isinstance(node, (ast.Attribute, ast.Subscript, ast.Starred)):
-            return self._roots(node.value)
+            return (node.value,)
         if isinstance(node, (ast.Constant, ast.Compare, ast.JoinedStr, ast.UnaryOp)):
-            return set()
+            return ()
         if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add):
-            return set()
-        if isinstance(node, ast.Call):
-            return self._roots_of_call(node)
-        return {name for part in children(node) if isinstance(part, ast.expr) for name in self._roots(part)}
+            return ()
+        return self._shared(node) if isinstance(node, ast.Call) else children(node)
 
     def _chooses(self, index: ast.expr) -> bool:
         parts = elements_of(index)
         return any(isinstance(part, ast.Name) and part.id in self._indices for part in parts)
 
-    def _roots_of_call(self, call: ast.Call) -> set[str]:
+    def _shared(self, call: ast.Call) -> list[ast.expr]:
+        method = call.func if isinstance(call.func, ast.Attribute) else None
         qualified = self._site.resolve(call.func)
-        name = torch_api.torch_function(qualified)
-        own = qualified is None and isinstance(call.func, ast.Attribute)
-        if own and isinstance(call.func, ast.Attribute):
-            name = call.func.attr
+        name = method.attr if method is not None and qualified is None else torch_api.torch_function(qualified)
         if name in (_METHODS | torch_api.RETURNS_TENSOR) - _SHARES - _CONTAINERS and not (name or "").endswith("_"):
-            return set()
-        if isinstance(call.func, ast.Attribute) and own and name in _SHARES:
-            return self._roots(call.func.value)
-        # What a layer gives back may be what it was given, and is none of its own weights.
-        parts = all_given(call)
-        if isinstance(call.func, ast.Attribute) and own and not self._is_layer(call.func):
-            parts.append(call.func.value)
-        return {each for part in parts for each in self._roots(part)}
+            return []
+        if method is None or qualified is not None:
+            return all_given(call)
+        if name in _SHARES:
+            return [method.value]
+        return all_given(call) if self._is_layer(method) else [*all_given(call), method.value]
 
     def check_rebound(self, name: str) -> None:
         """NotProven where the region binds `name` to a tensor that may have another dtype or shape."""
-        for node in self._nodes:
+        for node in self.nodes:
             if isinstance(node, ast.Assign) and any(name in _names(target) for target in node.targets):
                 if not (len(node.targets) == 1 and _accumulates(node.value, name)):
                     raise NotProven(f"`{speculation.short(node)}` may change the dtype or shape of `{name}`")
